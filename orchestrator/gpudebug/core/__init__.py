@@ -1,0 +1,1 @@
+"""Values in, values out: opens no file, reads no clock, starts no process."""

@@ -1,0 +1,107 @@
+"""The tree of expected errors: each knows its exit status and what the user does next."""
+
+from __future__ import annotations
+
+
+class GpudebugError(Exception):
+    """An expected error: one clear line, a documented exit status and the next action.
+
+    `message` says what is wrong, `file` and `line` (1-based) where, `next` what to do about it.
+    """
+
+    exit_code = 1
+    code = "error"
+
+    def __init__(
+        self, message: str, *, file: str | None = None, line: int | None = None, next: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.next = next
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
+        return f"{where}{self.message}" + (f"; next: {self.next}" if self.next else "")
+
+    def as_json(self) -> dict[str, object]:
+        """The contract's `error` object."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "next": self.next,
+        }
+
+
+class UsageError(GpudebugError):
+    exit_code = 2
+    code = "usage"
+
+
+class ConfigError(GpudebugError):
+    """gpudebug.yaml is missing, broken or asks for the impossible."""
+
+    code = "config"
+
+
+class ProgressError(GpudebugError):
+    """The progress file cannot be read without guessing."""
+
+    code = "progress"
+
+
+class InterventionError(GpudebugError):
+    """A change that cannot be parsed or cannot be applied to this command."""
+
+    code = "intervention"
+
+
+class StoreError(GpudebugError):
+    """A file or folder that cannot be read or written safely."""
+
+    code = "store"
+
+
+class GitError(GpudebugError):
+    code = "git"
+
+
+class DeviceError(GpudebugError):
+    """No usable device, or a driver that does not answer."""
+
+    code = "device"
+
+
+class LaunchError(GpudebugError):
+    """The command could not be started; `status` is 126 (not executable) or 127 (not found)."""
+
+    code = "launch"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        file: str | None = None,
+        line: int | None = None,
+        next: str | None = None,
+    ) -> None:
+        super().__init__(message, file=file, line=line, next=next)
+        self.status = status
+
+
+class BusyError(GpudebugError):
+    """A lock, claim or device is held by somebody else; the message names whom and since when."""
+
+    exit_code = 6
+    code = "busy"
+
+
+class InterruptedRun(GpudebugError):
+    """Ctrl-C reached gpudebug."""
+
+    exit_code = 130
+    code = "interrupted"

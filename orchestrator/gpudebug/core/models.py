@@ -1,0 +1,267 @@
+"""The records that are on disk, frozen; and the words that they share.
+
+Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2**20 bytes.
+`None` is *unknown*; it is never written as 0.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT_VERSION = 1
+
+
+class Word(str, Enum):
+    """An enumeration whose members read as their value in text and in JSON."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Outcome(Word):
+    """How a run ended."""
+
+    COMPLETED = "COMPLETED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    STALLED = "STALLED"
+    OUTPUT_LIMIT = "OUTPUT_LIMIT"
+    INTERRUPTED = "INTERRUPTED"
+    DEVICE_LOST = "DEVICE_LOST"
+    SAMPLER_LOST = "SAMPLER_LOST"
+
+
+INFRASTRUCTURE = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST, Outcome.SAMPLER_LOST})
+
+
+class Trend(Word):
+    """Loss trend of a run, as defined for the recorded training logs."""
+
+    CONVERGING = "CONVERGING"
+    PLATEAU = "PLATEAU"
+    DIVERGING = "DIVERGING"
+    NAN = "NAN"
+    UNKNOWN = "UNKNOWN"
+
+
+class Status(Word):
+    """A hypothesis's place in the progress file: UNTESTED, TESTING, or its verdict."""
+
+    UNTESTED = "UNTESTED"
+    TESTING = "TESTING"
+    VALIDATED = "VALIDATED"
+    REJECTED = "REJECTED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INVALID = "INVALID"
+
+
+VERDICTS = frozenset({Status.VALIDATED, Status.REJECTED, Status.INCONCLUSIVE, Status.INVALID})
+
+
+class Result(Word):
+    """What one gate says. Unknown is never a pass."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
+
+
+class Record(BaseModel):
+    """A frozen record; unknown keys of a newer minor version are ignored when it is read back."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class DeviceInfo(Record):
+    """One device of a run. `uuid` is `CPU` for the CPU stand-in."""
+
+    index: int
+    uuid: str
+    name: str
+    kind: str
+    memory_total_mb: float | None = None
+    driver: str | None = None
+    cores: float | None = None
+
+
+class Failure(Record):
+    """Why a run failed, with the log lines that say so. Classes: see the contract, section 7."""
+
+    kind: str
+    lines: tuple[str, ...] = ()
+
+
+class RunRecord(Record):
+    """run.json: what was launched, where and in what surroundings; completed when the run ends."""
+
+    format: int = FORMAT_VERSION
+    name: str
+    campaign: str | None
+    role: str
+    hypothesis: int | None = None
+    trial: str | None = None
+    command: str
+    argv: tuple[str, ...]
+    shell: bool = False
+    cwd: str
+    environment: tuple[str, ...] = ()
+    commit: str | None = None
+    tree: str | None = None
+    change: str | None = None
+    change_text: str | None = None
+    fingerprint: str | None = None
+    interpreter: str | None = None
+    packages: dict[str, str] = {}
+    host: str | None = None
+    cpu_quota: float | None = None
+    devices: tuple[DeviceInfo, ...] = ()
+    interval_s: float | None = None
+    start: str
+    end: str | None = None
+    duration_s: float | None = None
+    outcome: Outcome | None = None
+    exit_status: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    failure: Failure | None = None
+    leaked: int = 0
+
+
+class Window(Record):
+    """The steady window that the statistics summarise; seconds since launch.
+
+    `rule` is `steps`, `mser5` or `fixed`; `samples` counts the device readings inside.
+    """
+
+    start_s: float
+    end_s: float
+    samples: int
+    rule: str
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+class Spread(Record):
+    """Time-weighted mean and percentiles of a series inside the window, in the series' unit."""
+
+    mean: float
+    p5: float
+    p50: float
+    p95: float
+
+
+class DeviceEvidence(Record):
+    """What one device did in the window. `reason` says why `gpu_util` is unknown."""
+
+    index: int
+    uuid: str
+    name: str
+    gpu_util: Spread | None = None
+    standard_error: float | None = None
+    mem_used_mb: float | None = None
+    reason: str | None = None
+
+
+class LossEvidence(Record):
+    """The training loss. `points` counts the printed values, redraws of one value once."""
+
+    name: str | None = None
+    trend: Trend = Trend.UNKNOWN
+    points: int = 0
+    first: float | None = None
+    last: float | None = None
+    advice: str | None = None
+
+
+class Evidence(Record):
+    """evidence.json: every fact of one run that a verdict may use.
+
+    `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
+    within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
+    """
+
+    format: int = FORMAT_VERSION
+    run: str
+    role: str
+    outcome: Outcome
+    exit_status: int | None = None
+    failure: Failure | None = None
+    duration_s: float | None = None
+    window: Window | None = None
+    window_reason: str | None = None
+    devices: tuple[DeviceEvidence, ...] = ()
+    utilisation: float | None = None
+    standard_error: float | None = None
+    steps: int | None = None
+    steps_per_s: float | None = None
+    data_s: float | None = None
+    update_s: float | None = None
+    framework: str | None = None
+    loss: LossEvidence = LossEvidence()
+    peak_rss_mb: float | None = None
+    peak_device_mb: float | None = None
+    missing: dict[str, str] = {}
+    spark: tuple[float, ...] = ()
+
+
+class Estimate(Record):
+    """A figure with its 95 % confidence interval; bounds are None where one run says nothing of spread."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Gate(Record):
+    """One condition of a verdict. `value` and `threshold` are as printed."""
+
+    name: str
+    value: str
+    threshold: str
+    result: Result
+    note: str | None = None
+
+
+class UsedRun(Record):
+    """A run that a verdict used, with the digest of the evidence that it was judged by."""
+
+    name: str
+    part: str
+    evidence_sha256: str
+
+
+class Verdict(Record):
+    """verdict.json: the judgement of one trial, with all that is needed to judge it again."""
+
+    format: int = FORMAT_VERSION
+    rule: str
+    hypothesis: int
+    status: Status
+    why: str
+    hollow: bool = False
+    before: float | None
+    after: float | None
+    delta: Estimate | None
+    throughput_before: float | None = None
+    throughput_after: float | None = None
+    throughput_ratio: Estimate | None = None
+    training: str
+    loss: Trend
+    gates: tuple[Gate, ...]
+    notes: tuple[str, ...] = ()
+    criteria: dict[str, object] = {}
+    protocol: dict[str, object] = {}
+    runs: tuple[UsedRun, ...] = ()
+
+
+class Manifest(Record):
+    """manifest.json: sha256 of each file of a sealed run, written last."""
+
+    format: int = FORMAT_VERSION
+    run: str
+    files: dict[str, str]

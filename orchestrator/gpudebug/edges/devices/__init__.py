@@ -1,0 +1,1 @@
+"""What a sample is read from."""
