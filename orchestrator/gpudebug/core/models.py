@@ -1,4 +1,4 @@
-"""The records that are on disk, frozen; and the words that they share.
+"""The records that are on disk, frozen; the words that they share are in `words`.
 
 Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2**20 bytes.
 `None` is *unknown*; it is never written as 0.
@@ -6,67 +6,36 @@ Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2
 
 from __future__ import annotations
 
-from enum import Enum
-
 from pydantic import BaseModel, ConfigDict
 
+from gpudebug.core.words import INFRASTRUCTURE, VERDICTS, Outcome, Result, Status, Trend, Word
+
+__all__ = [
+    "FORMAT_VERSION",
+    "INFRASTRUCTURE",
+    "VERDICTS",
+    "DeviceEvidence",
+    "DeviceInfo",
+    "Estimate",
+    "Evidence",
+    "Failure",
+    "Gate",
+    "LossEvidence",
+    "Manifest",
+    "Outcome",
+    "Record",
+    "Result",
+    "RunRecord",
+    "Spread",
+    "Status",
+    "Trend",
+    "UsedRun",
+    "Verdict",
+    "Window",
+    "Word",
+]
+
 FORMAT_VERSION = 1
-
-
-class Word(str, Enum):
-    """An enumeration whose members read as their value in text and in JSON."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class Outcome(Word):
-    """How a run ended."""
-
-    COMPLETED = "COMPLETED"
-    CRASHED = "CRASHED"
-    TIMED_OUT = "TIMED_OUT"
-    STALLED = "STALLED"
-    OUTPUT_LIMIT = "OUTPUT_LIMIT"
-    INTERRUPTED = "INTERRUPTED"
-    DEVICE_LOST = "DEVICE_LOST"
-    SAMPLER_LOST = "SAMPLER_LOST"
-
-
-INFRASTRUCTURE = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST, Outcome.SAMPLER_LOST})
-
-
-class Trend(Word):
-    """Loss trend of a run, as defined for the recorded training logs."""
-
-    CONVERGING = "CONVERGING"
-    PLATEAU = "PLATEAU"
-    DIVERGING = "DIVERGING"
-    NAN = "NAN"
-    UNKNOWN = "UNKNOWN"
-
-
-class Status(Word):
-    """A hypothesis's place in the progress file: UNTESTED, TESTING, or its verdict."""
-
-    UNTESTED = "UNTESTED"
-    TESTING = "TESTING"
-    VALIDATED = "VALIDATED"
-    REJECTED = "REJECTED"
-    INCONCLUSIVE = "INCONCLUSIVE"
-    INVALID = "INVALID"
-
-
-VERDICTS = frozenset({Status.VALIDATED, Status.REJECTED, Status.INCONCLUSIVE, Status.INVALID})
-
-
-class Result(Word):
-    """What one gate says. Unknown is never a pass."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    UNKNOWN = "unknown"
-    SKIPPED = "skipped"
 
 
 class Record(BaseModel):

@@ -1,0 +1,64 @@
+"""The words that everything shares: outcomes, trends, statuses, gate results.
+
+Apart from the records so that reading a progress file does not pay for pydantic.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Word(str, Enum):
+    """An enumeration whose members read as their value in text and in JSON."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Outcome(Word):
+    """How a run ended."""
+
+    COMPLETED = "COMPLETED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    STALLED = "STALLED"
+    OUTPUT_LIMIT = "OUTPUT_LIMIT"
+    INTERRUPTED = "INTERRUPTED"
+    DEVICE_LOST = "DEVICE_LOST"
+    SAMPLER_LOST = "SAMPLER_LOST"
+
+
+INFRASTRUCTURE = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST, Outcome.SAMPLER_LOST})
+
+
+class Trend(Word):
+    """Loss trend of a run, as defined for the recorded training logs."""
+
+    CONVERGING = "CONVERGING"
+    PLATEAU = "PLATEAU"
+    DIVERGING = "DIVERGING"
+    NAN = "NAN"
+    UNKNOWN = "UNKNOWN"
+
+
+class Status(Word):
+    """A hypothesis's place in the progress file: UNTESTED, TESTING, or its verdict."""
+
+    UNTESTED = "UNTESTED"
+    TESTING = "TESTING"
+    VALIDATED = "VALIDATED"
+    REJECTED = "REJECTED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INVALID = "INVALID"
+
+
+VERDICTS = frozenset({Status.VALIDATED, Status.REJECTED, Status.INCONCLUSIVE, Status.INVALID})
+
+
+class Result(Word):
+    """What one gate says. Unknown is never a pass."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from gpudebug.core import models, words
+
+
+def test_a_word_reads_as_its_value_in_text_and_in_json() -> None:
+    assert f"{words.Status.UNTESTED} {words.Outcome.DEVICE_LOST}" == "UNTESTED DEVICE_LOST"
+    assert words.Status("VALIDATED") is words.Status.VALIDATED
+
+
+def test_verdicts_are_the_statuses_that_a_trial_can_end_in() -> None:
+    assert set(words.Status) - words.VERDICTS == {words.Status.UNTESTED, words.Status.TESTING}
+
+
+def test_the_records_share_the_words() -> None:
+    assert models.Status is words.Status
+    assert models.VERDICTS is words.VERDICTS
+
+
+def test_the_words_do_not_pay_for_pydantic() -> None:
+    code = "import sys, gpudebug.core.words; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
