@@ -64,24 +64,26 @@ class Failure(Record):
 
 
 class RunRecord(Record):
-    """run.json: what was launched, where and in what surroundings; completed when the run ends."""
+    """run.json: what was launched, where and in what surroundings; completed when the run ends.
+
+    `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
+    workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
+    """
 
     format: int = FORMAT_VERSION
     name: str
     campaign: str | None
     role: str
     hypothesis: int | None = None
-    trial: str | None = None
     command: str
     argv: tuple[str, ...]
     shell: bool = False
     cwd: str
     environment: tuple[str, ...] = ()
     commit: str | None = None
-    tree: str | None = None
     change: str | None = None
-    change_text: str | None = None
-    fingerprint: str | None = None
+    change_digest: str | None = None
+    identity: dict[str, str] = {}
     interpreter: str | None = None
     packages: dict[str, str] = {}
     host: str | None = None

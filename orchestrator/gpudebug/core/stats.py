@@ -1,0 +1,193 @@
+"""Warm-up, time-weighted means, autocorrelation, and intervals whose width comes from run-to-run spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.models import Estimate, Spread
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of the run-to-run standard deviation before a campaign has shown its own.
+
+    It counts as `weight` runs' worth of degrees of freedom (a scaled inverse chi-squared prior, Gelman
+    et al., *Bayesian Data Analysis*, section 3.3), so that two runs that agree by luck do not give an
+    interval of no width, and the campaign's own runs soon outweigh it.
+    """
+
+    sd: float
+    weight: float
+
+
+# Utilisation: repeated runs of one training command on one idle host differ by 2 to 5 pp.
+UTILISATION_PRIOR = Prior(sd=4.0, weight=4.0)
+# Logarithm of the step rate: the same runs differ by a few percent.
+RATE_PRIOR = Prior(sd=0.05, weight=4.0)
+
+
+def mser5(values: Sequence[float], batch: int = 5) -> int:
+    """How many leading values are warm-up: the MSER-5 rule.
+
+    Means of `batch` values; the truncation point minimises the squared standard error of what is left,
+    searched in the first half (White 1997, *Simulation* 69; White, Cobb and Spratt 2000, WSC).
+    Returns an index into `values`, 0 where there are fewer than four batches.
+    """
+    count = len(values) // batch
+    if count < 4:
+        return 0
+    means = [math.fsum(values[batch * i : batch * (i + 1)]) / batch for i in range(count)]
+    best, best_at = math.inf, 0
+    total = squares = 0.0
+    for start in range(count - 1, -1, -1):
+        total += means[start]
+        squares += means[start] ** 2
+        left = count - start
+        score = max(squares - total * total / left, 0.0) / left**2
+        if start <= count // 2 and score <= best:
+            best, best_at = score, start
+    return best_at * batch
+
+
+def spread(values: Sequence[float], weights: Sequence[float]) -> Spread:
+    """Time-weighted mean and 5th, 50th and 95th percentile; both sequences non-empty and equally long."""
+    total = math.fsum(weights)
+    mean = math.fsum(v * w for v, w in zip(values, weights, strict=True)) / total
+    ordered = sorted(zip(values, weights, strict=True))
+    return Spread(
+        mean=mean,
+        p5=_percentile(ordered, 0.05 * total),
+        p50=_percentile(ordered, 0.50 * total),
+        p95=_percentile(ordered, 0.95 * total),
+    )
+
+
+def _percentile(ordered: Sequence[tuple[float, float]], at: float) -> float:
+    reached = 0.0
+    for value, weight in ordered:
+        reached += weight
+        if reached >= at:
+            return value
+    return ordered[-1][0]
+
+
+def effective_size(values: Sequence[float]) -> float:
+    """How many independent values a correlated series is worth, between 1 and its length.
+
+    n / (1 + 2 * sum of autocorrelations), summed over Geyer's initial positive sequence (Geyer 1992,
+    *Statistical Science* 7, section 3.3).
+    """
+    n = len(values)
+    if n < 4:
+        return 1.0
+    mean = math.fsum(values) / n
+    centred = [v - mean for v in values]
+    variance = math.fsum(c * c for c in centred) / n
+    if variance <= 1e-12:
+        return float(n)
+
+    def correlation(lag: int) -> float:
+        return math.fsum(centred[i] * centred[i + lag] for i in range(n - lag)) / (n * variance)
+
+    time = -1.0
+    for lag in range(0, min(n - 1, 1000), 2):
+        pair = correlation(lag) + correlation(lag + 1)
+        if pair <= 0:
+            break
+        time += 2 * pair
+    return min(float(n), max(1.0, n / max(time, 1.0)))
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """Standard error of the mean of a correlated series; None below four values."""
+    n = len(values)
+    if n < 4:
+        return None
+    mean = math.fsum(values) / n
+    variance = math.fsum((v - mean) ** 2 for v in values) / (n - 1)
+    return math.sqrt(variance / effective_size(values))
+
+
+def normal_quantile(p: float) -> float:
+    """Quantile of the standard normal distribution, by Newton's method on `math.erfc`."""
+    x = 0.0
+    for _ in range(60):
+        density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        step = (0.5 * math.erfc(-x / math.sqrt(2)) - p) / density
+        x -= max(-1.0, min(1.0, step))
+        if abs(step) < 1e-13:
+            break
+    return x
+
+
+def t_quantile(p: float, df: float) -> float:
+    """Upper quantile of Student's t for `p` in (0.5, 1) and any df >= 1 (Hill 1970, CACM algorithm 396)."""
+    tail = 2 * (1 - p)
+    if df <= 1:
+        return 1 / math.tan(tail * math.pi / 2)
+    if df == 2:
+        return math.sqrt(2 / (tail * (2 - tail)) - 2)
+    a = 1 / (df - 0.5)
+    b = 48 / (a * a)
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * df
+    x = d * tail
+    y = x ** (2 / df)
+    if y > 0.05 + a:
+        x = -normal_quantile(1 - tail / 2)
+        y = x * x
+        if df < 5:
+            c += 0.3 * (df - 4.5) * (x + 0.6)
+        c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = a * y * y
+        y = math.expm1(y) if y > 0.002 else y + 0.5 * y * y
+    else:
+        y = ((1 / (((df + 6) / (df * y) - 0.089 * d - 0.822) * (df + 2) * 3) + 0.5 / (df + 4)) * y - 1) * (
+            df + 1
+        ) / (df + 2) + 1 / y
+    return math.sqrt(df * y)
+
+
+def _pooled(groups: Sequence[Sequence[float]], floor: float, prior: Prior) -> tuple[float, float]:
+    """Pooled run-to-run sd with its degrees of freedom; never below the within-run error `floor`."""
+    squares = prior.weight * prior.sd**2
+    df = prior.weight
+    for group in groups:
+        mean = math.fsum(group) / len(group)
+        squares += math.fsum((v - mean) ** 2 for v in group)
+        df += len(group) - 1
+    return max(math.sqrt(squares / df), floor), df
+
+
+def difference(
+    before: Sequence[float], after: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
+) -> Estimate:
+    """Mean of `after` minus mean of `before` (one value a run), with a 95 % interval over runs.
+
+    The width is Student's t times the pooled run-to-run sd; `within` is the typical standard error of
+    one run's own mean and bounds that sd from below. The count of samples plays no part.
+    """
+    sd, df = _pooled([before, after], within, prior)
+    value = math.fsum(after) / len(after) - math.fsum(before) / len(before)
+    half = t_quantile(0.5 + CONFIDENCE / 2, df) * sd * math.sqrt(1 / len(before) + 1 / len(after))
+    return Estimate(value=value, low=value - half, high=value + half)
+
+
+def ratio(before: Sequence[float], after: Sequence[float], *, prior: Prior = RATE_PRIOR) -> Estimate:
+    """Ratio of geometric means, `after` over `before` (positive, one value a run), with a 95 % interval."""
+    logs = difference([math.log(v) for v in before], [math.log(v) for v in after], prior=prior)
+    assert logs.low is not None and logs.high is not None
+    return Estimate(value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high))
+
+
+def mean_interval(values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR) -> Estimate:
+    """Mean over runs with a 95 % interval from the spread between them."""
+    sd, df = _pooled([values], within, prior)
+    value = math.fsum(values) / len(values)
+    half = t_quantile(0.5 + CONFIDENCE / 2, df) * sd / math.sqrt(len(values))
+    return Estimate(value=value, low=value - half, high=value + half)
