@@ -1,0 +1,330 @@
+"""A hypothesis's change: written as `propose` takes it, applied to a command line and environment.
+
+Syntax (contract, section 3): `--set FLAG=V`, `--unset FLAG`, `--env K=V`, `--patch hypotheses/patches/F`,
+`--code`; several of them are a compound change.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+from . import commandline, shellwords
+from .commandline import Option
+from .errors import InterventionError
+
+Kind = Literal["set", "unset", "env", "patch", "code"]
+PATCHES = "hypotheses/patches"
+SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/FILE or --code"
+
+_FLAG = re.compile(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_TRUTH = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
+
+
+class Change(NamedTuple):
+    """One part of a change. `name` is the flag, variable or patch, empty for code; `value` is None for a
+    bare flag and for every kind that has none."""
+
+    kind: Kind
+    name: str = ""
+    value: str | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        if self.kind == "code":
+            return ("--code",)
+        return (f"--{self.kind}", self.name if self.value is None else f"{self.name}={self.value}")
+
+
+class Applied(NamedTuple):
+    """The command and environment of a trial, and what its reader should know of how they were made."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """One or more changes that are tested together."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def text(self) -> str:
+        """The canonical rendering on one line; `parse` reads it back as an equal intervention."""
+        return " ".join(shlex.quote(word) for change in self.changes for word in change.words)
+
+    @property
+    def mechanical(self) -> bool:
+        """Whether gpudebug can make the change by itself: flags and variables only."""
+        return all(change.kind in ("set", "unset", "env") for change in self.changes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The flags and variables that are touched, as written."""
+        return tuple(change.name for change in self.changes if change.kind in ("set", "unset", "env"))
+
+    @property
+    def patch(self) -> str | None:
+        return next((change.name for change in self.changes if change.kind == "patch"), None)
+
+    @property
+    def size(self) -> int:
+        """How many things change at once; more than one is a compound change."""
+        return len(self.changes)
+
+    def apply(self, argv: Sequence[str], env: Mapping[str, str]) -> Applied:
+        """The command line and environment with every flag and variable of the change in place.
+
+        A patch or code changes neither. Raises InterventionError where a part would have no effect or
+        the command's flags cannot be reached.
+        """
+        words, variables, notes = list(argv), dict(env), list[str]()
+        if any(change.kind in ("set", "unset") for change in self.changes) and commandline.is_shell(words):
+            raise InterventionError(
+                f"the flags of a shell command cannot be changed ({self.text})",
+                next="write workload.command without shell: true, or change a variable with --env",
+            )
+        for change in self.changes:
+            if change.kind == "set":
+                notes += _set(words, change.name, change.value)
+            elif change.kind == "unset":
+                notes += _unset(words, change.name)
+            elif change.kind == "env":
+                _set_variable(variables, change)
+        return Applied(tuple(words), variables, tuple(notes))
+
+    def same_effect(
+        self, other: Intervention, argv: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether both make the same command and environment out of this one, however they are spelled.
+
+        Code is never the same as other code: nobody can tell before it is written.
+        """
+        if any(change.kind == "code" for change in (*self.changes, *other.changes)):
+            return False
+        if _patches(self) != _patches(other):
+            return False
+        if sorted(self.changes, key=repr) == sorted(other.changes, key=repr):
+            return True
+        try:
+            mine, theirs = self.apply(argv, env or {}), other.apply(argv, env or {})
+        except InterventionError:
+            return False
+        return mine.env == theirs.env and commandline.flat(mine.argv) == commandline.flat(theirs.argv)
+
+    def locked_by(self, locked: Sequence[str]) -> list[str]:
+        """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference."""
+        touched = {_knob(name) for name in self.names}
+        return [knob for knob in locked if _knob(knob) in touched]
+
+
+def parse(text: str, *, file: str | None = None, line: int | None = None) -> Intervention:
+    """The intervention that `text` writes. Raises InterventionError, at `file` and `line`, if it is none."""
+    try:
+        return _build(_changes([word.value for word in shellwords.split(text, strict=False)]))
+    except shellwords.ShellSyntaxError as error:
+        raise InterventionError(
+            f"{error} in {text!r}", file=file, line=line, next="close the quote"
+        ) from None
+    except InterventionError as error:
+        raise InterventionError(error.message, file=file, line=line, next=error.next) from None
+
+
+def from_options(
+    set: Sequence[str] = (),
+    unset: Sequence[str] = (),
+    env: Sequence[str] = (),
+    patch: str | None = None,
+    code: bool = False,
+) -> Intervention:
+    """The intervention of `propose`'s options, each value as the shell handed it over."""
+    words = [
+        part
+        for kind, values in (("set", set), ("unset", unset), ("env", env))
+        for v in values
+        for part in (f"--{kind}", v)
+    ]
+    words += ["--patch", patch] if patch is not None else []
+    words += ["--code"] if code else []
+    return _build(_changes(words))
+
+
+def _changes(words: Sequence[str]) -> list[Change]:
+    changes, position = [], 0
+    while position < len(words):
+        keyword, equals, value = words[position].partition("=")
+        kind = keyword.removeprefix("--")
+        if keyword == "--code" and not equals:
+            changes.append(Change("code"))
+            position += 1
+            continue
+        if not keyword.startswith("--") or kind not in ("set", "unset", "env", "patch"):
+            raise InterventionError(f"{words[position]!r} is no change", next=f"write {SYNTAX}")
+        if not equals:
+            position += 1
+            if position >= len(words):
+                raise InterventionError(f"{keyword} has no value", next=f"write {SYNTAX}")
+            value = words[position]
+        changes.append(_change(kind, value))
+        position += 1
+    return changes
+
+
+def _change(kind: str, text: str) -> Change:
+    if _CONTROL.search(text):
+        raise InterventionError(
+            f"--{kind} {text!r} holds a control character", next="a change is written on one line"
+        )
+    if kind == "patch":
+        return Change("patch", _patch(text))
+    name, equals, value = text.partition("=")
+    if kind == "env":
+        if not equals or not _VARIABLE.fullmatch(name):
+            raise InterventionError(f"--env {text!r} sets no variable", next="write --env NAME=VALUE")
+        return Change("env", name, value)
+    if not _FLAG.fullmatch(name):
+        raise InterventionError(f"--{kind} {text!r} names no flag", next=f"write {SYNTAX}")
+    if kind == "unset":
+        if equals:
+            raise InterventionError(f"--unset {text!r} has a value", next=f"write --unset {name}")
+        return Change("unset", name)
+    if not equals and not name.startswith("-"):
+        raise InterventionError(
+            f"--set {text!r} has no value", next=f"write --set {name}=VALUE or --set --{name}"
+        )
+    return Change("set", name, value if equals else None)
+
+
+def _patch(text: str) -> str:
+    path = PurePosixPath(text)
+    if not path.is_relative_to(PATCHES) or len(path.parts) < 3 or ".." in path.parts:
+        raise InterventionError(
+            f"--patch {text!r} is outside {PATCHES}/", next=f"put the patch in {PATCHES}/"
+        )
+    return str(path)
+
+
+def _build(changes: Sequence[Change]) -> Intervention:
+    if not changes:
+        raise InterventionError("the change is empty", next=f"write {SYNTAX}")
+    seen: list[tuple[str, str]] = []
+    for change in changes:
+        kind = "flag" if change.kind in ("set", "unset") else change.kind
+        target = ("patch", "") if kind == "patch" else (kind, commandline.bare_name(change.name))
+        if target in seen:
+            raise InterventionError(
+                f"{change.name or '--code'} is changed twice",
+                next="keep one change of each flag, variable or file",
+            )
+        seen.append(target)
+    return Intervention(tuple(changes))
+
+
+def _patches(intervention: Intervention) -> set[str]:
+    return {change.name for change in intervention.changes if change.kind == "patch"}
+
+
+def _knob(name: str) -> str:
+    return commandline.bare_name(name).replace("-", "_")
+
+
+def _set_variable(variables: dict[str, str], change: Change) -> None:
+    value = change.value or ""
+    if variables.get(change.name) == value:
+        raise InterventionError(
+            f"{change.name} is {value!r} already: the change has no effect", next="set another value"
+        )
+    variables[change.name] = value
+
+
+def _set(words: list[str], name: str, value: str | None) -> list[str]:
+    """Put the flag into `words` in place; returns notes."""
+    found = commandline.find(words, name)
+    if not found:
+        _append(words, name, value)
+        return []
+    if _stands_already(found[-1], value):
+        shown = name if value is None else f"{name}={value}"
+        raise InterventionError(
+            f"the command has {shown} already: the change has no effect", next="set another value"
+        )
+    first = found[0]
+    notes = _notes(words, name, found, "one is left")
+    if value is None and first.style == "separate" and str(first.value).lower() not in _TRUTH:
+        stop = first.start + 1
+    else:
+        stop = first.stop
+    for option in reversed(found[1:]):
+        del words[option.start : option.stop]
+    words[first.start : stop] = _written(first, value)
+    return notes
+
+
+def _stands_already(option: Option, value: str | None) -> bool:
+    if value is None and option.style == "separate":
+        return str(option.value).lower() not in _TRUTH
+    return option.value == value
+
+
+def _written(option: Option, value: str | None) -> list[str]:
+    """The flag with its new value in the style in which it stands."""
+    if value is None:
+        return [option.name]
+    if option.style in ("equals", "override") or not _separable(value):
+        return [f"{option.name}={value}"]
+    if option.style == "bare" and option.name.startswith("--"):
+        return [f"{option.name}={value}"]
+    return [option.name, value]
+
+
+def _separable(value: str) -> bool:
+    """Whether a value can stand as a word of its own: one that looks like an option cannot."""
+    return not commandline.looks_like_option(value) and value != "--"
+
+
+def _append(words: list[str], name: str, value: str | None) -> None:
+    style = commandline.prevailing_style(words)
+    start = commandline.program_start(words)
+    place = next((i for i in range(start, len(words)) if words[i] == "--"), len(words))
+    if not name.startswith(("-", "+")) and style != "override":
+        name = f"--{name}"
+    if value is None:
+        added = [name]
+    elif name.startswith("-") and (style == "separate" or not name.startswith("--")) and _separable(value):
+        added = [name, value]
+    else:
+        added = [f"{name}={value}"]
+    words[place:place] = added
+
+
+def _unset(words: list[str], name: str) -> list[str]:
+    found = commandline.find(words, name)
+    if not found:
+        raise InterventionError(
+            f"the command has no {name}: --unset {name} has no effect",
+            next="name a flag that stands in workload.command",
+        )
+    notes = _notes(words, name, found, "all are removed")
+    for option in reversed(found):
+        del words[option.start : option.stop]
+    return notes
+
+
+def _notes(words: Sequence[str], name: str, found: Sequence[Option], repeated: str) -> list[str]:
+    first = found[0]
+    notes = []
+    if len(found) > 1:
+        notes.append(f"{first.name} stood {len(found)} times; {repeated}")
+    if commandline.bare_name(name) != first.bare:
+        notes.append(f"the command spells {name} as {first.name}")
+    if first.style == "separate" and first.stop - first.start > 2:
+        notes.append(f"{first.name} had the values {first.value}")
+    return notes

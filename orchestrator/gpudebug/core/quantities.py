@@ -1,0 +1,95 @@
+"""Durations and sizes as people write them: `30m`, `1h30m`, `500ms`, `2GB`.
+
+The grammar is plain ASCII decimals with a unit. `nan`, `inf`, `1_000`, `1:30`, exponents and digits
+of other scripts are refused. Sizes are binary, as everywhere in gpudebug: `MB` and `MiB` are 2**20 bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES: dict[str, int] = {
+    "b": 1,
+    **{f"{letter}{tail}": 1024**power for power, letter in enumerate("kmgt", 1) for tail in ("", "b", "ib")},
+}
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|min|[smhd])", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]{0,3})", re.ASCII)
+
+LONGEST_S = 366 * 86400.0
+LARGEST_BYTES = 2**60
+
+
+class QuantityError(ValueError):
+    """Text that is no duration or size; the message says what was expected."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `30m`, `1h30m`, `500ms`, `2d`, or of a bare number of seconds.
+
+    Raises QuantityError for anything else and above 366 days.
+    """
+    stripped = text.strip()
+    seconds = float(stripped) if _NUMBER.fullmatch(stripped) else _sum_of_parts(stripped)
+    if seconds > LONGEST_S:
+        raise QuantityError(f"{text!r} is longer than 366 days")
+    return seconds
+
+
+def _sum_of_parts(text: str) -> float:
+    total, position, units = 0.0, 0, []
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None:
+            raise QuantityError("expected a duration such as 30m, 90s, 1h30m or 0.2s")
+        units.append(_SECONDS[match[2]])
+        total += float(match[1]) * units[-1]
+        position = match.end()
+        while position < len(text) and text[position] == " ":
+            position += 1
+    if not units or any(a <= b for a, b in itertools.pairwise(units)):
+        raise QuantityError("expected a duration such as 30m, 90s, 1h30m or 0.2s")
+    return total
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `2GB`, `500 MB`, `64KiB`, `1.5g`, or of a bare number of bytes; binary multiples.
+
+    Raises QuantityError for anything else and above 2**60 bytes.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    unit = match[2].lower() if match else "?"
+    if match is None or (unit and unit not in _BYTES):
+        raise QuantityError("expected a size such as 2GB, 500MB or 64KiB")
+    size = round(float(match[1]) * _BYTES[unit or "b"])
+    if size > LARGEST_BYTES:
+        raise QuantityError(f"{text!r} is larger than 2**60 bytes")
+    return size
+
+
+def format_duration(seconds: float) -> str:
+    """Text that `parse_duration` reads back as the same number of milliseconds: `1h30m`, `0.2s`."""
+    milliseconds = round(seconds * 1000)
+    whole, rest = divmod(milliseconds, 1000)
+    if rest and whole < 60:
+        return f"{milliseconds / 1000:g}s"
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    if rest:
+        parts.append(f"{rest}ms")
+    return "".join(parts) or "0s"
+
+
+def format_size(size: int) -> str:
+    """`2GB`, `1.5MB`, `17B`: binary multiples with at most one decimal, for people."""
+    value, unit = float(size), "B"
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if value < 1024 or unit == "TB":
+            break
+        value /= 1024
+    return f"{value:.1f}".removesuffix(".0") + unit

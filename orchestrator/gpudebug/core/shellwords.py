@@ -1,0 +1,148 @@
+"""A command line split into words as a POSIX shell splits it, each word with its place in the text.
+
+Beside `shlex.split` it joins backslash-newlines, keeps the offsets that an edit in place needs, and
+in strict mode refuses what a shell would not pass on as it stands: operators, expansions, comments.
+Text inside any quotes is taken literally; a newline outside quotes is white space.
+Source: POSIX.1-2017, Shell Command Language, sections 2.2 (quoting) and 2.3 (token recognition).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_BLANK = " \t\n"
+_OPERATORS = "|&;<>"
+_EXPANSION = re.compile(r"\$[A-Za-z_0-9{('\"?$!#@*-]")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+class ShellWord(NamedTuple):
+    """One word: its value with quotes removed, and `text[start:end]` as it was written."""
+
+    value: str
+    start: int
+    end: int
+
+
+class ShellSyntaxError(ValueError):
+    """Text that cannot be split; `position` is the offset of the offending character."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+def split(text: str, *, strict: bool = True) -> tuple[ShellWord, ...]:
+    """The words of `text`. Raises ShellSyntaxError for an open quote or a backslash at the end and,
+    if `strict`, for what only a shell could carry out."""
+    words: list[ShellWord] = []
+    position = 0
+    while True:
+        position = _skip_blank(text, position)
+        if position >= len(text):
+            return tuple(words)
+        word = _word(text, position, strict)
+        words.append(word)
+        position = word.end
+
+
+def leading_assignments(text: str) -> tuple[dict[str, str], str]:
+    """`A=1 B=2 cmd …` as ({'A': '1', 'B': '2'}, 'cmd …'); the command's text is kept as it is."""
+    variables: dict[str, str] = {}
+    start = 0
+    for word in split(text):
+        match = _ASSIGNMENT.fullmatch(word.value)
+        if match is None:
+            return variables, text[word.start :]
+        variables[match[1]] = match[2]
+        start = word.end
+    return variables, text[start:]
+
+
+def _skip_blank(text: str, position: int) -> int:
+    while position < len(text):
+        if text[position] in _BLANK or text.startswith("\r\n", position):
+            position += 1
+        elif text[position] == "\\" and (length := _continuation(text, position)):
+            position += length
+        else:
+            break
+    return position
+
+
+def _continuation(text: str, position: int) -> int:
+    """Length of a backslash-newline at `position`, 0 if there is none."""
+    if text.startswith("\\\n", position):
+        return 2
+    return 3 if text.startswith("\\\r\n", position) else 0
+
+
+def _word(text: str, start: int, strict: bool) -> ShellWord:
+    pieces: list[str] = []
+    position = start
+    while position < len(text):
+        char = text[position]
+        if char in _BLANK or text.startswith("\r\n", position):
+            break
+        if char == "'":
+            piece, position = _single(text, position)
+        elif char == '"':
+            piece, position = _double(text, position)
+        elif char == "\\":
+            piece, position = _escape(text, position)
+        else:
+            if strict:
+                _refuse_shell_only(text, position, at_start=position == start)
+            piece, position = char, position + 1
+        pieces.append(piece)
+    return ShellWord("".join(pieces), start, position)
+
+
+def _single(text: str, start: int) -> tuple[str, int]:
+    end = text.find("'", start + 1)
+    if end < 0:
+        raise ShellSyntaxError("the quote ' is never closed", start)
+    return text[start + 1 : end], end + 1
+
+
+def _double(text: str, start: int) -> tuple[str, int]:
+    pieces: list[str] = []
+    position = start + 1
+    while position < len(text):
+        char = text[position]
+        if char == '"':
+            return "".join(pieces), position + 1
+        if char == "\\":
+            length = _continuation(text, position)
+            if length:
+                position += length
+                continue
+            if text[position + 1 : position + 2] in ("$", "`", '"', "\\"):
+                position += 1
+                char = text[position]
+        pieces.append(char)
+        position += 1
+    raise ShellSyntaxError('the quote " is never closed', start)
+
+
+def _escape(text: str, position: int) -> tuple[str, int]:
+    length = _continuation(text, position)
+    if length:
+        return "", position + length
+    if position + 1 >= len(text):
+        raise ShellSyntaxError("a backslash ends the command", position)
+    after = position + 2
+    if text[position + 1] in " \t" and (text[after : after + 1] == "\n" or text.startswith("\r\n", after)):
+        raise ShellSyntaxError("white space stands between a backslash and the end of its line", position)
+    return text[position + 1], after
+
+
+def _refuse_shell_only(text: str, position: int, *, at_start: bool) -> None:
+    char = text[position]
+    if char in _OPERATORS or char == "`" or _EXPANSION.match(text, position):
+        raise ShellSyntaxError(f"{char} has a meaning of its own to a shell", position)
+    if at_start and char == "#":
+        raise ShellSyntaxError("# starts a comment in a shell", position)
+    if at_start and char == "~" and (text[position + 1 : position + 2] or " ") in "/ \t\n":
+        raise ShellSyntaxError("~ is a shell's word for the home folder", position)
