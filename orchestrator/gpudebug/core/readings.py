@@ -1,0 +1,139 @@
+"""What a device answers at one tick, and the CSV row that it becomes.
+
+Standard library only: the sampler process imports this and must stay small, so the pydantic records
+of `core.models` are out of its reach. Units are the contract's: percent, W, MHz, degrees Celsius,
+`_mb` is 2**20 bytes, seconds. `None` is *unknown* and becomes an empty cell, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from gpudebug.core.errors import DeviceError
+
+
+class DeviceLostError(DeviceError):
+    """The device stopped answering in mid-run; what was sampled so far stays."""
+
+    code = "device_lost"
+
+
+class Reading(NamedTuple):
+    """One row of samples.csv; the field names are its columns, in order.
+
+    A live device leaves `elapsed`, the host columns and `log_bytes` to the sampler. A reading that
+    brings its own `elapsed` (a recording) is written as it is.
+    """
+
+    elapsed: float | None = None
+    gpu_util: float | None = None
+    mem_util: float | None = None
+    mem_used_mb: float | None = None
+    mem_total_mb: float | None = None
+    gpu_index: int | None = None
+    gpu_uuid: str | None = None
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+    mem_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    throttle: str | None = None
+    new_samples: int | None = None
+    cpu_util: float | None = None
+    rss_mb: float | None = None
+    read_mb_s: float | None = None
+    write_mb_s: float | None = None
+    procs: int | None = None
+    log_bytes: int | None = None
+
+
+COLUMNS = Reading._fields
+HEADER = ",".join(COLUMNS) + "\n"
+
+
+class HostReading(NamedTuple):
+    """The run's process tree at one tick; the sampler leaves itself out of it."""
+
+    cpu_util: float | None = None
+    rss_mb: float | None = None
+    read_mb_s: float | None = None
+    write_mb_s: float | None = None
+    procs: int | None = None
+
+
+class Processes(Protocol):
+    """The run's process tree, as the host columns and the devices that live on it see it."""
+
+    missing: dict[str, str]
+
+    def start(self, job_pid: int | None) -> None:
+        """The job was launched; rates count from here."""
+
+    def read(self) -> HostReading: ...
+
+
+class Device(Protocol):
+    """What the sampler reads: all devices of one run, held for the whole of it.
+
+    `source` says where utilisation comes from; `missing` maps a column to the reason why it is
+    empty, recorded once. Neither the index nor the UUID need be NVIDIA's: any text without a comma
+    that names the device for good will do.
+    """
+
+    source: str
+    missing: dict[str, str]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Each device as the keys of `core.models.DeviceInfo`, with `missing` of its own."""
+        ...
+
+    def start(self, job_pid: int | None) -> None:
+        """The job was launched: what was measured before is not the run's."""
+
+    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+        """One reading a device, `elapsed` s after the launch. Raises `DeviceLostError`."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """Figures of the run as a whole, `energy_j` by UUID where the device counts it."""
+        ...
+
+
+def cell(value: float | int | str | None, digits: int = 2) -> str:
+    """A CSV cell: empty for unknown, no exponent, no trailing zeros.
+
+    Reading the text back as a number and writing it again gives the same text.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        text = f"{value:.{digits}f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text
+    return str(value)
+
+
+def csv_row(reading: Reading) -> str:
+    """The row with its newline. `elapsed` keeps milliseconds, everything else two digits."""
+    return ",".join([cell(reading.elapsed, 3), *map(cell, reading[1:])]) + "\n"
+
+
+def parse_row(line: str) -> Reading | None:
+    """The reading of one row that `csv_row` wrote; None for a header or a torn row."""
+    cells = line.rstrip("\r\n").split(",")
+    if len(cells) != len(COLUMNS):
+        return None
+    try:
+        return Reading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=True)})
+    except ValueError:
+        return None
+
+
+_TEXT = frozenset({"gpu_uuid", "throttle"})
+_WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes"})
+
+
+def _value(name: str, text: str) -> Any:
+    if not text:
+        return None
+    if name in _TEXT:
+        return text
+    return int(text) if name in _WHOLE else float(text)

@@ -1,0 +1,236 @@
+"""The CPU stand-in for a GPU: how busy the training process keeps N cores.
+
+It is a real measurement of a CPU training run and never presented as a GPU's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.readings import Reading
+from gpudebug.edges.devices.proctree import (
+    MB,
+    PAGE,
+    Process,
+    ProcessTree,
+    command_line,
+    cpu_clock,
+    read_process,
+)
+
+UUID = "CPU"
+NOT_HERE = "the cpu device stands in for a GPU and has no such counter"
+LACKS = ("mem_util", "power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
+
+# A process that serves a pool: Python's multiprocessing and joblib start it with one of these.
+WORKER_COMMANDS = (
+    "multiprocessing.spawn",
+    "multiprocessing.forkserver",
+    "multiprocessing.resource_tracker",
+    "joblib.externals.loky",
+)
+# PyTorch names a DataLoader worker's main thread so; the kernel keeps 15 characters.
+WORKER_NAME = "pt_data_worker"
+
+RESCAN_S = 1.0
+EAGER_S = 2.0
+# Shorter spans are the width of the scheduler's own bookkeeping: no figure is made from one.
+SHORTEST_S = 0.02
+
+
+class CpuDevice:
+    """`gpu_util` is the CPU time of the training process over `cores` cores, in percent, at most 100.
+
+    The training process is the busiest descendant of the tree's root that is no loader worker.
+    """
+
+    source = "cpu"
+
+    def __init__(self, cores: float, tree: ProcessTree) -> None:
+        self.cores = cores
+        self.missing = dict.fromkeys(LACKS, NOT_HERE)
+        self._tree = tree
+        self._total_mb = memory_limit_mb()
+        self._followed: tuple[int, int] | None = None
+        self._last: tuple[float, float] = (math.inf, 0.0)
+        self._scanned = -math.inf
+        self._util: float | None = None
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [{**describe(self.cores), "missing": dict(self.missing)}]
+
+    def start(self, job_pid: int | None) -> None:
+        """The job is the training process until a busier one is seen."""
+        job = read_process(job_pid) if job_pid is not None else None
+        self._follow(job, time.monotonic())
+
+    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+        """One reading; `new_samples` is 0 where the training process is gone or was only just found."""
+        now = time.monotonic()
+        fresh = self._measure(now)
+        # A shell execs, a launcher forks: in the first moments the tree is another at each tick.
+        if self._followed is None or elapsed < EAGER_S or now - self._scanned >= RESCAN_S:
+            self._choose(now)
+        return [
+            Reading(
+                gpu_util=self._util,
+                mem_used_mb=resident_mb(self._followed[0]) if self._followed else None,
+                mem_total_mb=self._total_mb,
+                gpu_index=0,
+                gpu_uuid=UUID,
+                new_samples=int(fresh),
+            )
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        return {"training_pid": self._followed[0] if self._followed else None}
+
+    def _measure(self, now: float) -> bool:
+        """Turn the CPU time since the last reading into utilisation; False where there is none to turn."""
+        if self._followed is None:
+            return False
+        used = cpu_clock(self._followed[0])
+        if used is None:
+            self._followed = None
+            return False
+        then, before = self._last
+        if now - then < SHORTEST_S:
+            return False
+        # Both clocks are read one after the other, so a full core can read a hair above 100.
+        self._util = min(100.0, max(0.0, 100 * (used - before) / ((now - then) * self.cores)))
+        self._last = (now, used)
+        return True
+
+    def _choose(self, now: float) -> None:
+        self._scanned = now
+        busiest = training_process(self._tree.scan(), self._tree.root)
+        if busiest is None or (busiest.pid, busiest.start) != self._followed:
+            self._follow(busiest, now)
+
+    def _follow(self, process: Process | None, now: float) -> None:
+        """Measure this process from now on."""
+        used = cpu_clock(process.pid) if process else None
+        if process is None or used is None:
+            self._followed = None
+            return
+        self._followed = (process.pid, process.start)
+        self._last = (now, used)
+
+
+def training_process(tree: dict[int, Process], root: int) -> Process | None:
+    """The process with the most CPU time so far that serves no other as a loader worker, nor is below one."""
+    known: dict[int, bool] = {}
+    alive = [process for process in tree.values() if process.state != "Z"]
+    for process in sorted(alive, key=lambda process: process.cpu_s, reverse=True):
+        if not _serves(process, tree, root, known):
+            return process
+    return None
+
+
+def _serves(process: Process, tree: dict[int, Process], root: int, known: dict[int, bool]) -> bool:
+    if process.pid not in known:
+        parent = tree.get(process.parent)
+        known[process.pid] = is_worker(process, root) or (
+            parent is not None and _serves(parent, tree, root, known)
+        )
+    return known[process.pid]
+
+
+def is_worker(process: Process, root: int) -> bool:
+    """A loader worker: a fork of a living parent that never called exec, or one of a process pool's.
+
+    A process that daemonised itself is such a fork too, but its parent is gone and the tree's root
+    has adopted it.
+    """
+    if process.name == WORKER_NAME or (process.forked and process.parent != root):
+        return True
+    command = command_line(process.pid)
+    return any(word in command for word in WORKER_COMMANDS)
+
+
+def describe(cores: float) -> dict[str, Any]:
+    """The stand-in as the keys of `core.models.DeviceInfo`."""
+    return {
+        "index": 0,
+        "uuid": UUID,
+        "name": processor_name(),
+        "kind": "cpu",
+        "memory_total_mb": memory_limit_mb(),
+        "driver": None,
+        "cores": cores,
+    }
+
+
+def resident_mb(pid: int) -> float | None:
+    """Resident memory of the process; None where it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE / MB
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return None
+
+
+def processor_name() -> str:
+    """The processor's model as /proc/cpuinfo has it, else its architecture."""
+    for line in _lines(Path("/proc/cpuinfo")):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip().replace(",", " ")
+    return f"{platform.machine()} processor"
+
+
+def available_cores() -> float:
+    """The cores that this process may use: its affinity, and the cgroup's quota where that is less."""
+    cores = float(len(os.sched_getaffinity(0)))
+    quotas = [quota for folder in _cgroups("cpu") if (quota := _quota(folder)) is not None]
+    return min([cores, *quotas])
+
+
+def memory_limit_mb() -> float | None:
+    """The memory that this process may use: the machine's, or the cgroup's limit where that is less."""
+    limits = [
+        int(line.split()[1]) / 1024 for line in _lines(Path("/proc/meminfo")) if line.startswith("MemTotal")
+    ]
+    for folder in _cgroups("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            text = "".join(_lines(folder / name)).strip()
+            if text.isdigit():
+                limits.append(int(text) / MB)
+    return min(limits) if limits else None
+
+
+def _quota(folder: Path) -> float | None:
+    # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
+    words = " ".join(_lines(folder / "cpu.max")).split()
+    if not words:
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        words = [word for name in files for word in _lines(folder / name)]
+    if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit():
+        return None
+    quota, period = int(words[0]), int(words[1])
+    return quota / period if quota > 0 and period > 0 else None
+
+
+def _cgroups(controller: str) -> list[Path]:
+    """The folders of this process's cgroup and of those above it that may hold a limit."""
+    folders = []
+    for line in _lines(Path("/proc/self/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mount = Path("/sys/fs/cgroup") / controllers if controllers else Path("/sys/fs/cgroup")
+        own = mount / path.lstrip("/")
+        above = [parent for parent in own.parents if parent == mount or mount in parent.parents]
+        folders += [own, *above]
+    return folders
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []

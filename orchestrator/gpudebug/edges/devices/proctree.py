@@ -1,0 +1,190 @@
+"""The run's process tree, read from /proc: who is in it, and what it costs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gpudebug.core.readings import HostReading
+
+MB = 2**20
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+# include/linux/sched.h: the process forked and did not call exec since.
+PF_FORKNOEXEC = 0x40
+
+# CPU time per process comes in steps of 10 ms: a rate over less than this would be noise.
+SHORTEST_S = 0.1
+
+
+class Process(NamedTuple):
+    """One process from /proc/PID/stat. Times in s; `reaped_s` is that of children already waited for."""
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    forked: bool
+    cpu_s: float
+    reaped_s: float
+    start: int
+    rss_mb: float
+
+
+def read_process(pid: int) -> Process | None:
+    """The process as it is now; None where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read().decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
+    name = text[text.index("(") + 1 : text.rindex(")")]
+    field = text[text.rindex(")") + 2 :].split()
+    return Process(
+        pid=pid,
+        name=name,
+        state=field[0],
+        parent=int(field[1]),
+        forked=bool(int(field[6]) & PF_FORKNOEXEC),
+        cpu_s=(int(field[11]) + int(field[12])) / TICKS,
+        reaped_s=(int(field[13]) + int(field[14])) / TICKS,
+        start=int(field[19]),
+        rss_mb=int(field[21]) * PAGE / MB,
+    )
+
+
+def command_line(pid: int) -> str:
+    """The process's arguments joined by spaces; empty where it is gone or a zombie."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def cpu_clock(pid: int) -> float | None:
+    """CPU time in s of all threads of the process, ended ones too, in ns steps; None where it is gone.
+
+    The number of a process's CPU clock is made from its PID: clock_getcpuclockid(3), and
+    MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED in include/linux/posix-timers_types.h.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return None
+
+
+def children(pid: int) -> list[int]:
+    """PIDs of the children of all threads of the process; empty where it is gone.
+
+    The kernel's own list is read rather than all of /proc: on a busy host that walk alone would
+    cost more than the sampler may.
+    """
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a Path a thread costs too much
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def moved_bytes(pid: int) -> tuple[int, int] | None:
+    """Bytes that the process and its reaped children read from and wrote to storage; None where unknown."""
+    try:
+        with open(f"/proc/{pid}/io", "rb") as file:
+            fields = dict(line.split(b": ") for line in file.read().splitlines())
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
+
+
+class ProcessTree:
+    """All descendants of `root` but `exclude` and what these started, rescanned by `scan`.
+
+    `root` is the warden: a subreaper, so that a daemonised process stays in its tree. `members`
+    holds the last scan, parents before their children.
+    """
+
+    def __init__(self, root: int, exclude: Iterable[int] = ()) -> None:
+        self.root = root
+        self.exclude = frozenset(exclude)
+        self.job: int | None = None
+        self.missing: dict[str, str] = {}
+        self.members: dict[int, Process] = {}
+        self._last: tuple[float, float, tuple[int, int] | None] | None = None
+
+    def start(self, job_pid: int | None) -> None:
+        """The job was launched; the host columns count from here."""
+        self.job = job_pid
+        self.read()
+
+    def scan(self) -> dict[int, Process]:
+        """Who is in the tree now."""
+        found: dict[int, Process] = {}
+        pending = children(self.root)
+        while pending:
+            pid = pending.pop()
+            if pid in self.exclude or pid in found:
+                continue
+            process = read_process(pid)
+            if process is not None:
+                found[pid] = process
+                pending += children(pid)
+        self.members = found
+        return found
+
+    def read(self) -> HostReading:
+        """The host columns: rates since the last call, memory and count as they are.
+
+        Rates are empty at the first call and right after another. `cpu_util` is in percent of one core. Sums include what a process's dead and reaped children
+        used, so a short-lived one between two ticks is not lost. `rss_mb` adds resident sets: pages
+        that forked processes share count once for each.
+        """
+        alive = [process for process in self.scan().values() if process.state != "Z"]
+        now = time.monotonic()
+        rates: tuple[float | None, float | None, float | None] = (None, None, None)
+        if self._last is None or now - self._last[0] >= SHORTEST_S:
+            busy = self._cpu_seconds()
+            moved = self._moved_bytes()
+            rates = self._rates(now, busy, moved)
+            self._last = (now, busy, moved)
+        rss = sum(process.rss_mb for process in alive)
+        return HostReading(rates[0], rss, rates[1], rates[2], len(alive))
+
+    def _cpu_seconds(self) -> float:
+        # The root's own time is the warden's; what it has reaped was the job's.
+        root = read_process(self.root)
+        reaped = root.reaped_s if root else 0.0
+        return reaped + sum(process.cpu_s + process.reaped_s for process in self.members.values())
+
+    def _moved_bytes(self) -> tuple[int, int] | None:
+        totals = [moved for pid in (self.root, *self.members) if (moved := moved_bytes(pid)) is not None]
+        if not totals:
+            reason = f"/proc/{self.root}/io cannot be read by this user"
+            self.missing.update(read_mb_s=reason, write_mb_s=reason)
+            return None
+        return sum(read for read, _ in totals), sum(written for _, written in totals)
+
+    def _rates(
+        self, now: float, busy: float, moved: tuple[int, int] | None
+    ) -> tuple[float | None, float | None, float | None]:
+        if self._last is None:
+            return None, None, None
+        then, busy_then, moved_then = self._last
+        span = now - then
+        # A process that ends between two scans unseen can only lower a sum: no rate is negative.
+        cpu = max(0.0, 100 * (busy - busy_then) / span)
+        if moved is None or moved_then is None:
+            return cpu, None, None
+        read, written = (max(0.0, (a - b) / MB / span) for a, b in zip(moved, moved_then, strict=True))
+        return cpu, read, written

@@ -1,0 +1,357 @@
+"""The sampler: a process of its own that reads the run's devices on absolute deadlines into samples.csv.
+
+Beside a Python program a thread would be up to 5 ms late and would take the training's interpreter
+lock, so the warden starts this as a child (`command`). What is said between them, a JSON line each:
+
+1. standard input: the order (`Order`'s keys);
+2. standard output: `{"ready": true, "devices": [...]}`, or `{"error": {...}}` and exit status 4;
+3. standard input: `{"t0": S, "job_pid": N}`, S on the monotonic clock: the launch;
+4. standard input closed: one last row, sampler.json, exit status 0.
+
+A lost device ends it with exit status 3. A driver call that does not return within `hang` seconds
+ends it by SIGALRM, as a driver that crashes does by SIGSEGV: the process is what such a call costs.
+Started again with `resume`, it goes on in the same file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpudebug.core.errors import DeviceError
+from gpudebug.core.isolation import isolated_argv
+from gpudebug.core.readings import (
+    HEADER,
+    Device,
+    DeviceLostError,
+    HostReading,
+    Processes,
+    csv_row,
+    parse_row,
+)
+
+FORMAT = 1
+INTERVAL_S = 0.2
+HOST_INTERVAL_S = 1.0
+HANG_S = 5.0
+EXIT_LOST = 3
+EXIT_ERROR = 4
+
+Opener = Callable[[dict[str, Any], Processes], Device]
+TreeOpener = Callable[[int, list[int]], Processes]
+
+
+def command() -> tuple[str, ...]:
+    """The argument list that runs the sampler, whatever modules the working folder or PYTHONPATH hold."""
+    statement = (
+        "from gpudebug.edges import devices, sampler; "
+        "sys.exit(sampler.main(devices.open_device, devices.ProcessTree))"
+    )
+    return isolated_argv(sys.executable, package_folders(), statement)
+
+
+def package_folders() -> list[str]:
+    """Where gpudebug and nvidia-ml-py lie for this process."""
+    own = Path(__file__).resolve().parents[2]
+    spec = find_spec("pynvml")
+    driver = [str(Path(spec.origin).parent)] if spec and spec.origin else []
+    return [str(own), *driver]
+
+
+class Order(NamedTuple):
+    """What the warden asks for. `device` is a specification that `devices.resolve` made.
+
+    `csv`, `notes` (sampler.json) and `log` (train.log, whose size makes `log_bytes`) are paths;
+    `root_pid` is the root of the run's process tree, by default the parent, and `exclude` are
+    processes of ours in it.
+    """
+
+    device: dict[str, Any]
+    csv: str
+    notes: str
+    log: str | None = None
+    interval: float = INTERVAL_S
+    host_interval: float = HOST_INTERVAL_S
+    root_pid: int | None = None
+    exclude: tuple[int, ...] = ()
+    resume: bool = False
+    hang: float = HANG_S
+
+
+def main(open_device: Opener, open_tree: TreeOpener) -> int:
+    """Serve one run over standard input and output; returns the exit status."""
+    # Ctrl-C reaches the whole terminal group, but the warden decides when sampling ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lines = _Lines(sys.stdin.fileno())
+    text = lines.next()
+    if text is None:
+        return 0
+    order = Order(**json.loads(text))
+    tree = open_tree(order.root_pid or os.getppid(), [os.getpid(), *order.exclude])
+    try:
+        with _deadline(order.hang):
+            device = open_device(order.device, tree)
+        file = CsvFile(Path(order.csv), order.resume)
+        notes = Notes(order, device, tree, file.last_elapsed)
+        notes.write()
+    except (DeviceError, OSError) as error:
+        _say({"error": _as_json(error)})
+        return EXIT_ERROR
+    _say({"ready": True, "devices": notes.devices})
+    text = lines.next()
+    if text is None:
+        return 0
+    launch = json.loads(text)
+    tree.start(launch.get("job_pid"))
+    with _deadline(order.hang):
+        device.start(launch.get("job_pid"))
+    return _Sampling(order, device, tree, file, notes).run(float(launch["t0"]), lines)
+
+
+class _Sampling:
+    """The loop of one run."""
+
+    def __init__(self, order: Order, device: Device, tree: Processes, file: CsvFile, notes: Notes) -> None:
+        self._order = order
+        self._device = device
+        self._tree = tree
+        self._file = file
+        self._notes = notes
+        self._log = Path(order.log) if order.log else None
+        self._host_due = 0.0
+
+    def run(self, t0: float, lines: _Lines) -> int:
+        """Sample from `t0` (monotonic clock) until standard input ends or the device is lost."""
+        interval = self._order.interval
+        tick = next_tick(time.monotonic() - t0, interval, self._first_tick())
+        try:
+            while not lines.ended_within(t0 + tick * interval - time.monotonic()):
+                self._sample(time.monotonic() - t0)
+                following = next_tick(time.monotonic() - t0, interval, tick + 1)
+                self._notes.missed += following - tick - 1
+                tick = following
+            self._sample(time.monotonic() - t0, final=True)
+        except DeviceLostError as error:
+            self._notes.lost = error.message
+        self._file.close()
+        self._notes.finish(self._device, self._tree)
+        return EXIT_LOST if self._notes.lost else 0
+
+    def _first_tick(self) -> int:
+        last = self._file.last_elapsed
+        return 0 if last is None else int(last / self._order.interval) + 1
+
+    def _sample(self, elapsed: float, final: bool = False) -> None:
+        with _deadline(self._order.hang):
+            readings = self._device.read(elapsed, final)
+        live = [reading for reading in readings if reading.elapsed is None]
+        host = self._host(elapsed, final) if live else HostReading()
+        size = _size(self._log)
+        rows = [
+            csv_row(
+                reading
+                if reading.elapsed is not None
+                else reading._replace(elapsed=elapsed, log_bytes=size, **host._asdict())
+            )
+            for reading in readings
+        ]
+        self._notes.ticks += 1
+        self._notes.unwritten += not self._file.append("".join(rows))
+
+    def _host(self, elapsed: float, final: bool) -> HostReading:
+        if elapsed < self._host_due and not final:
+            return HostReading()
+        period = self._order.host_interval
+        self._host_due = (elapsed // period + 1) * period
+        return self._tree.read()
+
+
+def next_tick(elapsed: float, interval: float, planned: int) -> int:
+    """The tick to take next: `planned`, or the current one where whole ticks have gone by.
+
+    Tick k is due k * `interval` s after the launch, whatever became of the ones before: a late tick
+    shifts no later one, and ticks that were slept through are skipped, not made up for in a burst.
+    """
+    return max(planned, int(elapsed / interval))
+
+
+class CsvFile:
+    """samples.csv, one write a tick: a kill leaves whole rows and at most one torn one at the end."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(path, flags if resume else flags | os.O_TRUNC, 0o666)
+        self._length = self._cut_torn_row()
+        self.last_elapsed: float | None = None
+        self.problem: str | None = None
+        if self._length == 0:
+            self._write(HEADER.encode())
+        elif resume:
+            self.last_elapsed = self._read_last()
+
+    def append(self, rows: str) -> bool:
+        """Write the rows; False where the disk refuses them, with nothing of them left behind."""
+        try:
+            self._write(rows.encode())
+        except OSError as error:
+            self.problem = error.strerror
+            os.ftruncate(self._fd, self._length)
+            return False
+        return True
+
+    def close(self) -> None:
+        os.fsync(self._fd)
+        os.close(self._fd)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self._length += len(data)
+
+    def _cut_torn_row(self) -> int:
+        size = os.fstat(self._fd).st_size
+        tail = os.pread(self._fd, 4096, max(0, size - 4096))
+        whole = size - len(tail) + tail.rfind(b"\n") + 1
+        if whole < size:
+            os.ftruncate(self._fd, whole)
+        return whole
+
+    def _read_last(self) -> float | None:
+        tail = os.pread(self._fd, 4096, max(0, self._length - 4096)).decode("utf-8", "replace")
+        last = parse_row(tail.splitlines()[-1])
+        return last.elapsed if last else None
+
+
+class Notes:
+    """sampler.json: what was sampled, how, and what the columns lack; replaced whole."""
+
+    def __init__(self, order: Order, device: Device, tree: Processes, resumed_after: float | None) -> None:
+        self.devices = device.describe()
+        self.ticks = 0
+        self.missed = 0
+        self.unwritten = 0
+        self.lost: str | None = None
+        self._path = Path(order.notes)
+        self._order = order
+        self._source = device.source
+        self._missing = {**device.missing, **tree.missing}
+        self._restarts = self._earlier_restarts() if order.resume else 0
+        self._resumed_after = resumed_after
+        self._summary: dict[str, Any] = {}
+        self._complete = False
+
+    def finish(self, device: Device, tree: Processes) -> None:
+        """The run is over: add its figures and write the last version."""
+        self._source = device.source
+        self._missing = {**device.missing, **tree.missing}
+        self.devices = device.describe()
+        self._summary = device.summary()
+        self._complete = True
+        self.write()
+
+    def write(self) -> None:
+        value = {
+            "format": FORMAT,
+            "devices": self.devices,
+            "source": self._source,
+            "driver": next((device.get("driver") for device in self.devices), None),
+            "interval": self._order.interval,
+            "host_interval": self._order.host_interval,
+            "ticks": self.ticks,
+            "missed": self.missed,
+            "unwritten": self.unwritten,
+            "missing": self._missing,
+            "restarts": self._restarts,
+            "resumed_after": self._resumed_after,
+            "lost": self.lost,
+            "cpu_s": round(time.process_time(), 4),
+            "complete": self._complete,
+            **self._summary,
+        }
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+    def _earlier_restarts(self) -> int:
+        try:
+            return int(json.loads(self._path.read_text("utf-8"))["restarts"]) + 1
+        except (FileNotFoundError, ValueError, KeyError):
+            return 1
+
+
+class _Lines:
+    """Standard input, read without a buffer that `select` could not see into."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._rest = b""
+
+    def next(self) -> str | None:
+        """The next line; None at the end."""
+        while b"\n" not in self._rest:
+            data = os.read(self._fd, 65536)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def ended_within(self, seconds: float) -> bool:
+        """Wait until the end of input, at most `seconds`; True where it came."""
+        until = time.monotonic() + seconds
+        while True:
+            readable, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
+            if not readable:
+                return False
+            if not os.read(self._fd, 65536):
+                return True
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    # No Python code runs while a driver call hangs; the default action of SIGALRM needs none.
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _size(path: Path | None) -> int | None:
+    if path is None:
+        return None
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _as_json(error: DeviceError | OSError) -> dict[str, object]:
+    if isinstance(error, DeviceError):
+        return error.as_json()
+    return {
+        "code": "store",
+        "message": f"cannot write the samples: {error.strerror}",
+        "file": error.filename,
+        "line": None,
+        "next": "free space on the disk or make the folder writable",
+    }
+
+
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
