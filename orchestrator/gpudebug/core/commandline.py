@@ -22,10 +22,8 @@ _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|torchrun|accelerate|deepspeed|co
 _LAUNCHER_MODULE = re.compile(
     r"torch\.distributed\.(run|launch)|accelerate\.commands\.launch|deepspeed\.launcher\.\w+"
 )
-_WRAPPERS = frozenset(
-    ["env", "nice", "nohup", "time", "stdbuf", "timeout", "srun", "mpirun", "xvfb-run"]
-    + ["uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "conda"]
-)
+_WRAPPERS = frozenset({"env", "nice", "nohup", "time", "stdbuf", "timeout", "srun", "mpirun", "xvfb-run"})
+_MANAGERS = frozenset({"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "conda"})
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
 
 
@@ -126,7 +124,8 @@ def program_start(argv: Sequence[str]) -> int:
 
 
 def _behind_wrapper(argv: Sequence[str]) -> int:
-    if not argv or not (_basename(argv[0]) in _WRAPPERS or _INTERPRETER.fullmatch(_basename(argv[0]))):
+    first = _basename(argv[0]) if argv else ""
+    if first not in _WRAPPERS | _MANAGERS and not _INTERPRETER.fullmatch(first):
         return min(1, len(argv))
     previous = ""
     for index, word in enumerate(argv[1:], 1):

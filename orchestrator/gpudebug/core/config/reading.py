@@ -1,0 +1,185 @@
+"""gpudebug.yaml's text to a `Config`: read, complete, validate, cross-check; one error with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from .. import shellwords
+from ..errors import ConfigError
+from . import schema, values
+from .document import Document, Path, read
+from .schema import Config, Workload
+
+_DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
+
+
+class _Problem(NamedTuple):
+    line: int
+    message: str
+    next: str | None
+
+
+def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
+    """The settings in `text`; `file` is only named in errors, `campaign` is the name if the text gives none.
+
+    Raises ConfigError with file, line, what was expected and what to write: the first of all problems.
+    """
+    document = read(text, file)
+    if not isinstance(document.value, dict):
+        raise ConfigError(
+            "expected settings such as workload: {command: …}",
+            file=file,
+            line=document.line(()),
+            next="write it anew with gpudebug init",
+        )
+    try:
+        config = Config.model_validate(_completed(document.value, campaign))
+    except ValidationError as error:
+        problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
+    else:
+        problems = list(_contradictions(config, document))
+        if not problems:
+            return config
+    problems.sort(key=lambda problem: problem.line)
+    first, rest = problems[0], len(problems) - 1
+    more = f" (and {rest} more)" if rest else ""
+    raise ConfigError(first.message + more, file=file, line=first.line, next=first.next)
+
+
+def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
+    """The settings with what follows from others filled in; wrong types are left for the models to refuse."""
+    data = dict(given)
+    data.setdefault("campaign", campaign)
+    data.setdefault("progress", f"progress/{data['campaign']}.md")
+    for group in ("criteria", "protocol", "budget", "worktree", "goal", "guidelines"):
+        if group in data and data[group] is None:
+            del data[group]
+    if _is_lower(data.get("metric")):
+        data.setdefault("direction", "lower")
+    if data.get("metric", "gpu_util") != "gpu_util" and isinstance(data.get("criteria", {}), dict):
+        data["criteria"] = {**_DEFAULT_RATIOS, **data.get("criteria", {})}
+    if data.get("reference") is None:
+        data.pop("reference", None)
+    elif isinstance(data["reference"], dict) and isinstance(data.get("workload"), dict):
+        data["reference"] = _inherited(data["workload"], data["reference"])
+    return data
+
+
+def _is_lower(metric: object) -> bool:
+    return isinstance(metric, str) and metric.startswith(values.TIMES)
+
+
+def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
+    """The reference with everything of the workload that it does not say itself; variables one by one, and
+    a shell only for text."""
+    valid = {
+        key: value for key, value in workload.items() if key in Workload.model_fields and key != "command"
+    }
+    if isinstance(reference.get("command"), list):
+        valid.pop("shell", None)
+    merged = {**valid, **reference}
+    if isinstance(valid.get("env"), dict) and isinstance(reference.get("env"), dict):
+        merged["env"] = {**valid["env"], **reference["env"]}
+    return merged
+
+
+def _from_pydantic(detail: ErrorDetails, document: Document) -> _Problem:
+    path: Path = detail["loc"]
+    name = ".".join(str(part) for part in path)
+    if detail["type"] == "extra_forbidden":
+        message, next = _unknown_key(path)
+        return _Problem(document.line(path, key=True), message, next)
+    if detail["type"] == "missing":
+        return _Problem(document.line(path[:-1], key=True), f"{name} is missing", f"add {_example(path)}")
+    cause = detail.get("ctx", {}).get("error")
+    what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
+    return _Problem(_value_line(path, what, document), f"{name}: {what}", f"write {_example(path)}")
+
+
+def _value_line(path: Path, what: str, document: Document) -> int:
+    """The line of the value, or of the entry inside it that the message begins with."""
+    inner = (*path, what.split(":", 1)[0])
+    return document.keys.get(inner) or document.line(path)
+
+
+def _example(path: Path) -> str:
+    from .defaults import example
+
+    return example(path)
+
+
+def _unknown_key(path: Path) -> tuple[str, str]:
+    from difflib import get_close_matches
+
+    from .defaults import all_keys
+
+    name = ".".join(str(part) for part in path)
+    parent, key = path[:-1], str(path[-1])
+    siblings = [keys[-1] for keys in all_keys() if keys[:-1] == parent]
+    near = get_close_matches(key.lower().replace("-", "_"), siblings, n=1, cutoff=0.6)
+    if near:
+        return f"unknown key {name}", f"write {'.'.join((*map(str, parent), near[0]))}"
+    elsewhere = [".".join(keys) for keys in all_keys() if keys[-1] == key]
+    if elsewhere:
+        return f"unknown key {name}", f"write it as {elsewhere[0]}"
+    return f"unknown key {name}", f"valid here: {', '.join(siblings) or 'nothing'}"
+
+
+def _contradictions(config: Config, document: Document) -> Iterator[_Problem]:
+    for part, workload in (("workload", config.workload), ("reference", config.reference)):
+        if workload is not None:
+            yield from _command(part, workload, document)
+    yield from _direction(config, document)
+    yield from _thresholds(config, document)
+    if config.metric == "gpu_util" and config.target is not None and config.target > 100:
+        yield _Problem(document.line(("target",)), "target: expected at most 100 percent", "write target: 80")
+    for knob in config.locked:
+        if not knob.strip("-+ "):
+            yield _Problem(
+                document.line(("locked",)), f"locked: {knob!r} names no flag", "write [--batch_size]"
+            )
+
+
+def _command(part: str, workload: Workload, document: Document) -> Iterator[_Problem]:
+    try:
+        schema.split_command(workload.command, shell=workload.shell)
+    except shellwords.ShellSyntaxError as error:
+        path: Path = (part, "command")
+        line = document.line(path)
+        if path in document.blocks and isinstance(workload.command, str):
+            line += workload.command.count("\n", 0, error.position)
+        yield _Problem(line, f"{part}.command: {error}", schema.SPLIT_NEXT)
+
+
+def _direction(config: Config, document: Document) -> Iterator[_Problem]:
+    if config.metric.startswith("log:"):
+        if "direction" not in document.value:
+            message = f"direction is missing: nobody knows which way {config.metric} is better"
+            yield _Problem(document.line(("metric",)), message, "add direction: higher, or lower")
+        return
+    better = "lower" if _is_lower(config.metric) else "higher"
+    if config.direction != better:
+        message = f"direction: {config.metric} is better when {better}"
+        yield _Problem(document.line(("direction",)), message, f"write direction: {better}, or leave it out")
+
+
+def _thresholds(config: Config, document: Document) -> Iterator[_Problem]:
+    points = config.metric == "gpu_util"
+    wanted = "percentage points such as 20" if points else "a ratio such as 1.2x"
+    wrong = False
+    for name in ("success", "failure"):
+        if isinstance(getattr(config.criteria, name), values.Ratio) == points:
+            wrong = True
+            message = f"criteria.{name}: expected {wanted} for {config.metric}"
+            example = {"success": "20", "failure": "10"} if points else {"success": "1.2x", "failure": "1.1x"}
+            yield _Problem(document.line(("criteria", name)), message, f"write {name}: {example[name]}")
+    if not wrong and config.criteria.failure > config.criteria.success:
+        message = (
+            f"criteria: failure ({config.criteria.failure:g}) is above success ({config.criteria.success:g})"
+        )
+        at = "failure" if ("criteria", "failure") in document.keys else "success"
+        yield _Problem(document.line(("criteria", at)), message, "write success: 20 and failure: 10")

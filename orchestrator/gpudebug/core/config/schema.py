@@ -1,0 +1,161 @@
+"""gpudebug.yaml as frozen records. Seconds, bytes and percent; defaults are the contract's (section 2)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, PlainValidator
+
+from .. import shellwords
+from ..errors import ConfigError
+from . import values
+from .values import DeviceChoice
+
+Text = Annotated[str, PlainValidator(values.text)]
+Boolean = Annotated[bool, PlainValidator(values.boolean)]
+Duration = Annotated[float, PlainValidator(values.duration)]
+Count = Annotated[int, PlainValidator(values.count)]
+Threshold = Annotated[float, PlainValidator(values.threshold)]
+Words = Annotated[tuple[str, ...], PlainValidator(values.words)]
+Paths = Annotated[tuple[str, ...], PlainValidator(values.paths)]
+
+_PLACE = re.compile(r"\{(run|run_dir)\}")
+
+
+class Settings(BaseModel):
+    """A frozen group of settings that knows all of its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Workload(Settings):
+    """A training command and how it is launched. `env` is added to the surrounding environment; `timeout`
+    bounds the whole run, `stall_timeout` the time without a new step; `max_output` is in bytes."""
+
+    command: Annotated[str | tuple[str, ...], PlainValidator(values.command)]
+    shell: Boolean = False
+    cwd: Annotated[str, PlainValidator(values.path)] = "."
+    env: Annotated[dict[str, str], PlainValidator(values.variables)] = {}
+    timeout: Duration = 1800.0
+    stall_timeout: Duration = 300.0
+    max_output: Annotated[int, PlainValidator(values.size)] = 2 * 2**30
+
+    @property
+    def text(self) -> str:
+        """The command on paper: as written, without the line end of a block."""
+        return self.command.strip() if isinstance(self.command, str) else shlex.join(self.command)
+
+    def argv(self) -> tuple[str, ...]:
+        """The words to launch, `{run}` still in them; `/bin/sh -c TEXT` for a shell command.
+
+        Raises ConfigError for text that cannot be split into a command.
+        """
+        try:
+            return split_command(self.command, shell=self.shell)
+        except shellwords.ShellSyntaxError as error:
+            raise ConfigError(f"workload.command: {error}", next=SPLIT_NEXT) from None
+
+
+SPLIT_NEXT = "quote what is meant literally, or set shell: true beside the command"
+
+
+def split_command(command: str | tuple[str, ...], *, shell: bool = False) -> tuple[str, ...]:
+    """The words of a command. Raises ShellSyntaxError with the offset of what cannot be split."""
+    if isinstance(command, tuple):
+        if shell:
+            raise shellwords.ShellSyntaxError("a list of words needs no shell: true", 0)
+        if not command or not command[0]:
+            raise shellwords.ShellSyntaxError("the command is empty", 0)
+        return command
+    if shell:
+        return ("/bin/sh", "-c", command)
+    variables, rest = shellwords.leading_assignments(command)
+    if variables:
+        raise shellwords.ShellSyntaxError(
+            f"{next(iter(variables))} is set before the program: use env for it", 0
+        )
+    words = tuple(word.value for word in shellwords.split(rest))
+    if not words or not words[0]:
+        raise shellwords.ShellSyntaxError("the command is empty", 0)
+    return words
+
+
+def expand(argv: Iterable[str], *, run: str, run_dir: str) -> tuple[str, ...]:
+    """Every word with `{run}` and `{run_dir}` replaced by the run's name and folder, and no other brace."""
+    return tuple(expand_text(word, run=run, run_dir=run_dir) for word in argv)
+
+
+def expand_text(text: str, *, run: str, run_dir: str) -> str:
+    replacements = {"run": run, "run_dir": run_dir}
+    return _PLACE.sub(lambda match: replacements[match[1]], text)
+
+
+class Criteria(Settings):
+    """Thresholds of a verdict: percentage points for gpu_util, a `Ratio` for every other metric."""
+
+    success: Threshold = 20.0
+    failure: Threshold = 10.0
+    loss: Annotated[Literal["converging", "any"], PlainValidator(values.one_of("converging", "any"))] = (
+        "converging"
+    )
+    throughput: Annotated[
+        Literal["better", "not_worse", "any"], PlainValidator(values.one_of("better", "not_worse", "any"))
+    ] = "better"
+
+
+class Protocol(Settings):
+    """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds."""
+
+    interval: Annotated[float, PlainValidator(values.interval)] = 0.2
+    warmup: Annotated[float | None, PlainValidator(values.warmup)] = None
+    min_window: Duration = 30.0
+    baseline_runs: Count = 4
+    max_runs: Count = 6
+    early_stop: Boolean = False
+
+
+class Budget(Settings):
+    """How many hypotheses may be tested, and for how many seconds a device may be held."""
+
+    hypotheses: Count = 20
+    device_time: Duration = 7200.0
+
+
+class Worktree(Settings):
+    """Paths that a trial's worktree borrows from the repository."""
+
+    link: Paths = ()
+
+
+class Config(Settings):
+    """All of gpudebug.yaml, complete: what the file left out has its default."""
+
+    campaign: Annotated[str, PlainValidator(values.slug)]
+    progress: Annotated[str, PlainValidator(values.file_path)]
+    goal: Text = ""
+    workload: Workload
+    reference: Workload | None = None
+    metric: Annotated[str, PlainValidator(values.metric)] = "gpu_util"
+    direction: Annotated[Literal["higher", "lower"], PlainValidator(values.one_of("higher", "lower"))] = (
+        "higher"
+    )
+    criteria: Criteria = Criteria()
+    target: Annotated[float | None, PlainValidator(values.positive)] = None
+    log: Annotated[dict[str, str], PlainValidator(values.patterns)] = {}
+    locked: Words = ()
+    protocol: Protocol = Protocol()
+    budget: Budget = Budget()
+    device: Annotated[str, PlainValidator(values.device)] = "auto"
+    probe: Boolean = True
+    auto_propose: Boolean = False
+    worktree: Worktree = Worktree()
+    expected: Annotated[dict[str, dict[str, tuple[float, float]]], PlainValidator(values.expectations)] = {}
+    context: Paths = ()
+    guidelines: Text = ""
+
+    @property
+    def device_choice(self) -> DeviceChoice:
+        return values.device_choice(self.device)

@@ -1,0 +1,296 @@
+"""The kinds of value that gpudebug.yaml knows: each reader takes what YAML gave and returns the value,
+or raises ValueError with what was expected and an example."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import quantities
+
+METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
+TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAMED_METRIC = re.compile(r"(section|log):[^\x00-\x1f\x7f]{1,100}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RATIO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?x", re.ASCII)
+_POINTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?pp", re.ASCII)
+_DEVICE = re.compile(
+    r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]{1,3})?)x)?", re.ASCII
+)
+
+
+class Ratio(float):
+    """A factor of improvement, 1 or above: trial over baseline for a rate, baseline over trial for a time."""
+
+
+class DeviceChoice(NamedTuple):
+    """`device:` taken apart. `kind` is auto, nvml, cpu or replay; `cores` is None for all that the process
+    may use; `speed` is how much faster than recorded a replay runs."""
+
+    kind: str
+    cores: float | None = None
+    path: str | None = None
+    speed: float = 1.0
+
+
+def shown(value: object) -> str:
+    """A value as its writer would recognise it, on one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, (bool, dict, list)):
+        return {bool: str(value).lower(), dict: "a mapping", list: "a list"}[type(value)]
+    text = getattr(value, "text", value)
+    return f"{text!r}" if len(str(text)) <= 60 else f"{str(text)[:57]!r}…"
+
+
+def _expected(what: str, value: object) -> ValueError:
+    return ValueError(f"expected {what}, found {shown(value)}")
+
+
+def text(value: Any) -> str:
+    """Any text without control characters."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _expected("text", value)
+    result = str(getattr(value, "text", value))
+    if _CONTROL.search(result):
+        raise ValueError("holds a control character")
+    return result
+
+
+def quoted(value: Any) -> str:
+    """Text of a command's word or a variable: numbers as they were written; true and false must be quoted,
+    because programs differ in how they spell them."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError(f"expected text, found {shown(value)}: quote it, as in 'true' or ''")
+    return text(value)
+
+
+def boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _expected("true or false", value)
+    return value
+
+
+def number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _expected("a number such as 20", value)
+    return float(value)
+
+
+def positive(value: Any) -> float:
+    result = number(value)
+    if result <= 0:
+        raise _expected("a number above 0", value)
+    return result
+
+
+def count(value: Any) -> int:
+    """A whole number from 1 to 1000."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
+        raise _expected("a whole number from 1 to 1000", value)
+    return int(value)
+
+
+def duration(value: Any) -> float:
+    """Seconds above 0."""
+    what = "a duration such as 30m, 90s or 0.2s"
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _expected(what, value)
+    try:
+        seconds = quantities.parse_duration(str(getattr(value, "text", value)))
+    except quantities.QuantityError:
+        raise _expected(what, value) from None
+    if seconds <= 0:
+        raise _expected("a duration above 0", value)
+    return seconds
+
+
+def interval(value: Any) -> float:
+    """Seconds between two samples, 0.02 to 10: faster polling slows the training, slower misses it."""
+    seconds = duration(value)
+    if not 0.02 <= seconds <= 10:
+        raise _expected("an interval from 0.02s to 10s", value)
+    return seconds
+
+
+def warmup(value: Any) -> float | None:
+    """Seconds that are cut; None for `auto`."""
+    if value == "auto":
+        return None
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    try:
+        return duration(value)
+    except ValueError:
+        raise _expected("auto or a duration such as 30s", value) from None
+
+
+def size(value: Any) -> int:
+    """Bytes above 0."""
+    what = "a size such as 2GB or 500MB"
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _expected(what, value)
+    try:
+        result = quantities.parse_size(str(getattr(value, "text", value)))
+    except quantities.QuantityError:
+        raise _expected(what, value) from None
+    if result <= 0:
+        raise _expected("a size above 0", value)
+    return result
+
+
+def slug(value: Any) -> str:
+    """A name that is safe in a path."""
+    what = "a name of a-z, 0-9, '.', '_' and '-' such as act-relative-rtc"
+    name = text(value)
+    if not _SLUG.fullmatch(name) or ".." in name:
+        raise _expected(what, value)
+    return name
+
+
+def path(value: Any) -> str:
+    """A path inside the repository, as far as the text tells; links are for the store to resolve."""
+    result = text(value)
+    parts = result.split("/")
+    if not result or result.startswith(("/", "~")) or "\\" in result or "\n" in result or ".." in parts:
+        raise _expected("a path inside the repository such as progress/name.md", value)
+    if ".git" in parts:
+        raise _expected("a path outside .git", value)
+    return result
+
+
+def file_path(value: Any) -> str:
+    """A path that can name a file."""
+    result = path(value)
+    if result.endswith("/") or result.rsplit("/", 1)[-1] == ".":
+        raise _expected("the path of a file such as progress/name.md", value)
+    return result
+
+
+def metric(value: Any) -> str:
+    if value in METRICS or (isinstance(value, str) and _NAMED_METRIC.fullmatch(value)):
+        return str(value)
+    raise _expected(f"one of {', '.join(METRICS)}, section:NAME, log:NAME", value)
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise _expected(" or ".join(words), value)
+        return str(value)
+
+    return read
+
+
+def threshold(value: Any) -> float:
+    """Percentage points as a float, or a Ratio of 1 or above from `1.2x`."""
+    written = str(getattr(value, "text", value))
+    ratio, points = _RATIO.fullmatch(written), _POINTS.fullmatch(written)
+    if ratio:
+        if float(ratio[1]) < 1:
+            raise _expected("an improvement of 1x or more (for a time: baseline over trial)", value)
+        return Ratio(ratio[1])
+    try:
+        result = float(points[1]) if points else number(value)
+    except ValueError:
+        raise _expected("percentage points such as 20, or a ratio such as 1.2x", value) from None
+    if not 0 <= result <= 100:
+        raise _expected("0 to 100 percentage points", value)
+    return result
+
+
+def command(value: Any) -> str | tuple[str, ...]:
+    """Text to be split, or the words themselves."""
+    if isinstance(value, list):
+        return words(value)
+    if not isinstance(value, str):
+        raise _expected("a command, as text or as a list of words", value)
+    if not value.strip():
+        raise ValueError("the command is empty")
+    return text(value)
+
+
+def words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _expected("a list such as [--batch_size]", value)
+    return tuple(quoted(word) for word in value)
+
+
+def paths(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _expected("a list of paths such as [plans/notes.md]", value)
+    return tuple(path(item) for item in value)
+
+
+def variables(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _expected("a mapping such as {OMP_NUM_THREADS: 1}", value)
+    result = {}
+    for name, content in value.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a variable")
+        try:
+            result[name] = quoted(content)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return result
+
+
+def patterns(value: Any) -> dict[str, str]:
+    """Regular expressions with the group `value`, by name."""
+    if not isinstance(value, dict):
+        raise _expected(r"a mapping such as {loss: 'loss:(?P<value>\S+)'}", value)
+    return {name: _pattern(name, content) for name, content in value.items()}
+
+
+def _pattern(name: str, value: Any) -> str:
+    written = text(value)
+    try:
+        groups = re.compile(written).groupindex
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{name}: no regular expression: {error}") from None
+    if "value" not in groups:
+        raise ValueError(rf"{name}: expected a group named value, as in loss:(?P<value>\S+)")
+    return written
+
+
+def expectations(value: Any) -> dict[str, dict[str, tuple[float, float]]]:
+    """Figure -> device -> (least, most)."""
+    what = "a mapping such as {steps_per_s: {default: [150, 250]}}"
+    if not isinstance(value, dict) or not all(isinstance(ranges, dict) for ranges in value.values()):
+        raise _expected(what, value)
+    return {
+        figure: {name: _range(name, pair) for name, pair in ranges.items()}
+        for figure, ranges in value.items()
+    }
+
+
+def _range(name: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"{name}: expected two numbers such as [150, 250], found {shown(value)}")
+    low, high = number(value[0]), number(value[1])
+    if low > high:
+        raise ValueError(f"{name}: expected the lower number first, found [{low:g}, {high:g}]")
+    return low, high
+
+
+def device(value: Any) -> str:
+    device_choice(value)
+    return str(value)
+
+
+def device_choice(value: Any) -> DeviceChoice:
+    """`auto`, `nvml`, `cpu`, `cpu:N` and `replay:PATH[@Nx]` taken apart; ValueError for anything else."""
+    match = _DEVICE.fullmatch(value) if isinstance(value, str) else None
+    if value in ("auto", "nvml", "cpu"):
+        return DeviceChoice(str(value))
+    if match and match[1] and float(match[1]) > 0:
+        return DeviceChoice("cpu", cores=float(match[1]))
+    if match and match[2] and not _CONTROL.search(match[2]) and float(match[3] or 1) > 0:
+        return DeviceChoice("replay", path=match[2], speed=float(match[3] or 1))
+    raise _expected("auto, nvml, cpu, cpu:N or replay:PATH", value)
