@@ -63,7 +63,10 @@ class HostReading(NamedTuple):
 class Processes(Protocol):
     """The run's process tree, as the host columns and the devices that live on it see it."""
 
-    missing: dict[str, str]
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why a host column is empty, by column."""
+        ...
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; rates count from here."""
@@ -74,13 +77,19 @@ class Processes(Protocol):
 class Device(Protocol):
     """What the sampler reads: all devices of one run, held for the whole of it.
 
-    `source` says where utilisation comes from; `missing` maps a column to the reason why it is
-    empty, recorded once. Neither the index nor the UUID need be NVIDIA's: any text without a comma
-    that names the device for good will do.
+    Neither index nor UUID need be NVIDIA's: any text without a comma that names the device for good
+    will do.
     """
 
-    source: str
-    missing: dict[str, str]
+    @property
+    def source(self) -> str:
+        """Where utilisation comes from, in a word."""
+        ...
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why a column is empty, by column; recorded once."""
+        ...
 
     def describe(self) -> list[dict[str, Any]]:
         """Each device as the keys of `core.models.DeviceInfo`, with `missing` of its own."""

@@ -256,6 +256,9 @@ class Notes:
         self._missing = {**device.missing, **tree.missing}
         self.devices = device.describe()
         self._summary = device.summary()
+        if self._resumed_after is not None and "energy_j" in self._summary:
+            self._summary["energy_j"] = {}
+            self._missing["energy_j"] = "the sampler was restarted in mid-run"
         self._complete = True
         self.write()
 

@@ -2,23 +2,140 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.readings import Device
 from gpudebug.edges.devices.proctree import ProcessTree
 
-__all__ = ["Device", "ProcessTree", "open_device"]
+__all__ = ["Device", "ProcessTree", "Resolved", "open_device", "resolve"]
+
+KINDS = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
+
+
+class Resolved(NamedTuple):
+    """The device of a run, found before any device time is spent.
+
+    `spec` is JSON for the sampler's order; `devices` have the keys of `core.models.DeviceInfo` and
+    `missing` (a column's reason); `notes` are remarks for the user.
+    """
+
+    spec: dict[str, Any]
+    devices: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
 
 
 def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
     """The device of a specification that `resolve` made; `tree` is the run's process tree.
 
-    Called in the sampler's process: only the module that is asked for is loaded. Raises `DeviceError`.
+    Called in the sampler's process: only the module that is asked for is loaded. A replay's
+    specification has the `path` of one recorded run in place of `folder`. Raises `DeviceError`.
     """
     kind = spec["kind"]
+    if kind == "nvml":
+        from gpudebug.edges.devices.nvml import NvmlDevice
+
+        return NvmlDevice(list(spec["uuids"]))
     if kind == "cpu":
         from gpudebug.edges.devices.cpu import CpuDevice
 
         return CpuDevice(float(spec["cores"]), tree)
-    raise DeviceError(f"no such kind of device: {kind}", next="use auto, nvml, cpu, cpu:N or replay:FOLDER")
+    if kind == "replay":
+        from gpudebug.edges.devices.replay import ReplayDevice
+
+        return ReplayDevice(str(spec["path"]), float(spec.get("speed", 1.0)))
+    raise DeviceError(f"no such kind of device: {kind}", next=f"use {KINDS}")
+
+
+def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> Resolved:
+    """The device that `setting` (`device:` of gpudebug.yaml) means for a program started in `env`.
+
+    `auto` takes the NVIDIA GPUs that the program would see, and the CPU where there is no driver, no
+    GPU, or CUDA_VISIBLE_DEVICES hides all of them. A driver that is there but does not answer is an
+    error, never a silent change of device. `root` is what a relative replay folder is relative to.
+    Raises `DeviceError`.
+    """
+    kind, colon, rest = setting.partition(":")
+    if kind == "cpu":
+        return _cpu(rest if colon else None, setting)
+    if kind == "replay":
+        return _replay(rest, root or Path())
+    if setting == "nvml":
+        return _nvml(env)
+    if setting == "auto":
+        return _auto(env)
+    raise DeviceError(f"no such device: {setting}", next=f"use {KINDS}")
+
+
+def _auto(env: Mapping[str, str]) -> Resolved:
+    from gpudebug.edges.devices.probe import probe_nvml
+    from gpudebug.edges.devices.visible import VARIABLE, hides_all
+
+    if hides_all(env):
+        return _stand_in(f"{VARIABLE}={env[VARIABLE]} hides every GPU")
+    probe = probe_nvml(env)
+    if probe.absent:
+        return _stand_in("there is no NVIDIA driver here")
+    if probe.works and not probe.devices:
+        return _stand_in("the NVIDIA driver knows no GPU")
+    return _nvml(env, probe)
+
+
+def _stand_in(why: str) -> Resolved:
+    found = _cpu(None, "cpu")
+    return found._replace(notes=(f"{why}: the CPU stands in for a GPU", *found.notes))
+
+
+def _nvml(env: Mapping[str, str], probe: Any = None) -> Resolved:
+    from gpudebug.edges.devices.probe import gpu_error, probe_nvml
+    from gpudebug.edges.devices.visible import VARIABLE, choose, hides_all
+
+    if hides_all(env):
+        raise DeviceError(
+            f"{VARIABLE}={env[VARIABLE]} hides every GPU",
+            next=f"unset {VARIABLE}, or measure the CPU with `device: cpu`",
+        )
+    probe = probe or probe_nvml(env)
+    if not probe.works or not probe.devices:
+        raise probe.as_error()
+    visible = choose(probe.devices, env)
+    for device in visible.devices:
+        if "error" in device:
+            raise gpu_error(device)
+    notes = [
+        f"GPU {device['index']} ({device['uuid']}) cannot say how busy it is: {device['missing']['gpu_util']}"
+        for device in visible.devices
+        if "gpu_util" in device["missing"]
+    ]
+    spec = {"kind": "nvml", "uuids": [device["uuid"] for device in visible.devices]}
+    return Resolved(spec, visible.devices, (*visible.notes, *notes))
+
+
+def _cpu(cores_text: str | None, setting: str) -> Resolved:
+    from gpudebug.edges.devices.cpu import available_cores, describe
+
+    available = available_cores()
+    try:
+        cores = available if cores_text is None else float(cores_text)
+    except ValueError:
+        cores = math.nan
+    if not (math.isfinite(cores) and cores > 0):
+        raise DeviceError(f"no such device: {setting}", next="give a number of cores above 0, as in cpu:1")
+    notes: tuple[str, ...] = ()
+    if cores > available:
+        notes = (f"100 % means {cores:g} cores, but this process may use {available:g}",)
+    return Resolved({"kind": "cpu", "cores": cores}, (describe(cores),), notes)
+
+
+def _replay(text: str, root: Path) -> Resolved:
+    from gpudebug.edges.devices.replay import describe, parse_setting, recorded_runs
+
+    name, speed = parse_setting(text)
+    folder = (root / name).resolve()
+    runs = recorded_runs(folder)
+    if not runs:
+        raise DeviceError("no recorded runs here", file=str(folder), next="name a folder of run folders")
+    return Resolved({"kind": "replay", "folder": str(folder), "speed": speed}, tuple(describe(runs[0])))

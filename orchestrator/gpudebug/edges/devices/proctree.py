@@ -146,9 +146,10 @@ class ProcessTree:
     def read(self) -> HostReading:
         """The host columns: rates since the last call, memory and count as they are.
 
-        Rates are empty at the first call and right after another. `cpu_util` is in percent of one core. Sums include what a process's dead and reaped children
-        used, so a short-lived one between two ticks is not lost. `rss_mb` adds resident sets: pages
-        that forked processes share count once for each.
+        Rates are empty at the first call and right after another. `cpu_util` is in percent of one
+        core. Sums include what a process's dead and reaped children used, so a short-lived one between
+        two ticks is not lost. `rss_mb` adds resident sets: pages that forked processes share count once
+        for each.
         """
         alive = [process for process in self.scan().values() if process.state != "Z"]
         now = time.monotonic()

@@ -1,0 +1,225 @@
+"""Asks the NVIDIA driver what is there, in a child process: it may hang, or crash whoever asks."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpudebug.core.errors import DeviceError
+from gpudebug.core.isolation import isolated_argv
+
+TIMEOUT_S = 20.0
+
+# NVML's codes (nvml.h); pynvml is not loaded here, since the child speaks for it.
+NO_PERMISSION = 4
+NOT_LOADED = 9
+NO_LIBRARY = 12
+LOST = 15
+RESET_REQUIRED = 16
+BLOCKED = 17
+MISMATCH = 18
+UNKNOWN = 999
+
+ADVICE = {
+    NO_PERMISSION: "run as a user who may open /dev/nvidia* (see `ls -l /dev/nvidia*`)",
+    NOT_LOADED: "load the kernel module with `modprobe nvidia`, or reinstall the driver for this kernel",
+    NO_LIBRARY: "install the NVIDIA driver, or in a container start it with `--gpus all`",
+    LOST: "look for Xid in `dmesg`; reseat or reset the GPU, or reboot",
+    RESET_REQUIRED: "run `nvidia-smi --gpu-reset`, or reboot",
+    BLOCKED: "start the container again: it lost the GPU, as after `systemctl daemon-reload`",
+    MISMATCH: "the driver was updated under a running kernel module: reload the nvidia module, or reboot",
+    UNKNOWN: "start the container again if this is one (`systemctl daemon-reload` takes the GPU from it), "
+    "else reboot",
+}
+
+
+class ProbeResult(NamedTuple):
+    """What the driver said. `error` is NVML's code, None where it answered; `text` is the code in words.
+
+    `devices` are dictionaries: the keys of `core.models.DeviceInfo`, `mig`, `mig_devices` and
+    `missing`. `hung` and `crashed` are said of the child.
+    """
+
+    devices: tuple[dict[str, Any], ...] = ()
+    driver: str | None = None
+    error: int | None = None
+    text: str = ""
+    hung: bool = False
+    crashed: bool = False
+
+    @property
+    def absent(self) -> bool:
+        """There is no NVIDIA driver to speak of: not one that is broken."""
+        return self.error == NO_LIBRARY or (self.error == NOT_LOADED and not nvidia_hardware())
+
+    @property
+    def works(self) -> bool:
+        return self.error is None and not self.hung and not self.crashed
+
+    def as_error(self) -> DeviceError:
+        """Why there is no device, and what to do about it."""
+        otherwise = "or measure the CPU with `device: cpu`"
+        if self.hung:
+            return DeviceError(
+                f"the NVIDIA driver did not answer within {self.text} s",
+                next=f"see whether `nvidia-smi` returns, look for Xid in `dmesg` and reboot if not, {otherwise}",
+            )
+        if self.crashed:
+            return DeviceError(
+                f"asking the NVIDIA driver crashed ({self.text})",
+                next=f"see whether `nvidia-smi` works; reinstall the driver if not, {otherwise}",
+            )
+        if self.error is None:
+            return DeviceError("the NVIDIA driver knows no GPU", next=f"check `nvidia-smi -L`, {otherwise}")
+        advice = ADVICE.get(self.error, "see what `nvidia-smi` says and look for Xid in `dmesg`")
+        return DeviceError(
+            f"the NVIDIA driver does not answer: {self.text} (NVML error {self.error})",
+            next=f"{advice}; {otherwise}",
+        )
+
+
+def gpu_error(device: Mapping[str, Any]) -> DeviceError:
+    """Why one GPU that the probe found beside others cannot be used."""
+    advice = ADVICE.get(device["error"], "see what `nvidia-smi` says and look for Xid in `dmesg`")
+    return DeviceError(
+        f"GPU {device['index']} does not answer: {device['text']} (NVML error {device['error']})",
+        next=f"{advice}; or choose another with CUDA_VISIBLE_DEVICES",
+    )
+
+
+def command() -> tuple[str, ...]:
+    """The argument list that runs `main`, whatever modules the working folder or PYTHONPATH hold."""
+    spec = find_spec("pynvml")
+    folders = [str(Path(__file__).resolve().parents[3])]
+    if spec and spec.origin:
+        folders.append(str(Path(spec.origin).parent))
+    return isolated_argv(sys.executable, folders, "from gpudebug.edges.devices import probe; probe.main()")
+
+
+def probe_nvml(env: Mapping[str, str], timeout: float = TIMEOUT_S) -> ProbeResult:
+    """Ask the driver that a program started in `env` would load. Never raises for a bad driver."""
+    child = subprocess.Popen(
+        command(), env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        # A call that is stuck in the kernel outlives even this: it must not take us along.
+        with suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=1)
+        return ProbeResult(hung=True, text=f"{timeout:g}")
+    if child.returncode < 0:
+        return ProbeResult(crashed=True, text=signal.Signals(-child.returncode).name)
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        last = err.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return ProbeResult(crashed=True, text=last or f"exit status {child.returncode}")
+    return ProbeResult(
+        devices=tuple(answer["devices"]), driver=answer["driver"], error=answer["error"], text=answer["text"]
+    )
+
+
+def nvidia_hardware(root: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """An NVIDIA display controller is on the PCI bus (vendor 0x10de, class 0x03)."""
+    for device in root.glob("*"):
+        try:
+            vendor = (device / "vendor").read_text().strip()
+            if vendor == "0x10de" and (device / "class").read_text().startswith("0x03"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def main() -> None:
+    """The child's part: one JSON line on standard output."""
+    import pynvml
+
+    answer: dict[str, Any] = {"devices": [], "driver": None, "error": None, "text": ""}
+    try:
+        pynvml.nvmlInit()
+        answer["driver"] = pynvml.nvmlSystemGetDriverVersion()
+        answer["devices"] = [
+            _gpu(pynvml, index, answer["driver"]) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+    except pynvml.NVMLError as error:
+        answer.update(error=error.value, text=str(error))
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
+    """One GPU; one that does not answer keeps its place, with `error` and `text`, beside others that do."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        gpu = {**_facts(nvml, handle, index), "driver": driver}
+        mode = _ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
+        mig = bool(mode and mode[0] == nvml.NVML_DEVICE_MIG_ENABLE)
+        return {**gpu, "mig": mig, "mig_devices": _mig_devices(nvml, handle, gpu) if mig else []}
+    except nvml.NVMLError as error:
+        return {"index": index, "uuid": "", "name": "", "error": error.value, "text": str(error)}
+
+
+def _mig_devices(nvml: Any, handle: Any, gpu: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for slot in range(_ask(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
+        try:
+            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, slot)
+        except nvml.NVMLError as error:
+            if error.value != nvml.NVML_ERROR_NOT_FOUND:
+                raise
+            continue
+        facts = {
+            **_facts(nvml, part, gpu["index"]),
+            "driver": gpu["driver"],
+            "gpu_instance": _ask(nvml, nvml.nvmlDeviceGetGpuInstanceId, part),
+            "compute_instance": _ask(nvml, nvml.nvmlDeviceGetComputeInstanceId, part),
+        }
+        found.append(facts)
+    return found
+
+
+def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
+    memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    return {
+        "index": index,
+        "uuid": nvml.nvmlDeviceGetUUID(handle),
+        "name": nvml.nvmlDeviceGetName(handle),
+        "kind": "nvml",
+        "memory_total_mb": memory.total / 2**20 if memory else None,
+        "cores": None,
+        "missing": _lacks(nvml, handle),
+    }
+
+
+def _lacks(nvml: Any, handle: Any) -> dict[str, str]:
+    """Why the device cannot say how busy it is, if so."""
+    try:
+        nvml.nvmlDeviceGetUtilizationRates(handle)
+    except nvml.NVMLError as error:
+        if error.value not in _LACKING:
+            raise
+        return {"gpu_util": str(error)}
+    return {}
+
+
+def _ask(nvml: Any, call: Any, handle: Any) -> Any:
+    """The answer, or None where the device has none."""
+    try:
+        return call(handle)
+    except nvml.NVMLError as error:
+        if error.value not in _LACKING:
+            raise
+        return None
+
+
+# Invalid argument, not supported, no permission, function not found: the device has no such answer.
+_LACKING = frozenset({2, 3, 4, 13})
