@@ -6,7 +6,6 @@ of other scripts are refused. Sizes are binary, as everywhere in gpudebug: `MB` 
 
 from __future__ import annotations
 
-import itertools
 import re
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -14,9 +13,7 @@ _BYTES: dict[str, int] = {
     "b": 1,
     **{f"{letter}{tail}": 1024**power for power, letter in enumerate("kmgt", 1) for tail in ("", "b", "ib")},
 }
-_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|min|[smhd])", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
-_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]{0,3})", re.ASCII)
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]{0,3})", re.ASCII)
 
 LONGEST_S = 366 * 86400.0
 LARGEST_BYTES = 2**60
@@ -31,27 +28,22 @@ def parse_duration(text: str) -> float:
 
     Raises QuantityError for anything else and above 366 days.
     """
-    stripped = text.strip()
-    seconds = float(stripped) if _NUMBER.fullmatch(stripped) else _sum_of_parts(stripped)
+    seconds, position, unit_before = 0.0, 0, float("inf")
+    text = text.strip(" ")
+    while True:
+        match = _PART.match(text, position)
+        alone = match is not None and not match[2] and match.span() == (0, len(text))
+        unit = 1.0 if alone else _SECONDS.get(match[2], 0.0) if match else 0.0
+        if match is None or not 0 < unit < unit_before:
+            raise QuantityError("expected a duration such as 30m, 90s, 1h30m or 0.2s")
+        seconds += float(match[1]) * unit
+        position, unit_before = match.end(), unit
+        if position == len(text):
+            break
+        position += text[position] == " "
     if seconds > LONGEST_S:
         raise QuantityError(f"{text!r} is longer than 366 days")
     return seconds
-
-
-def _sum_of_parts(text: str) -> float:
-    total, position, units = 0.0, 0, []
-    while position < len(text):
-        match = _PART.match(text, position)
-        if match is None:
-            raise QuantityError("expected a duration such as 30m, 90s, 1h30m or 0.2s")
-        units.append(_SECONDS[match[2]])
-        total += float(match[1]) * units[-1]
-        position = match.end()
-        while position < len(text) and text[position] == " ":
-            position += 1
-    if not units or any(a <= b for a, b in itertools.pairwise(units)):
-        raise QuantityError("expected a duration such as 30m, 90s, 1h30m or 0.2s")
-    return total
 
 
 def parse_size(text: str) -> int:
@@ -59,7 +51,7 @@ def parse_size(text: str) -> int:
 
     Raises QuantityError for anything else and above 2**60 bytes.
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = _PART.fullmatch(text.strip(" "))
     unit = match[2].lower() if match else "?"
     if match is None or (unit and unit not in _BYTES):
         raise QuantityError("expected a size such as 2GB, 500MB or 64KiB")

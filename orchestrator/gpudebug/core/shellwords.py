@@ -8,13 +8,11 @@ Source: POSIX.1-2017, Shell Command Language, sections 2.2 (quoting) and 2.3 (to
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 _BLANK = " \t\n"
 _OPERATORS = "|&;<>"
-_EXPANSION = re.compile(r"\$[A-Za-z_0-9{('\"?$!#@*-]")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_EXPANDED = frozenset("_{('\"?$!#@*-")
 
 
 class ShellWord(NamedTuple):
@@ -52,10 +50,10 @@ def leading_assignments(text: str) -> tuple[dict[str, str], str]:
     variables: dict[str, str] = {}
     start = 0
     for word in split(text):
-        match = _ASSIGNMENT.fullmatch(word.value)
-        if match is None:
+        name, equals, value = word.value.partition("=")
+        if not (equals and name.isascii() and name.isidentifier()):
             return variables, text[word.start :]
-        variables[match[1]] = match[2]
+        variables[name] = value
         start = word.end
     return variables, text[start:]
 
@@ -140,9 +138,11 @@ def _escape(text: str, position: int) -> tuple[str, int]:
 
 def _refuse_shell_only(text: str, position: int, *, at_start: bool) -> None:
     char = text[position]
-    if char in _OPERATORS or char == "`" or _EXPANSION.match(text, position):
+    after = text[position + 1 : position + 2]
+    expands = char == "$" and ((after.isascii() and after.isalnum()) or after in _EXPANDED)
+    if expands or char in _OPERATORS or char == "`":
         raise ShellSyntaxError(f"{char} has a meaning of its own to a shell", position)
     if at_start and char == "#":
         raise ShellSyntaxError("# starts a comment in a shell", position)
-    if at_start and char == "~" and (text[position + 1 : position + 2] or " ") in "/ \t\n":
+    if at_start and char == "~" and (after or " ") in "/ \t\n":
         raise ShellSyntaxError("~ is a shell's word for the home folder", position)

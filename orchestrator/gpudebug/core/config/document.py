@@ -20,8 +20,9 @@ LARGEST_BYTES = 2**20
 DEEPEST = 12
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INT = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
-_FLOAT = re.compile(r"[-+]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]{1,18})([eE][-+]?[0-9]{1,3})?", re.ASCII)
+_NUMBER = re.compile(
+    r"[-+]?(?:([0-9]{1,18})|(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,3})?)", re.ASCII
+)
 _WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -205,15 +206,12 @@ def _scalar(event: Any) -> object:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    if _INT.fullmatch(text):
-        integer = WrittenInt(text)
-        integer.text = text
-        return integer
-    if _FLOAT.fullmatch(text):
-        number = WrittenFloat(text)
-        number.text = text
-        return number if math.isfinite(number) else text
-    return text
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return text
+    number = WrittenInt(text) if match[1] else WrittenFloat(text)
+    number.text = text
+    return number if math.isfinite(number) else text
 
 
 def _fail(document: Document, line: int, message: str, next: str) -> NoReturn:

@@ -13,15 +13,12 @@ from .. import quantities
 METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
 TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
 
-_SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_NAMED_METRIC = re.compile(r"(section|log):[^\x00-\x1f\x7f]{1,100}")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RATIO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?x", re.ASCII)
-_POINTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?pp", re.ASCII)
-_DEVICE = re.compile(
-    r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]{1,3})?)x)?", re.ASCII
-)
+_SLUG = r"[a-z0-9][a-z0-9._-]{0,63}"
+_NAMED_METRIC = r"(section|log):[^\x00-\x1f\x7f]{1,100}"
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
+_RATIO = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?x"
+_POINTS = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?pp"
+_DEVICE = r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]{1,3})?)x)?"
 
 
 class Ratio(float):
@@ -57,7 +54,7 @@ def text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _expected("text", value)
     result = str(getattr(value, "text", value))
-    if _CONTROL.search(result):
+    if re.search(_CONTROL, result):
         raise ValueError("holds a control character")
     return result
 
@@ -148,7 +145,7 @@ def slug(value: Any) -> str:
     """A name that is safe in a path."""
     what = "a name of a-z, 0-9, '.', '_' and '-' such as act-relative-rtc"
     name = text(value)
-    if not _SLUG.fullmatch(name) or ".." in name:
+    if not re.fullmatch(_SLUG, name) or ".." in name:
         raise _expected(what, value)
     return name
 
@@ -173,7 +170,7 @@ def file_path(value: Any) -> str:
 
 
 def metric(value: Any) -> str:
-    if value in METRICS or (isinstance(value, str) and _NAMED_METRIC.fullmatch(value)):
+    if value in METRICS or (isinstance(value, str) and re.fullmatch(_NAMED_METRIC, value)):
         return str(value)
     raise _expected(f"one of {', '.join(METRICS)}, section:NAME, log:NAME", value)
 
@@ -189,16 +186,20 @@ def one_of(*words: str) -> Callable[[Any], str]:
 
 def threshold(value: Any) -> float:
     """Percentage points as a float, or a Ratio of 1 or above from `1.2x`."""
-    written = str(getattr(value, "text", value))
-    ratio, points = _RATIO.fullmatch(written), _POINTS.fullmatch(written)
+    if isinstance(value, (int, float)):
+        return _points(number(value), value)
+    written = str(value)
+    ratio, points = re.fullmatch(_RATIO, written), re.fullmatch(_POINTS, written)
     if ratio:
         if float(ratio[1]) < 1:
             raise _expected("an improvement of 1x or more (for a time: baseline over trial)", value)
         return Ratio(ratio[1])
-    try:
-        result = float(points[1]) if points else number(value)
-    except ValueError:
-        raise _expected("percentage points such as 20, or a ratio such as 1.2x", value) from None
+    if points is None:
+        raise _expected("percentage points such as 20, or a ratio such as 1.2x", value)
+    return _points(float(points[1]), value)
+
+
+def _points(result: float, value: Any) -> float:
     if not 0 <= result <= 100:
         raise _expected("0 to 100 percentage points", value)
     return result
@@ -232,7 +233,7 @@ def variables(value: Any) -> dict[str, str]:
         raise _expected("a mapping such as {OMP_NUM_THREADS: 1}", value)
     result = {}
     for name, content in value.items():
-        if not _VARIABLE.fullmatch(name):
+        if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"{name!r} is no name of a variable")
         try:
             result[name] = quoted(content)
@@ -286,11 +287,11 @@ def device(value: Any) -> str:
 
 def device_choice(value: Any) -> DeviceChoice:
     """`auto`, `nvml`, `cpu`, `cpu:N` and `replay:PATH[@Nx]` taken apart; ValueError for anything else."""
-    match = _DEVICE.fullmatch(value) if isinstance(value, str) else None
     if value in ("auto", "nvml", "cpu"):
         return DeviceChoice(str(value))
+    match = re.fullmatch(_DEVICE, value) if isinstance(value, str) else None
     if match and match[1] and float(match[1]) > 0:
         return DeviceChoice("cpu", cores=float(match[1]))
-    if match and match[2] and not _CONTROL.search(match[2]) and float(match[3] or 1) > 0:
+    if match and match[2] and not re.search(_CONTROL, match[2]) and float(match[3] or 1) > 0:
         return DeviceChoice("replay", path=match[2], speed=float(match[3] or 1))
     raise _expected("auto, nvml, cpu, cpu:N or replay:PATH", value)
