@@ -1,0 +1,274 @@
+"""gpudebug's end of a launch: starts the warden, follows its events, and takes over if it is lost."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import DeviceError
+from gpudebug.core.models import Outcome
+from gpudebug.edges.launcher.command import cannot_launch, find_command
+from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
+from gpudebug.edges.launcher.link import WardenLink
+from gpudebug.edges.launcher.recovery import VARIABLE, adopting, end_adopted, sweep
+
+GIVE_UP_S = 60.0
+GRACE_S = 1.0
+PATIENCE_S = 10.0
+LEAVE_S = 10.0
+WARDEN_LOST = "warden lost"
+
+
+@dataclass(frozen=True)
+class SamplerSpec:
+    """The sampler's process: command, environment, the JSON line it is sent, and how it is watched.
+
+    `csv` is the file it appends to, `interval` its tick in seconds. `required`: losing it twice stops the
+    job.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    request: Mapping[str, Any]
+    csv: str
+    interval: float
+    required: bool = True
+    ready_timeout: float = 20.0
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """One command to run. Times in seconds, `max_output` in bytes, None for no limit.
+
+    `ladder` is the time between interrupt and terminate, and between terminate and kill. `hold_fds` (locks)
+    stay open in the warden until nothing of the run is left; neither job nor sampler receives them. `marker`
+    becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    log: str
+    marker: str
+    timeout: float | None = None
+    max_output: int | None = None
+    sampler: SamplerSpec | None = None
+    ladder: tuple[float, float] = (5.0, 5.0)
+    hold_fds: tuple[int, ...] = ()
+    cgroup: str = "auto"
+    give_up: float = GIVE_UP_S
+
+
+@dataclass(frozen=True)
+class Launched:
+    """How a run ended.
+
+    `t0` is the launch on the monotonic clock; `duration_s` ends with the leader. One of `exit_status` and
+    `signal` is None, both if the leader never ran or its end was not seen. `leaked` counts processes that
+    outlived the leader and had to be killed; `ladder` is the step that ended the leader (`interrupt`,
+    `terminate`, `kill`; None if it ended by itself). `sampler` is its own account: see `warden.sampling`.
+    """
+
+    outcome: Outcome
+    exit_status: int | None
+    signal: int | None
+    reason: str | None
+    t0: float
+    duration_s: float
+    leaked: int
+    sampler: dict[str, Any] | None
+    ladder: str | None = None
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What `observe` is told: seconds since launch, size of the log, why the job is being stopped."""
+
+    elapsed: float
+    log_bytes: int
+    stopping: str | None
+
+
+Observe = Callable[[Tick], "str | None"]
+
+
+def launch(spec: LaunchSpec, observe: Observe | None = None, poll: float = 0.5) -> Launched:
+    """Runs the command to the end of its whole process tree. One launch at a time in a process.
+
+    `observe` is called about every `poll` seconds while the job runs; it may return a reason to stop it: an
+    Outcome's name and, after a blank, a text for people (`STALLED no new step for 300 s`). In the main
+    thread, the first Ctrl-C stops the job gracefully, the second kills it; the outcome is then INTERRUPTED.
+    Whatever `observe` raises passes through after everything was ended.
+
+    Raises LaunchError (125 to 127) if the command cannot be started, DeviceError if the sampler refuses
+    before the launch.
+    """
+    path = find_command(spec.argv, spec.cwd, spec.env)
+    with adopting() as before, counting_interrupts() as interrupts:
+        run = _Run(spec, interrupts, WardenLink(_request(spec, path), spec.hold_fds))
+        try:
+            run.follow(observe, poll)
+        finally:
+            if not run.link.leave(LEAVE_S + spec.give_up * run.closing):
+                end_adopted(before)
+                sweep(spec.marker)
+        return run.result()
+
+
+def _raw(text: str) -> str:
+    """Latin-1 carries a path's bytes unchanged, whatever encoding the warden starts with."""
+    return os.fsencode(text).decode("latin-1")
+
+
+def _raw_map(env: Mapping[str, str]) -> dict[str, str]:
+    return {_raw(key): _raw(value) for key, value in env.items()}
+
+
+def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
+    sampler = spec.sampler
+    return {
+        "path": _raw(path),
+        "argv": [_raw(word) for word in spec.argv],
+        "env": _raw_map({"PYTHONUNBUFFERED": "1", **spec.env, VARIABLE: spec.marker}),
+        "cwd": _raw(str(Path(spec.cwd).absolute())),
+        "log": _raw(str(Path(spec.log).absolute())),
+        "marker": spec.marker,
+        "timeout": spec.timeout,
+        "max_output": spec.max_output,
+        "ladder": list(spec.ladder),
+        "grace": GRACE_S,
+        "give_up": spec.give_up,
+        "cgroup": spec.cgroup,
+        "sampler": None
+        if sampler is None
+        else {
+            "argv": [_raw(word) for word in sampler.argv],
+            "env": _raw_map(sampler.env),
+            "request": dict(sampler.request),
+            "csv": _raw(str(Path(sampler.csv).absolute())),
+            "interval": sampler.interval,
+            "required": sampler.required,
+            "ready_timeout": sampler.ready_timeout,
+        },
+    }
+
+
+class _Run:
+    """What the events of one run have said so far."""
+
+    def __init__(self, spec: LaunchSpec, interrupts: Interrupts, link: WardenLink) -> None:
+        self.spec = spec
+        self.interrupts = interrupts
+        self.link = link
+        self.started: dict[str, Any] | None = None
+        self.final: dict[str, Any] | None = None
+        self.stopping: str | None = None
+        self.seen = 0
+        self.closing = False
+        self.overdue: float | None = None
+
+    def follow(self, observe: Observe | None, poll: float) -> None:
+        """Until the warden closes its end."""
+        next_tick = time.monotonic() + poll
+        while self.link.open:
+            for event in self.link.wait(max(0.0, next_tick - time.monotonic()), self.interrupts.fd):
+                self.take(event)
+            self.heed()
+            if time.monotonic() >= next_tick:
+                next_tick = time.monotonic() + poll
+                self.tick(observe)
+        self.closing = self.final is not None
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "started":
+            self.started = event
+            if self.spec.timeout is not None:
+                self.expect(self.spec.timeout + sum(self.spec.ladder))
+        elif kind == "stopping":
+            self.stopping = event["reason"]
+        elif kind in {"ended", "failed", "sampler_failed"}:
+            self.final = event
+
+    def expect(self, seconds: float) -> None:
+        """The warden must be done by then; one that was stopped or hangs is given up."""
+        due = time.monotonic() + seconds + self.spec.give_up + PATIENCE_S
+        self.overdue = due if self.overdue is None else min(due, self.overdue)
+
+    def heed(self) -> None:
+        """Passes presses of Ctrl-C on: stop, kill, and the third ends the warden too."""
+        while self.seen < self.interrupts.count:
+            self.seen += 1
+            if self.seen == 1:
+                self.stop("INTERRUPTED interrupted from the keyboard")
+            elif self.seen == 2:
+                self.link.command("kill INTERRUPTED interrupted from the keyboard")
+                self.expect(0.0)
+            else:
+                self.link.kill()
+        if self.overdue is not None and time.monotonic() > self.overdue:
+            self.link.kill()
+
+    def stop(self, reason: str) -> None:
+        self.link.command(f"stop {' '.join(reason.split())}")
+        self.expect(sum(self.spec.ladder))
+
+    def tick(self, observe: Observe | None) -> None:
+        if observe is None or self.started is None or self.final is not None:
+            return
+        log = Path(self.spec.log)
+        size = log.stat().st_size if log.exists() else 0
+        reason = observe(Tick(time.monotonic() - self.started["t0"], size, self.stopping))
+        if reason is not None and self.stopping is None:
+            self.stopping = Outcome(reason.split(maxsplit=1)[0]).value
+            self.stop(reason)
+
+    def result(self) -> Launched:
+        final = self.final or {}
+        if final.get("event") == "failed":
+            raise cannot_launch(final["message"], final["status"])
+        if final.get("event") == "sampler_failed":
+            raise self.sampler_error(final["error"])
+        if not final:
+            return self.lost()
+        sampler = final["sampler"]
+        if sampler is not None and self.link.said:
+            sampler["stderr"] = self.link.said
+        return Launched(
+            outcome=Outcome(final["outcome"]),
+            exit_status=final["exit_status"],
+            signal=final["signal"],
+            reason=final["reason"],
+            t0=time.monotonic() if final["t0"] is None else final["t0"],
+            duration_s=final["duration_s"],
+            leaked=final["leaked"],
+            sampler=sampler,
+            ladder=final["ladder"],
+        )
+
+    def lost(self) -> Launched:
+        now = time.monotonic()
+        t0 = self.started["t0"] if self.started else now
+        last = self.link.said.strip().splitlines()[-1:]
+        return Launched(
+            outcome=Outcome.INTERRUPTED,
+            exit_status=None,
+            signal=None,
+            reason=": ".join([WARDEN_LOST, *last]),
+            t0=t0,
+            duration_s=now - t0,
+            leaked=0,
+            sampler=None,
+        )
+
+    def sampler_error(self, error: dict[str, Any]) -> DeviceError:
+        message = str(error.get("message") or "the sampler refused")
+        last = self.link.said.strip().splitlines()[-1:]
+        if error.get("died") and last:
+            message = f"{message}: {last[0]}"
+        file, after = error.get("file"), error.get("next")
+        return DeviceError(message, file=file, next=after or "run `gpudebug doctor`")

@@ -1,0 +1,85 @@
+"""Ending what a lost warden left behind: its orphans while we live, or the marked processes later."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpudebug.edges.launcher.warden import processes
+from gpudebug.edges.launcher.warden.cgroup import Cgroup
+from gpudebug.edges.launcher.warden.containment import end_all
+from gpudebug.edges.launcher.warden.processes import Proc
+
+VARIABLE = "GPUDEBUG_RUN"
+LIMIT_S = 5.0
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[frozenset[int]]:
+    """Makes this process the one that receives orphans of a lost warden; yields its children of before."""
+    own = frozenset(proc.pid for proc in processes.newest_first() if proc.ppid == os.getpid())
+    previous = processes.is_subreaper()
+    processes.set_subreaper(True)
+    try:
+        yield own
+    finally:
+        processes.set_subreaper(previous)
+
+
+def end_adopted(before: frozenset[int], limit: float = LIMIT_S) -> list[int]:
+    """Ends everything that came to us from a warden that is dead and reaped; returns the pids killed.
+
+    Our own children of before, and what shares our session (a helper that another thread started), are
+    not the warden's: it and its job run in sessions of their own.
+    """
+    session = os.getsid(0)
+
+    def find() -> list[Proc]:
+        return [proc for proc in processes.descendants(os.getpid(), before) if proc.session != session]
+
+    def reap() -> None:
+        for proc in find():
+            # Only those: a status of somebody else's child is not ours to take.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(proc.pid, os.WNOHANG)
+
+    killed, _ = end_all(find, limit, reap)
+    return [proc.pid for proc in killed]
+
+
+def sweep(marker: str, limit: float = LIMIT_S) -> list[int]:
+    """Kills every process of this user with GPUDEBUG_RUN=`marker`, and all below it; returns the pids.
+
+    For recovery after gpudebug and its warden were both killed. The run's control group, where there was one,
+    also gives away a daemon that cleared its environment; without one such a daemon is missed.
+    """
+    groups = list(Cgroup.find(marker))
+
+    def find() -> list[Proc]:
+        inside = [processes.read_proc(pid) for group in groups for pid in group.pids()]
+        found = [*marked(marker), *(proc for proc in inside if proc is not None)]
+        others = [proc for proc in found if proc.pid != os.getpid()]
+        return [proc for proc in processes.with_descendants(others) if proc.pid != os.getpid()]
+
+    def kill_groups() -> None:
+        for group in groups:
+            group.kill()
+
+    killed, _ = end_all(find, limit, kill_groups)
+    for group in groups:
+        group.remove()
+    return [proc.pid for proc in killed]
+
+
+def marked(marker: str) -> list[Proc]:
+    """Live processes of this user with that marker in the environment they were started with."""
+    entry = os.fsencode(f"{VARIABLE}={marker}")
+    found = []
+    for proc in processes.newest_first():
+        # Other users' environments are closed to us, and a process may end while it is read.
+        with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+            if entry in Path(f"/proc/{proc.pid}/environ").read_bytes().split(b"\0"):
+                found.append(proc)
+    return found

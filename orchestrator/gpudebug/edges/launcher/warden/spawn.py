@@ -1,0 +1,140 @@
+"""Forking the job and the sampler: what happens between fork and exec."""
+# pathlib would cost the warden a quarter of its start.
+# ruff: noqa: PTH110
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+
+from . import processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from .cgroup import Cgroup
+
+FAILED = 125
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+
+def raw(text: str) -> bytes:
+    """Bytes of a path, argument or variable: they travel as Latin-1 so that no encoding can change them."""
+    return text.encode("latin-1")
+
+
+def shown(text: str) -> str:
+    """The same for people to read."""
+    return raw(text).decode("utf-8", "backslashreplace")
+
+
+def _settle(parent: int) -> None:
+    """Gives the forked child its own session, default signals, and death with the warden."""
+    processes.prctl(processes.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(FAILED)  # the warden died before the line above could take effect
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        # Some C libraries keep real-time signals to themselves; no program's default is lost with them.
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _fork(child: Callable[[int], NoReturn]) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        child(parent)
+    return pid
+
+
+def spawn_job(spec: dict[str, Any], log: int, cgroup: Cgroup | None) -> tuple[int, int]:
+    """Starts the job with standard input /dev/null and its output in the log.
+
+    Returns (pid, descriptor): the descriptor reads end-of-file once the program runs, or a JSON object
+    `{"status": 125|126|127, "message": ...}` if it could not be started. All other descriptors of the
+    warden close on exec.
+    """
+    told, tell = os.pipe()
+
+    def child(parent: int) -> NoReturn:
+        answer = {"status": FAILED, "message": "the job could not be prepared"}
+        try:
+            _settle(parent)
+            if cgroup is not None:
+                cgroup.join()
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            answer = _enter(spec)
+        finally:
+            # Reached only if nothing was executed.
+            os.write(tell, json.dumps(answer).encode())
+            os._exit(FAILED)
+
+    pid = _fork(child)
+    os.close(tell)
+    return pid, told
+
+
+def _enter(spec: dict[str, Any]) -> dict[str, Any]:
+    """Becomes the job's program; returns the reason if that fails."""
+    try:
+        os.chdir(raw(spec["cwd"]))
+    except OSError as error:
+        return {"status": FAILED, "message": f"cannot enter {shown(spec['cwd'])}: {error.strerror}"}
+    path = raw(spec["path"])
+    argv = [raw(word) for word in spec["argv"]]
+    env = {raw(key): raw(value) for key, value in spec["env"].items()}
+    try:
+        try:
+            os.execve(path, argv, env)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line that names its interpreter: as execvp(3) does.
+            os.execve(b"/bin/sh", [b"/bin/sh", path, *argv[1:]], env)
+    except OSError as error:
+        return _explain(error, path, shown(spec["argv"][0]))
+
+
+def _explain(error: OSError, path: bytes, name: str) -> dict[str, Any]:
+    if error.errno == errno.ENOENT and os.path.exists(path):
+        message = f"{name}: the interpreter that its first line names does not exist"
+        return {"status": NOT_FOUND, "message": message}
+    if error.errno == errno.ENOENT:
+        return {"status": NOT_FOUND, "message": f"{name}: not found"}
+    return {"status": NOT_EXECUTABLE, "message": f"{name}: {error.strerror}"}
+
+
+def spawn_sampler(spec: dict[str, Any]) -> tuple[int, int, int]:
+    """Starts the sampler; returns (pid, its standard input, its standard output), both non-blocking."""
+    theirs_in, ours_in = os.pipe()
+    ours_out, theirs_out = os.pipe()
+
+    def child(parent: int) -> NoReturn:
+        try:
+            _settle(parent)
+            os.dup2(theirs_in, 0)
+            os.dup2(theirs_out, 1)
+            env = {raw(key): raw(value) for key, value in spec["env"].items()}
+            os.execvpe(raw(spec["argv"][0]), [raw(word) for word in spec["argv"]], env)
+        except OSError as error:
+            os.write(2, f"{shown(spec['argv'][0])}: {error.strerror}\n".encode())
+        finally:
+            os._exit(NOT_FOUND)
+
+    pid = _fork(child)
+    os.close(theirs_in)
+    os.close(theirs_out)
+    os.set_blocking(ours_in, False)
+    os.set_blocking(ours_out, False)
+    return pid, ours_in, ours_out
