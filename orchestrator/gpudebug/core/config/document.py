@@ -117,7 +117,7 @@ def _read_events(text: str, document: Document) -> None:
     stack: list[_Open] = []
     documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         _refuse_machinery(event, document.file, line)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
