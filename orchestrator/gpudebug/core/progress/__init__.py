@@ -1,0 +1,25 @@
+"""The progress file: parse with spans, splice, make text harmless. Bytes in, bytes out.
+
+The format is CommonMark that people and agents write by hand. gpudebug reads the entries in it and
+replaces only the lines of the entry that changes; every other byte stays.
+"""
+
+from __future__ import annotations
+
+from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
+from gpudebug.core.progress.reading import parse
+from gpudebug.core.progress.sanitising import harmless
+from gpudebug.core.progress.splicing import add_hypothesis, next_number, set_baseline, set_result, set_status
+
+__all__ = [
+    "BaselineEntry",
+    "HypothesisEntry",
+    "ProgressFile",
+    "add_hypothesis",
+    "harmless",
+    "next_number",
+    "parse",
+    "set_baseline",
+    "set_result",
+    "set_status",
+]

@@ -1,0 +1,180 @@
+"""What a progress file holds, as values: baselines, hypotheses and the bytes that they stand in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudebug.core.errors import ProgressError
+from gpudebug.core.progress.blocks import Outline
+from gpudebug.core.progress.fields import (
+    Field,
+    first_of,
+    read_fields,
+    read_status,
+    result_values,
+    run_names,
+    uncode,
+)
+from gpudebug.core.words import Status
+
+_NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry stands: byte offsets of its lines and of its fields, and its level of heading."""
+
+    start: int
+    fields_start: int
+    fields_end: int
+    end: int
+    level: int
+    opaque: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineEntry:
+    """One baseline. `role` is `workload`, `reference` or other text in lower case.
+
+    `fields` has normalised lower-case keys (`gpu util`, `throughput`); `runs` are names of run folders.
+    """
+
+    role: str
+    title: str
+    fields: dict[str, str]
+    runs: tuple[str, ...]
+    start: int
+    end: int
+    line: int
+    place: Place
+
+
+class HypothesisEntry:
+    """One hypothesis. Its status is read at once, its other fields when they are asked for.
+
+    `start` and `end` are the byte offsets of its lines, `line` the 1-based line of its heading.
+    """
+
+    __slots__ = ("_data", "_fields", "line", "number", "place", "status", "title")
+
+    def __init__(
+        self, data: bytes, *, number: int, title: str, line: int, place: Place, status: Status | None
+    ) -> None:
+        self._data = data
+        self._fields: list[Field] | None = None
+        self.number = number
+        self.title = title
+        self.line = line
+        self.place = place
+        self.status = status if status is not None else self._read_status()
+
+    def __repr__(self) -> str:
+        return f"HypothesisEntry({self.number}, {self.title!r}, {self.status}, line {self.line})"
+
+    @property
+    def start(self) -> int:
+        return self.place.start
+
+    @property
+    def end(self) -> int:
+        return self.place.end
+
+    @property
+    def fields(self) -> list[Field]:
+        """Every bullet of the entry, own ones included."""
+        if self._fields is None:
+            place = self.place
+            self._fields = read_fields(self._data, place.fields_start, place.fields_end, place.opaque)
+        return self._fields
+
+    @property
+    def description(self) -> str:
+        return self._text("description")
+
+    @property
+    def test_method(self) -> str:
+        return self._text("test method")
+
+    @property
+    def intervention(self) -> str | None:
+        """The change in `propose`'s syntax on one line; None when somebody has yet to write it."""
+        text = uncode(self._text("intervention", " "))
+        return None if text.lower() in _NO_CHANGE else text
+
+    @property
+    def status_note(self) -> str:
+        """What stands after the status word."""
+        field = first_of(self.fields, "status")
+        return read_status(field).note if field else ""
+
+    @property
+    def status_line(self) -> int | None:
+        """1-based line of the status, None when the entry has none."""
+        field = first_of(self.fields, "status")
+        return self.line_of(read_status(field).start) if field else None
+
+    @property
+    def result(self) -> dict[str, str]:
+        """The Result's values by lower-case key such as `gpu util before`; empty when it is missing."""
+        field = first_of(self.fields, "result")
+        return result_values(field) if field else {}
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Names of the run folders that the entry rests on."""
+        return run_names(f"{self.result.get('runs', '')} {self._text('runs')}")
+
+    def line_of(self, offset: int) -> int:
+        """1-based line of a byte offset inside the entry."""
+        return self.line + len((self._data[self.start : offset] + b"x").splitlines()) - 1
+
+    def _text(self, name: str, joint: str = "\n") -> str:
+        field = first_of(self.fields, name)
+        return field.text(joint) if field else ""
+
+    def _read_status(self) -> Status:
+        field = first_of(self.fields, "status")
+        reading = read_status(field) if field else None
+        if reading is None:
+            return Status.UNTESTED
+        if reading.status is None:
+            raise UnknownStatus(reading.word, self.line_of(reading.start))
+        return reading.status
+
+
+class UnknownStatus(Exception):
+    """A status whose first word is none of the six; `parse` turns it into a ProgressError."""
+
+    def __init__(self, word: str, line: int) -> None:
+        super().__init__(word)
+        self.word = word
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressFile:
+    """One parsed progress file. `data` is what was read, `newline` its first line ending.
+
+    `outline` has every heading of the file and the spans of its code fences and comments.
+    """
+
+    file: str
+    data: bytes
+    title: str
+    baselines: tuple[BaselineEntry, ...]
+    hypotheses: tuple[HypothesisEntry, ...]
+    newline: bytes
+    outline: Outline
+
+    def hypothesis(self, number: int) -> HypothesisEntry:
+        """The hypothesis with this number; ProgressError when there is none."""
+        for entry in self.hypotheses:
+            if entry.number == number:
+                return entry
+        raise ProgressError(
+            f"there is no hypothesis {number}", file=self.file, next="see the numbers with `gpudebug status`"
+        )
+
+    def baseline(self, role: str) -> BaselineEntry | None:
+        """The first baseline of this role, None when it is missing."""
+        return next((entry for entry in self.baselines if entry.role == role), None)

@@ -1,0 +1,51 @@
+"""Free text from agents and people, made unable to break the grammar of the progress file."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# CSI, then OSC and its like, then any other escape (ECMA-48), each with its tail.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]?"
+)
+# A block marker at the beginning of a text is one wherever the text begins a line.
+_BLOCK_MARKERS = re.compile(r"(?:(?:#{1,6}|[-*+>]|[<>|=]{7,})(?:\s+|\Z))+")
+_FENCES = re.compile(r"([`~])\1{2,}")
+_CLOSING_HASHES = re.compile(r"(?:\s#+)+\Z")
+# The joiners that scripts and emoji need; every other format character, bidi controls first, goes.
+_JOINERS = "\u200c\u200d"
+_REMOVED = frozenset({"Cc", "Cf", "Cs"})
+
+
+def harmless(text: str, *, limit: int) -> str:
+    """`text` as one line of at most `limit` characters that cannot open a block or hide other text.
+
+    Removes escape sequences, control, bidi and other format characters and lone surrogates; joins
+    lines with a space; takes block markers from the front; shortens runs of backticks and tildes;
+    breaks comment openers. A text that was cut ends in `…`. Applying it twice changes nothing.
+    """
+    # Removing one thing can bring another together, so until nothing changes; each round shortens.
+    while (shorter := _once(text, limit)) != text:
+        text = shorter
+    return text
+
+
+def _once(text: str, limit: int) -> str:
+    text = _ESCAPES.sub("", text)
+    if not text.isascii() or not text.isprintable():
+        text = "".join(_kept(character) for character in text)
+    text = " ".join(text.split())
+    text = _FENCES.sub(r"\1", text).replace("<!--", "<!- -")
+    text = _CLOSING_HASHES.sub(
+        "", _BLOCK_MARKERS.sub("", text, count=1) if _BLOCK_MARKERS.match(text) else text
+    )
+    return text if len(text) <= limit else text[: max(limit - 1, 0)].rstrip() + "…"[:limit]
+
+
+def _kept(character: str) -> str:
+    if character.isspace():
+        return " "
+    return "" if unicodedata.category(character) in _REMOVED and character not in _JOINERS else character
