@@ -9,7 +9,14 @@ from __future__ import annotations
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.reading import parse
 from gpudebug.core.progress.sanitising import harmless
-from gpudebug.core.progress.splicing import add_hypothesis, next_number, set_baseline, set_result, set_status
+from gpudebug.core.progress.splicing import (
+    add_hypothesis,
+    next_number,
+    set_baseline,
+    set_result,
+    set_status,
+    with_heading,
+)
 
 __all__ = [
     "BaselineEntry",
@@ -22,4 +29,5 @@ __all__ = [
     "set_baseline",
     "set_result",
     "set_status",
+    "with_heading",
 ]

@@ -108,7 +108,7 @@ class _Reader:
         baselines: list[BaselineEntry] = []
         hypotheses: list[HypothesisEntry] = []
         lines: dict[int, int] = {}
-        for index, following in zip(starts, [*starts[1:], len(titled)], strict=True):
+        for index, following in zip(starts, [*starts, len(titled)][1:], strict=True):
             each = titled[index]
             if each is None:
                 continue

@@ -27,6 +27,7 @@ from gpudebug.core.progress.sanitising import harmless
 from gpudebug.core.words import Status
 
 NOTE_LIMIT = 300
+_BOM = b"\xef\xbb\xbf"
 _HASHES = re.compile(rb"\A#{1,6}")
 _BULLETS = re.compile(rb"^([ \t]*)- ", re.MULTILINE)
 _ENDING = re.compile(rb"\r\n|\n|\r")
@@ -45,6 +46,17 @@ class Edit(NamedTuple):
 def next_number(doc: ProgressFile) -> int:
     """The number after the highest one in the file; 1 in a file without hypotheses."""
     return max((entry.number for entry in doc.hypotheses), default=0) + 1
+
+
+def with_heading(doc: ProgressFile, rendered: str) -> ProgressFile:
+    """A blank file with the rendered head of a new one; a file with text in it as it is."""
+    if doc.data.removeprefix(_BOM).strip():
+        return doc
+    head = _with_ending(doc, 0, rendered.strip("\n").encode() + b"\n")
+    made = parse((_BOM if doc.data.startswith(_BOM) else b"") + head, doc.file)
+    if made.hypotheses or made.baselines or made.outline.unclosed:
+        raise ValueError("the rendered text is not the head of a progress file")
+    return made
 
 
 def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
@@ -224,7 +236,7 @@ def _insert(doc: ProgressFile, at: int, text: bytes) -> bytes:
                 line=doc.outline.unclosed,
                 next="close it, then try again",
             )
-    before, after = doc.data[:at].removeprefix(b"\xef\xbb\xbf"), doc.data[at:]
+    before, after = doc.data[:at].removeprefix(_BOM), doc.data[at:]
     lead = b""
     if before:
         lead = b"" if before.endswith((b"\n", b"\r")) else b"\n"

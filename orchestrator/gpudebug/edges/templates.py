@@ -1,0 +1,55 @@
+"""The packaged jinja2 templates: the one place that knows jinja2, imported on the first rendering."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TICKS = re.compile("`+")
+
+
+def render(name: str, **values: object) -> str:
+    """One packaged template as text, `progress.md.j2` for example; values are escaped in HTML alone.
+
+    A value that the template names and the call lacks is a defect: jinja2's UndefinedError.
+    """
+    return _environment().get_template(name).render(**values)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("gpudebug", "templates"),
+        undefined=StrictUndefined,
+        autoescape=lambda name: name is not None and ".html" in name,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(one_line=_one_line, code=_code, run_folders=_run_folders)
+    return environment
+
+
+def _one_line(text: str) -> str:
+    """Line breaks become spaces; other white space stays, it may matter in a command."""
+    return " ".join(part for line in text.splitlines() if (part := line.strip()))
+
+
+def _code(text: str) -> str:
+    """A markdown code span with as many backticks as the text needs."""
+    line = _one_line(text)
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(line)), default=0))
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def _run_folders(names: Iterable[str]) -> str:
+    """Run folders as paths, joined by commas: `runs/0005-h1, runs/0006-h1`; `none` for no run."""
+    return ", ".join(name if "/" in name else f"runs/{name}" for name in names) or "none"
