@@ -5,32 +5,27 @@ from __future__ import annotations
 import math
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpudebug import demo
+from gpudebug.core import config, intervention
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-
-def commands(config: str) -> tuple[list[str], list[str]]:
-    """The argument vectors of workload and reference, as the contract splits a command."""
-    parsed = yaml.safe_load(config)
-    texts = [parsed[name]["command"].replace("\\\n", " ") for name in ("workload", "reference")]
-    return shlex.split(texts[0]), shlex.split(texts[1])
+ONE_THREAD = config.load(demo.files()["gpudebug.yaml"], "gpudebug.yaml").workload.env
 
 
-def with_flag(argv: list[str], intervention: str) -> list[str]:
-    """`argv` with the flag of a `--set FLAG=VALUE` replaced; the flag must be there exactly once."""
-    change = intervention.removeprefix("--set ")
-    flag = change.split("=")[0] + "="
-    assert sum(arg.startswith(flag) for arg in argv) == 1
-    return [change if arg.startswith(flag) else arg for arg in argv]
+def commands(text: str) -> tuple[list[str], list[str]]:
+    """The argument vectors of workload and reference."""
+    settings = config.load(text, "gpudebug.yaml")
+    assert settings.reference is not None
+    return list(settings.workload.argv()), list(settings.reference.argv())
+
+
+def with_flag(argv: list[str], change: str) -> list[str]:
+    return list(intervention.parse(change).apply(argv, {}).argv)
 
 
 def run(argv: list[str], folder: Path) -> tuple[int, list[float], str]:
@@ -85,9 +80,14 @@ def test_a_campaign_is_never_written_over_another(campaign: Path) -> None:
 
 def test_there_are_four_hypotheses_and_each_changes_one_flag_of_the_workload() -> None:
     workload, _ = commands(demo.files()["gpudebug.yaml"])
-    changed = [set(with_flag(workload, h.intervention)) ^ set(workload) for h in demo.HYPOTHESES]
-    assert len(changed) >= 4
-    assert all(len(flags) == 2 for flags in changed)
+    locked = config.load(demo.files()["gpudebug.yaml"], "gpudebug.yaml").locked
+    assert len(demo.HYPOTHESES) >= 4
+    for hypothesis in demo.HYPOTHESES:
+        change = intervention.parse(hypothesis.intervention)
+        assert change.size == 1
+        assert change.locked_by(locked) == []
+        changed = change.apply(workload, {}).argv
+        assert sum(old != new for old, new in zip(workload, changed, strict=True)) == 1
 
 
 def test_workload_and_reference_learn_the_same(campaign: Path) -> None:
