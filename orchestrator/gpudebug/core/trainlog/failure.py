@@ -1,0 +1,310 @@
+"""Why a run failed: the class, and the lines that say so."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpudebug.core.models import Failure
+from gpudebug.core.trainlog.text import readable
+
+MAX_LINES = 20
+MAX_LINE = 500
+TAIL_LINES = 60
+KEPT_BLOCKS = 6
+MESSAGE_LINES = 8
+
+ALERT = re.compile(
+    rb"Traceback \(most|Error\b|[Ee]rror:|ERROR|Exception|Killed|killed|Segmentation|core dumped|SIG[A-Z]{3}"
+    rb"|[Oo]ut of memory|OOM|oom-kill|RESOURCE_EXHAUSTED|Interrupt|NCCL|CUDA|Fatal|FATAL|terminate called"
+    rb"|Aborted|exitcode|unrecognized arguments|^usage:|bad_alloc|Bus error|BadAlloc|No space left"
+)
+
+_PREFIX = re.compile(
+    r"^(?:\[[\w .:/=@-]{1,40}\]:?\s?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)\s?|\d{1,4}: )+?(?=\S|\s\s)"
+)
+_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
+_LIKE_ERROR = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$"
+)
+_IGNORED = ("Exception ignored in", "--- Logging error ---", "Exception in thread")
+
+_CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("interrupted", r"^KeyboardInterrupt|Detected KeyboardInterrupt"),
+        (
+            "oom_host",
+            r"^(?:\w+\.)*(?:MemoryError|_ArrayMemoryError)|DefaultCPUAllocator|Cannot allocate memory"
+            r"|can't allocate memory|bad_alloc|oom[-_]kill|OOM Killer|Out of memory: Kill|Unable to allocate"
+            r"|insufficient shared memory|killed by signal: Killed|CPU out of memory"
+            r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|[Nn]ode)",
+        ),
+        (
+            "oom_gpu",
+            r"OutOfMemoryError|(?:CUDA|HIP|XPU|MPS|GPU|device)[\w ]{0,20} out of memory|RESOURCE_EXHAUSTED"
+            r"|ResourceExhausted|OOM when allocating|CUDA error: out of memory|cudaErrorMemoryAllocation"
+            r"|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_MEMORY|[Oo]ut of memory error on GPU"
+            r"|[Oo]ut of memory (?:while|allocating)",
+        ),
+        (
+            "nccl",
+            r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d|collective operation timeout"
+            r"|TCPStore|rendezvous|Rendezvous|DistNetworkError|DistStoreError",
+        ),
+        (
+            "cuda",
+            r"CUDA error|CUDA_ERROR|cudaError|CUDA driver|device-side assert|cuDNN|CUDNN|cuBLAS|CUBLAS"
+            r"|illegal memory access|no kernel image|NVIDIA driver|not compiled with CUDA|No CUDA GPUs"
+            r"|HIP error|CUDA runtime|invalid device ordinal|CUDA kernel|AcceleratorError|cuInit",
+        ),
+        ("import", r"ModuleNotFoundError|ImportError|cannot open shared object file|undefined symbol"),
+        (
+            "model_load",
+            r"loading state_dict|size mismatch for |[Mm]issing key\(s\)|[Uu]nexpected key\(s\)"
+            r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load|Safetensor"
+            r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
+            r"|HFValidationError|UnpicklingError|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
+            r"|(?:No such file|not found|does not exist).{0,200}(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
+        ),
+        (
+            "shape",
+            r"size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
+            r"|[Ss]hape mismatch|size mismatch|broadcast|[Ii]ncompatible shapes?|invalid for input of size"
+            r"|Sizes of tensors must match|expanded size of the tensor|[Ee]xpected input batch_size"
+            r"|Dimension out of range|to have \d+ channels|[Dd]imensions? (?:must|mismatch|do not match|incompatible)"
+            r"|must have the same (?:shape|size|dimension)|dot_general|inhomogeneous shape|expected shape"
+            r"|same number of dimensions|cannot reshape|is incompatible with the layer",
+        ),
+        (
+            "config",
+            r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice|No such option"
+            r"|Invalid value for|omegaconf|hydra|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
+            r"|ConfigCompositionException|ValidationError|ScannerError|ParserError|ParsingError|DecodingError"
+            r"|draccus|jsonargparse|Unknown command line flag|UnrecognizedFlagError|ArgumentError"
+            r"|FileExistsError|already exists and|JSONDecodeError|TOMLDecodeError|error: unrecognized",
+        ),
+        ("assertion", r"AssertionError|Assertion .{0,200}failed"),
+    )
+)
+_WRAPPER = re.compile(
+    r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException|^SystemExit|RayTaskError"
+)
+_KNOCK_ON = re.compile(
+    r"[Cc]onnection (?:reset|closed|refused|was)|BrokenPipe|ConnectionResetError|EOFError|Aborting|heartbeat"
+    r"|Broken pipe|remote process has terminated|watchdog|Watchdog|DataLoader worker .{0,80}exited"
+)
+_CHILD_KILLED = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|exitcode\s*:? ?-(\d+)")
+_KILL_LINE = re.compile(
+    r"^\W*(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Floating point exc)"
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """One raised exception, or one line that sounds like a failure."""
+
+    kind: str
+    head: str
+    lines: list[str]
+    at: int
+    steps: int
+    raised: bool
+    message: str = ""
+    ignored: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    """A traceback that is being read, for one rank's prefix."""
+
+    ignored: bool
+    frame: list[str] = field(default_factory=list)
+
+
+class FailureScan:
+    """Collects, in bounded memory, what may explain a failure."""
+
+    def __init__(self) -> None:
+        self.tail: deque[bytes] = deque(maxlen=TAIL_LINES)
+        self._first: list[Block] = []
+        self._recent: deque[Block] = deque(maxlen=KEPT_BLOCKS)
+        self._open: dict[str, _Open] = {}
+        self._after: tuple[Block, int] | None = None
+        self._ignored = False
+        self.seen = 0
+
+    @property
+    def watching(self) -> bool:
+        return bool(self._open) or self._after is not None
+
+    def feed(self, segment: bytes, alert: bool, steps: int) -> None:
+        """Takes one drawn line in; `alert` says whether ALERT matched, `steps` how many were seen so far."""
+        self.seen += 1
+        self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
+        if alert or self.watching:
+            self._read(readable(segment, 2 * MAX_LINE), alert, steps)
+
+    def _read(self, text: str, alert: bool, steps: int) -> None:
+        at = text.find("Traceback (most recent call last)")
+        prefix = _PREFIX.match(text)
+        who = prefix[0].strip() if prefix else ""
+        if at >= 0:
+            ignored = self._ignored or any(sign in text for sign in _IGNORED)
+            if len(self._open) < 64:
+                self._open[who] = _Open(ignored)
+            self._ignored = False
+            self._after = None
+            return
+        line = text[prefix.end() :] if prefix else text
+        open_ = self._open.get(who)
+        if open_ is None and not who and len(self._open) == 1 and not text.startswith((" ", "\t")):
+            open_ = None
+        if open_ is not None:
+            self._in_traceback(who, open_, line, steps)
+            return
+        if self._after is not None and self._continue(line):
+            return
+        self._ignored = any(sign in text for sign in _IGNORED)
+        if alert and not self._ignored:
+            self._loose(line, steps)
+
+    def _in_traceback(self, who: str, open_: _Open, line: str, steps: int) -> None:
+        raised = _RAISED.match(line)
+        if raised and not line[:1].isspace():
+            lines = [*open_.frame[-2:], line]
+            block = Block(raised["type"], line, lines, self.seen, steps, True, line, open_.ignored)
+            del self._open[who]
+            self._add(block)
+            self._after = (block, MESSAGE_LINES)
+        elif line.strip(" ^~") and len(line) < 2 * MAX_LINE:
+            open_.frame = [*open_.frame[-3:], line]
+
+    def _continue(self, line: str) -> bool:
+        """The lines after an exception's first may belong to its message."""
+        if self._after is None:
+            return False
+        block, left = self._after
+        if not line.strip() or left == 0:
+            self._after = None
+            return False
+        block.message += "\n" + line[:MAX_LINE]
+        if len(block.lines) < MAX_LINES and (line[:1].isspace() or left == MESSAGE_LINES):
+            block.lines.append(line)
+        self._after = (block, left - 1)
+        return bool(line[:1].isspace())
+
+    def _loose(self, line: str, steps: int) -> None:
+        raised = _RAISED.match(line)
+        named = bool(raised and _LIKE_ERROR.search(raised["type"]))
+        kind = kind_of(line)
+        killed = _KILL_LINE.match(line) or _CHILD_KILLED.search(line)
+        if not (named or kind or killed or "error" in line.lower()):
+            return
+        self._add(
+            Block(raised["type"] if named and raised else "", line, [line], self.seen, steps, named, line)
+        )
+
+    def _add(self, block: Block) -> None:
+        block.lines = [entry[:MAX_LINE] for entry in block.lines]
+        if len(self._first) < KEPT_BLOCKS:
+            self._first.append(block)
+        else:
+            self._recent.append(block)
+
+    def blocks(self) -> list[Block]:
+        return [*self._first, *self._recent]
+
+    def last_lines(self, count: int) -> list[str]:
+        lines = [readable(segment, MAX_LINE) for segment in self.tail]
+        return [line for line in lines if line.strip()][-count:]
+
+
+def kind_of(text: str) -> str | None:
+    """The most specific class that a message matches, or None."""
+    for kind, pattern in _CLASSES:
+        if pattern.search(text):
+            return kind
+    return None
+
+
+def classify_failure(
+    scan: FailureScan, exit_status: int | None, signal: int | None, steps: int
+) -> Failure | None:
+    """The failure's class and at most 20 lines that say so; None for a run that ended well.
+
+    `exit_status` is the process's (negative or 128+N: signal N); None where it is not known, as for a
+    log without its run. With status 0 the text counts only where the log ends in an uncaught exception
+    or an interrupt, as behind a pipe that hides the status. `steps` is the number of steps seen at the
+    end: an error after which training went on for long is none.
+    """
+    if signal is None and exit_status is not None:
+        signal = -exit_status if exit_status < 0 else exit_status - 128 if 128 < exit_status < 160 else None
+    blocks = [b for b in scan.blocks() if not b.ignored]
+    fatal = [b for b in blocks if steps - b.steps <= 2]
+    if exit_status == 0 and signal is None:
+        return _hidden(scan, fatal)
+    if exit_status is None and signal is None:
+        fatal = [b for b in fatal if b.raised or _KILL_LINE.match(b.head) or _CHILD_KILLED.search(b.head)]
+        return _from_blocks(fatal) if fatal else None
+    if signal == 2:
+        return Failure(kind="interrupted", lines=_lines(scan, _of_kind(fatal, "interrupted")))
+    found = _from_blocks(fatal)
+    if signal in (9, 15):
+        oom = _of_kind(fatal, "oom_host")
+        return Failure(kind="oom_host" if oom else "signal", lines=_lines(scan, oom))
+    if signal is not None:
+        if found and found.kind not in ("exception", "interrupted"):
+            return found
+        return Failure(kind="signal", lines=_lines(scan, fatal[:1]))
+    return found or Failure(kind="exception", lines=_lines(scan, fatal[:3]))
+
+
+def _hidden(scan: FailureScan, fatal: Sequence[Block]) -> Failure | None:
+    for block in reversed(fatal):
+        near = scan.seen - block.at
+        if near <= 4 and kind_of(block.head) == "interrupted":
+            return Failure(kind="interrupted", lines=tuple(block.lines))
+        if near <= 1 and block.raised and len(block.lines) > 1:
+            return _from_blocks([block])
+    return None
+
+
+def _of_kind(blocks: Sequence[Block], kind: str) -> list[Block]:
+    return [b for b in blocks if kind_of(b.message) == kind]
+
+
+def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
+    """The root cause: the first exception that wraps no other and follows from no other's death."""
+    killed = next((b for b in blocks if _CHILD_KILLED.search(b.head)), None)
+    causes = [b for b in blocks if not _WRAPPER.search(b.head) and not _CHILD_KILLED.search(b.head)]
+    raised = [b for b in causes if b.raised]
+    roots = [b for b in raised if not _KNOCK_ON.search(b.message)]
+    if killed is not None and not roots and _deadly(killed.head):
+        return Failure(kind="signal", lines=tuple(_unique([killed])))
+    pool = roots or raised or causes or list(blocks)
+    if not pool:
+        return None
+    kinds = [(b, kind_of(b.message)) for b in pool]
+    chosen, kind = next(((b, k) for b, k in kinds if k not in (None, "assertion")), kinds[0])
+    if kind is None and not chosen.raised and _KILL_LINE.match(chosen.head):
+        kind = "signal"
+    return Failure(kind=kind or "exception", lines=tuple(_unique([chosen])))
+
+
+def _deadly(head: str) -> bool:
+    match = _CHILD_KILLED.search(head)
+    return bool(match) and (match[1] or match[2]) != "15" if match else False
+
+
+def _lines(scan: FailureScan, blocks: Sequence[Block]) -> tuple[str, ...]:
+    return tuple(_unique(blocks)) or tuple(scan.last_lines(5))
+
+
+def _unique(blocks: Sequence[Block]) -> list[str]:
+    out: list[str] = []
+    for block in blocks:
+        out += [line for line in block.lines if line not in out]
+    return out[:MAX_LINES]

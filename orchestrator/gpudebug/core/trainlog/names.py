@@ -1,0 +1,184 @@
+"""What a printed name means: a loss, a step, an epoch, a duration. Words decide, never a framework.
+
+Digits in names are zeroed before they come here: `valid_1's l2` arrives as `valid_0's l0`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LEVEL = re.compile(r"(?:^|[^a-z])l0$")
+_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|bin|log)$", re.I)
+_RATE = re.compile(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
+
+VALIDATION = frozenset(
+    "val valid validation validating eval evaluation evaluating test testing dev holdout heldout oof"
+    " vali sanity predict predicting prediction".split()
+)
+TRAINING = frozenset("train training trn tr learn".split())
+
+_FILLER = (
+    TRAINING
+    | VALIDATION
+    | frozenset(
+        "step steps epoch iter iteration batch minibatch avg avr average mean running smoothed smooth ema"
+        " moving total overall lm global current cur so far value final all reduced per token sample s the is"
+        " ce nll cross entropy mlm last log main interval sum item tot window micro rank local".split()
+    )
+)
+_NOT_A_LOSS = frozenset(
+    "scale scaler weight weights coef coeff coefficient factor alpha beta gamma lambda type fn func name"
+    " ratio threshold reduction freq frequency every lr norm patience count num number smoothing clip eps"
+    " diff std var time margin decay temperature gradient grad accuracy acc rate tokens best min minimum"
+    " lowest lowest max id scaling spike spikes bound skip".split()
+)
+_METRIC = frozenset(
+    "nll xent mse rmse mae mape huber crossentropy deviance objective obj bpb bpc elbo logloss nloglik"
+    " cost learn ce rmsle".split()
+)
+_WEAK = frozenset("ppl perplexity error err merror".split())
+_SECONDARY = frozenset(
+    "actor policy surrogate entropy ent kl pg alpha aux auxiliary penalty regularization reg l discount"
+    " load balancing z router symmetry estimation".split()
+)
+
+_STEP = frozenset(
+    "step steps iter iters iteration iterations itr it update updates batch batches round rounds gstep"
+    " minibatch minibatches".split()
+)
+_STRONG_STEP = frozenset("step steps update updates gstep".split())
+_OTHER_COUNT = frozenset("timestep timesteps frame frames episode episodes env ts".split())
+_NOT_A_STEP = frozenset(
+    "per every skipped nan accumulation warmup eval save saving logging log freq frequency interval time"
+    " size sec secs second seconds s ms inference tokens examples samples remaining loss cost avg mean"
+    " timing lr decay action obs observation chunk horizon denoising tok flops speed fps reward patience"
+    " checkpoint ckpt until best since from resume resuming stop stopping".split()
+)
+_LIMIT = frozenset("max total maximum num number target".split())
+
+_DURATION = frozenset("time sec secs second seconds s ms us duration dur cost wait timing dt wall".split())
+_DATA = frozenset(
+    "data dataload dataloading dataloader loader loading load fetch fetching reader collection collect"
+    " datatime dataset".split()
+)
+_UPDATE = frozenset("update updt upd learning optim optimizer optimization compute computation model".split())
+_PER_STEP = (
+    _DURATION | _STEP | frozenset("elapsed per train training in avg average mean batchtime itertime".split())
+)
+_CUMULATIVE = frozenset("eta remaining runtime total last max min eval val wall left estimated".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a name stands for.
+
+    `kind`: loss, step, other (a count that is no optimiser step), epoch, limit, data, update, total
+    (duration of one whole step), rate (steps per second), gradient, or empty. `phase`: train, val or
+    empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric that acts as one, 3 what
+    says less. `milli` scales a duration given in the name to seconds.
+    """
+
+    kind: str
+    phase: str = ""
+    tier: int = 0
+    scale: float = 1.0
+    about: str = ""
+
+
+def words(name: str) -> list[str]:
+    """Lower-case words of a name, camel case and digits taken apart."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def phase_of(parts: list[str]) -> str:
+    if any(word in VALIDATION for word in parts):
+        return "val"
+    return "train" if any(word in TRAINING for word in parts) else ""
+
+
+@lru_cache(maxsize=4096)
+def classify(name: str) -> Role:
+    """The role of a name whose digits are zeroed."""
+    if len(name) > 80 or _FILE.search(name):
+        return Role("")
+    parts = words(name)
+    if not parts:
+        return Role("step", about="#") if name.strip() == "#" else Role("")
+    bag = frozenset(parts)
+    phase = phase_of(parts)
+    return (
+        _position(name, parts, bag, phase)
+        or _loss(name, parts, bag, phase)
+        or _duration(name, parts, bag, phase)
+        or (Role("gradient", phase) if bag & {"norm", "gnorm", "grdn"} else Role("", phase))
+    )
+
+
+def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role | None:
+    if _RATE.search(name) or parts == ["ups"]:
+        return Role("rate", phase) if bag & (_STEP | {"ups"}) and not bag & VALIDATION else Role("", phase)
+    last = parts[-1]
+    about = ""
+    if "loss" in bag and last in _STEP | {"epoch"} and bag & {"at", "after", "on", "in", "for"}:
+        cut = next(i for i, word in enumerate(parts) if word in ("at", "after", "on", "in", "for"))
+        about = " ".join(parts[:cut])
+        bag, parts = frozenset(parts[cut + 1 :]), parts[cut + 1 :]
+        if not parts:
+            return None
+    if bag & {"epoch", "epochs"} and not bag & (_NOT_A_STEP | _LIMIT | {"loss"}) and not bag & _STEP:
+        return Role("epoch", phase, about=about)
+    if bag & _OTHER_COUNT and not bag & (_NOT_A_STEP - {"env"}) and "len" not in bag and "mean" not in bag:
+        if last in _OTHER_COUNT or last in _STEP:
+            return Role("other", phase)
+    elif last in _STEP and not bag & _NOT_A_STEP:
+        if bag & _LIMIT and not bag & {"update", "updates"}:
+            return Role("limit", phase)
+        return Role("step", phase, tier=0 if bag & _STRONG_STEP else 1, about=about)
+    return None
+
+
+def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role | None:
+    if bag & _NOT_A_LOSS:
+        return None
+    named = [
+        word for word in parts if word in ("loss", "losses") or (word.endswith("loss") and word != "gloss")
+    ]
+    rest = bag - _FILLER - set(named)
+    if named:
+        if not rest or all(word in _METRIC for word in rest):
+            return Role("loss", phase, tier=2 if named[0] not in ("loss", "losses") and not rest else 0)
+        return Role("loss", phase, tier=3 if rest & _SECONDARY else 1)
+    if bag & {"batch", "reader", "data"} and "cost" in bag:
+        return None
+    if rest <= _METRIC and bag & _METRIC or {"cross", "entropy"} <= bag and not rest:
+        return Role("loss", phase, tier=2)
+    if _LEVEL.search(name.lower()) and not rest - {"l"}:
+        return Role("loss", phase, tier=2)
+    if bag & _WEAK and not rest - _WEAK:
+        return Role("loss", phase, tier=4)
+    return None
+
+
+def _duration(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role | None:
+    scale = 1e-3 if "ms" in bag else 1e-6 if "us" in bag else 1.0
+    if bag & _CUMULATIVE or phase == "val":
+        return None
+    if bag & _DATA and not bag & _NOT_DATA and (bag & _DURATION or len(bag) == 1):
+        return Role("data", phase, scale=scale, tier=0 if bag & _DURATION else 1)
+    if (
+        bag & _UPDATE
+        and bag <= _UPDATE | _DURATION | _PER_STEP
+        and (bag & _DURATION or parts == ["learning"])
+    ):
+        return Role("update", phase, scale=scale, tier=0 if bag & _DURATION else 1)
+    if bag & _DURATION and bag <= _PER_STEP and not (bag == {"elapsed", "time"} or bag == {"train", "time"}):
+        return Role("total", phase, scale=scale)
+    if name.lower() in ("step_avg",):
+        return Role("total", phase, tier=1)
+    return None
+
+
+_NOT_DATA = frozenset("size sets type path num number parallel shape dir root".split())

@@ -1,0 +1,400 @@
+"""The shape of a line: where its numbers stand and what they are called.
+
+A shape is read from the line's skeleton (digits zeroed), so it holds for every line with the same
+skeleton; the reader keeps shapes and reads most lines by slicing alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpudebug.core.trainlog.frameworks import recognise
+from gpudebug.core.trainlog.names import Role, classify, phase_of, words
+
+Span = tuple[int, int]
+
+_CLOCK = r"(?:0+ ?d(?:ays?)?,? ?)?(?:0+:)?0+:00(?:\.0+)?"
+_NUM = r"0[0,]*(?:\.0*)?(?:[kKMGB](?![A-Za-z]))?"
+_BAR = re.compile(
+    rf"(?:0+(?:\.0+)?% ?\|[^|]{{0,400}}\| *)?(?P<n>{_NUM})/(?P<total>{_NUM}|\?) *"
+    rf"(?:(?P<open>\[) *(?P<elapsed>{_CLOCK})(?: *< *(?P<eta>{_CLOCK}|\?|-:--:--))?"
+    rf"(?: *, *(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}}))?"
+    rf"|(?P<elapsed_r>{_CLOCK}) +(?:{_CLOCK}|-:--:--) +(?P<rate_r>{_NUM}) ?(?P<unit_r>it/s))"
+)
+_COUNTER = re.compile(
+    rf"(?P<n>0+)(?P<what>it|step|steps|batch|batches) \[(?P<elapsed>{_CLOCK}), *(?P<rate>{_NUM}|\?) ?"
+    rf"(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}})"
+)
+_STAMP = re.compile(
+    r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
+    r"|[IWEF]0000 00:00:00\.0+ +0+|0+:00:00(?:[.,]0+)?|0000-00-00"
+)
+_PLACE = re.compile(
+    r"[\w./-]{1,120}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+|0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*"
+)
+_RANK = re.compile(r"\[?(?:default|(?:local_)?rank|gpu|node|worker)[ :=_]{0,2}(?P<rank>0+)\]:?", re.I)
+_PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
+_NUMBER = re.compile(
+    r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?"
+    r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?)"
+    r"(?!\.?0|,000)(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
+    r" ?(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?\b|"
+    r" (?:ms|us|s|secs?|seconds?)(?:/(?:it|iter|iteration|step|batch))?\b)?(?![\w@])(?!\.0)"
+)
+_RATIO_GAP = re.compile(r" ?/ *$| of $")
+_WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
+_PARENS = re.compile(r"\(([A-Za-z_ /.-]{1,20})\)")
+_DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s")
+_LETTERS = re.compile(r"[A-Za-z]")
+_SEPARATORS = " \t=:<>~\"'`([{#"
+_TIME_UNITS = {
+    "ms": 1e-3,
+    "us": 1e-6,
+    "s": 1.0,
+    "sec": 1.0,
+    "secs": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PER_STEP_UNIT = re.compile(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
+_RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
+_PREPARING = frozenset(
+    "map mapping download downloading loading generating fetching tokenizing tokenize filter filtering"
+    " resolving saving creating extracting preprocess preprocessing preparing caching converting writing"
+    " compiling collecting shards checkpoint computing indexing scanning building encoding rendering"
+    " uploading evaluate inference".split()
+)
+_IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
+
+_INTEREST = re.compile(
+    r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
+    r"|entropy|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One number of a line. `name` is zeroed where it holds digits; `named` is then its place."""
+
+    role: Role
+    name: str
+    named: Span | None
+    style: str
+    value: Span
+    scale: float = 1.0
+    total: Span | None = None
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A progress bar's position, clock and rate."""
+
+    label: str
+    phase: str
+    n: Span
+    total: Span | None
+    elapsed: Span | None
+    rate: Span | None
+    inverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All that can be read from lines of one skeleton."""
+
+    fields: tuple[Field, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    stamp: Span | None = None
+    rank: Span | None = None
+    rows: tuple[tuple[str, tuple[Span, ...]], ...] = ()
+    header: tuple[str, tuple[Span, ...]] | None = None
+    framework: str | None = None
+    redraw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    start: int
+    end: int
+    unit: str
+    unit_end: int
+    total: Span | None = None
+
+
+def read_shape(skeleton: str) -> Shape | None:
+    """The shape of a skeleton, or None where the line says nothing about the training's progress."""
+    framework = recognise(skeleton)
+    header = _header(skeleton) if "oss" in skeleton.lower() or "error" in skeleton else None
+    if header is not None:
+        return Shape(header=header, framework=framework)
+    row_like = _row_like(skeleton)
+    if not row_like and not _INTEREST.search(skeleton):
+        return Shape(framework=framework) if framework else None
+    text, bars = _take_bars(skeleton)
+    rank = _RANK.search(text)
+    if rank:
+        text = _blank(text, rank.span())
+    text = _PID.sub(lambda m: "~" * len(m[0]), text)
+    stamp = _STAMP.search(text)
+    text = _STAMP.sub(lambda m: "~" * len(m[0]), text)
+    text = _PLACE.sub(lambda m: "~" * len(m[0]), text)
+    fields = _fields(text, bars)
+    rows = _rows(text, bars) if row_like else ()
+    if not (fields or bars or rows):
+        return Shape(framework=framework) if framework else None
+    return Shape(
+        fields=fields,
+        bars=bars,
+        stamp=stamp.span() if stamp and stamp["date"] else None,
+        rank=rank.span("rank") if rank else None,
+        rows=rows,
+        framework=framework,
+        redraw=bool(bars),
+    )
+
+
+def _blank(text: str, span: Span) -> str:
+    return text[: span[0]] + "~" * (span[1] - span[0]) + text[span[1] :]
+
+
+def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
+    bars: list[Bar] = []
+    out, at = [], 0
+    for pattern in (_BAR, _COUNTER):
+        for match in pattern.finditer(text):
+            if match.start() < at:
+                continue
+            found = match.groupdict()
+            elapsed = "elapsed" if found.get("elapsed") else "elapsed_r"
+            rate = "rate" if found.get("rate") else "rate_r"
+            unit = found.get("unit") or found.get("unit_r") or ""
+            label = words(text[max(0, match.start() - 80) : match.start()].replace("%", " "))
+            if not _IGNORED_UNIT.match(unit) and not _PREPARING.intersection(label):
+                bars.append(
+                    Bar(
+                        label=" ".join(label[-6:]),
+                        phase=phase_of(label),
+                        n=match.span("n"),
+                        total=match.span("total") if found.get("total", "?") not in ("?", None) else None,
+                        elapsed=match.span(elapsed),
+                        rate=match.span(rate) if found.get(rate) not in (None, "?") else None,
+                        inverse=unit.startswith("s/"),
+                    )
+                )
+            out.append(text[at : match.start()] + "~" * (match.end() - match.start()))
+            at = match.end()
+        if bars:
+            break
+    return "".join(out) + text[at:], tuple(bars)
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    for match in _NUMBER.finditer(text):
+        start, end = match.span("value")
+        unit = (match["unit"] or "").strip()
+        last = tokens[-1] if tokens else None
+        if last and last.total is None and not last.unit and _RATIO_GAP.match(text[last.end : start]):
+            if text[end : end + 1] != "/" and not (unit and "/" in unit):
+                tokens[-1] = _Token(last.start, last.end, unit, match.end(), (start, end))
+                continue
+        tokens.append(_Token(start, end, unit, match.end()))
+    return tokens
+
+
+def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[Field, ...]:
+    fields: list[Field] = []
+    phase = bars[0].phase if bars else ""
+    at = 0
+    pending = ""
+    tokens = _tokens(text)
+    table = text.lstrip()[:1] == "|"
+    for index, token in enumerate(tokens):
+        gap = text[at : token.start]
+        key, prefix, style, key_span = _label(gap, at, table)
+        at = token.unit_end
+        phase = _phase(prefix, phase)
+        role = classify(key) if key else Role("")
+        if index == 0 and role.kind in ("step", "epoch", ""):
+            phase = phase_of(words(key)) or phase
+        if not key:
+            suffix = _suffix(text, token, tokens[index + 1].start if index + 1 < len(tokens) else len(text))
+            role, key = _unnamed(token, pending, suffix, text, fields, gap)
+        pending = ""
+        if role.about:
+            pending = role.about if role.about != "#" else ""
+        field = _field(role, key, key_span, style, token, role.phase or phase)
+        if field:
+            fields.append(field)
+    return tuple(fields)
+
+
+def _phase(prefix: list[str], phase: str) -> str:
+    for part in prefix:
+        parts = words(part)
+        if 0 < len(parts) <= 5:
+            phase = phase_of(parts) or phase
+    return phase
+
+
+def _label(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | None]:
+    """The name before a number: (name, parts before it, style, its place)."""
+    trimmed = _WRAPPED.sub("", gap).rstrip(_SEPARATORS)
+    if table:
+        trimmed = trimmed.rstrip(_SEPARATORS + "|")
+    after = gap[len(trimmed) :]
+    style = "q" if "'" in after or '"' in after else "=" if "=" in after else ":" if ":" in after else " "
+    parts = _DELIMITER.split(_PARENS.sub(r" \1 ", trimmed))
+    key = parts[-1].strip(" '\"`-./*") if parts else ""
+    if not _LETTERS.search(key):
+        return "", parts, style, None
+    where = gap.rfind(key)
+    return key, parts[:-1], style, (at + where, at + where + len(key)) if where >= 0 and "0" in key else None
+
+
+def _suffix(text: str, token: _Token, until: int) -> str:
+    """Words after a nameless number up to a delimiter: `6.1 avg loss,`, `200/2983 batches |`."""
+    after = text[token.unit_end : until]
+    cut = _DELIMITER.search(after)
+    if cut is None and until < len(text):
+        return ""
+    return (after[: cut.start()] if cut else after).strip()
+
+
+def _unnamed(
+    token: _Token, pending: str, suffix: str, text: str, fields: list[Field], gap: str
+) -> tuple[Role, str]:
+    if pending:
+        return classify(pending), pending
+    role = classify(suffix) if suffix and _LETTERS.search(suffix) else Role("")
+    if token.total is not None:
+        if role.kind == "step":
+            return role, suffix
+        enclosed = text[token.start - 1 : token.start] in ("[", "(")
+        opening = not text[: token.start].strip(" ~\t")
+        percent = "%" in text[token.unit_end : token.unit_end + 12]
+        if (enclosed or opening or percent or text[: token.start].rstrip().endswith((":", "|"))) and not (
+            token.unit and "/" in token.unit
+        ):
+            return Role("step", tier=1, about="#"), ""
+        return Role(""), ""
+    if role.kind == "loss":
+        return role, suffix
+    if (
+        not fields
+        and not token.unit
+        and not gap.strip(" \t~[|(#")
+        and "." not in text[token.start : token.end]
+    ):
+        return Role("step", tier=2, about="#"), "#"
+    if (
+        fields
+        and fields[-1].name == "#"
+        and not gap.strip(" \t|")
+        and "." not in text[token.start : token.end]
+    ):
+        return Role("step", tier=2, about="#"), "#"
+    return Role(""), ""
+
+
+def _field(
+    role: Role, key: str, key_span: Span | None, style: str, token: _Token, phase: str
+) -> Field | None:
+    unit = token.unit
+    scale = role.scale
+    end = token.end
+    kind = role.kind
+    if unit in ("K", "M", "B", "k", "G"):
+        end = token.unit_end
+    per_step = _PER_STEP_UNIT.match(unit)
+    if per_step:
+        role, scale = Role("total", phase), _TIME_UNITS[per_step[1]]
+    elif _RATE_UNIT.match(unit) and kind in ("", "rate", "step"):
+        role = Role("rate", phase) if not key or kind == "rate" else Role("", phase)
+    elif unit in _TIME_UNITS and kind not in ("step", "epoch", "loss", "other"):
+        scale = _TIME_UNITS[unit]
+        if not kind:
+            role = classify(f"{key} time") if key else role
+    elif kind in ("data", "update") and role.tier and unit:
+        role = Role("", phase)
+    elif unit and "/" in unit and kind in ("step", "other", "loss"):
+        role = Role("", phase)
+    if not role.kind or (unit == "%" and role.kind != "loss"):
+        return None
+    if role.kind == "loss" and unit and unit not in ("s", "nats", "bits") and unit != "%":
+        return None
+    role = Role(role.kind, role.phase or phase, role.tier, role.scale, role.about)
+    name = " ".join(key.lower().split())
+    bare = name in ("", "#") and role.kind == "step"
+    return Field(role, name, key_span, style, (token.start, end), scale, token.total, bare)
+
+
+_PIPES = re.compile(r"\|")
+_WIDE = re.compile(r"\s{2,}|\t+")
+_SPACES = re.compile(r"\s+")
+_CELL_NUMBER = re.compile(
+    r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$", re.I
+)
+
+
+def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    at = 0
+    for match in [*pattern.finditer(text), None]:
+        end = match.start() if match else len(text)
+        cell = text[at:end]
+        left = len(cell) - len(cell.lstrip())
+        if cell.strip():
+            spans.append((offset + at + left, offset + at + len(cell.rstrip())))
+        elif pattern is not _SPACES and pattern is not _WIDE and match and at:
+            spans.append((offset + at, offset + at))
+        at = match.end() if match else at
+    return tuple(spans)
+
+
+_COMMAS = re.compile(",")
+_DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
+
+
+def _header(text: str) -> tuple[str, tuple[Span, ...]] | None:
+    """(delimiter, cells) where a line is the head of a table whose columns include a loss."""
+    if len(text) > 600 or ":" in text or "=" in text or "'" in text or _NUMBER.search(text):
+        return None
+    for sign, pattern in (("|", _PIPES), (",", _COMMAS), (" ", _WIDE), (" ", _SPACES)):
+        if sign != " " and sign not in text:
+            continue
+        cells = _split(text, pattern, 0)
+        names = [text[a:b].strip("'\" ") for a, b in cells]
+        if len(cells) < 2 or any(len(name) > 40 or len(name.split()) > 4 for name in names):
+            continue
+        kinds = [classify(name).kind for name in names]
+        counted = any(kind in ("step", "epoch", "other") for kind in kinds)
+        if "loss" in kinds and (counted or (sign == "," and len(cells) > 2)):
+            return sign, cells
+    return None
+
+
+def _row_like(text: str) -> bool:
+    start = text.lstrip(" |")[:1]
+    return start == "0" or (start in "+-.ni" and "0" in text[:12]) or text.lstrip()[:1] == "|"
+
+
+def _rows(text: str, bars: tuple[Bar, ...]) -> tuple[tuple[str, tuple[Span, ...]], ...]:
+    """The ways in which a line may be a table's row, for the reader to match with the head in force."""
+    cut = text.find("~") if bars else -1
+    body = text[:cut].rstrip(": ") if cut > 0 else text
+    rows = []
+    for sign, pattern in _DELIMITERS.items():
+        if sign not in body:
+            continue
+        cells = _split(body, pattern, 0)
+        numeric = sum(1 for a, b in cells if _CELL_NUMBER.match(body[a:b]))
+        if len(cells) >= 2 and numeric * 2 >= len(cells) or (sign == "|" and len(cells) > 2 and numeric):
+            rows.append((sign, cells))
+    return tuple(rows)

@@ -1,0 +1,177 @@
+"""Which counter is the training's step, how far it got and how fast.
+
+A log has many counters: bars of training, evaluation and downloads, `step`, `epoch`, samples seen. Each
+is followed as one source; the source with the best name and the most distinct values leads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
+
+from gpudebug.core.trainlog.series import Thinned
+
+MAX_SOURCES = 64
+SAMPLES_DIVISOR = 32
+"""Positions that are all multiples of this count samples: batches are such multiples, intervals are not."""
+
+BUFFERED_TIMES = 3
+"""Fewer distinct arrival times than this say when a buffer was flushed, not when steps were made."""
+
+Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Source:
+    """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs."""
+
+    key: Key
+    kind: str
+    weight: float
+    order: int
+    first: int = 0
+    n: int = -1
+    total: int | None = None
+    epoch: float | None = None
+    base: int = 0
+    rolls: int = 0
+    value: int = 0
+    seen: int = 0
+    unit: int = 0
+    at_zero: bool = False
+    time: float | None = None
+    times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
+
+    def update(self, n: int, total: int | None, epoch: float | None, time: float | None, loss: bool) -> bool:
+        """Takes a reading in; True where the counter moved on."""
+        if self.n < 0:
+            self.first, self.at_zero = n, n == 0 and loss
+        elif self._rolled(n, epoch):
+            self.base += max(self.total or 0, self.n + self.at_zero)
+            self.rolls += 1
+        elif n <= self.n:
+            return False
+        if n and (total is None or n < total):
+            self.unit = gcd(self.unit, n)
+        self.n, self.total, self.epoch = n, total, epoch
+        value = self.base + n
+        if value <= self.value and self.seen:
+            return False
+        self.value = value
+        self.seen += 1
+        if time is not None:
+            self.times.add((value, time))
+            self.time = time
+        return True
+
+    def _rolled(self, n: int, epoch: float | None) -> bool:
+        if n > self.n:
+            return False
+        if epoch is not None and self.epoch is not None:
+            return int(epoch) > int(self.epoch) and (self.total is not None or n < self.n)
+        return n < self.n and self.total is not None and self.n >= 0.9 * self.total and n <= 0.5 * self.total
+
+    @property
+    def samples(self) -> bool:
+        return self.key[-1] == "#" and self.seen >= 3 and self.unit > 0 and self.unit % SAMPLES_DIVISOR == 0
+
+    def score(self) -> tuple[int, float]:
+        if self.kind == "epoch":
+            return (0, self.seen)
+        if self.kind == "other" or self.samples:
+            return (1, self.seen)
+        return (2 if self.seen > 1 or self.kind == "bar" else -1, self.seen * self.weight)
+
+    @property
+    def reached(self) -> int:
+        return self.value + self.at_zero
+
+    @property
+    def whole(self) -> int | None:
+        return self.total
+
+
+class Steps:
+    """All counters of a log and the one that leads."""
+
+    def __init__(self) -> None:
+        self._sources: dict[Key, Source] = {}
+        self._labels: set[str] = set()
+        self.leader: Source | None = None
+        self.epochs: int | None = None
+        self.limit: int | None = None
+
+    def source(self, key: Key, kind: str, weight: float) -> Source | None:
+        found = self._sources.get(key)
+        if found is None:
+            if len(self._sources) >= MAX_SOURCES:
+                return None
+            if kind == "bar":
+                weight *= 2.0 if key[1] not in self._labels else 1.0
+                self._labels.add(key[1])
+            found = Source(key, kind, weight, len(self._sources))
+            self._sources[key] = found
+        return found
+
+    def update(
+        self,
+        source: Source,
+        n: int,
+        total: int | None,
+        epoch: float | None,
+        time: float | None,
+        loss: bool,
+    ) -> None:
+        if source.update(n, total, epoch, time, loss) and source is not self.leader:
+            if self.leader is None or source.score() > self.leader.score():
+                self.leader = source
+
+    @property
+    def current(self) -> int | None:
+        return self.leader.value if self.leader and self.leader.n >= 0 else None
+
+    def total(self) -> int | None:
+        """Steps of the whole run, as printed; a bar that starts again each epoch counts for all epochs."""
+        leader = self.leader
+        if leader is None:
+            return None
+        if leader.total is None:
+            return self.limit if self.limit and self.limit >= leader.reached else None
+        if self.epochs and (leader.rolls or "epoch" in leader.key[1]) and self.epochs > leader.rolls:
+            return leader.total * self.epochs
+        return leader.total * (leader.rolls + 1)
+
+
+def rate(points: Sequence[tuple[int, float]]) -> float | None:
+    """Steps per second of the steady part from (step, time); None where the times say too little.
+
+    Readings that arrived together count once, with the last step. The first tenth is left out where
+    there are ten readings or more. Fewer than three distinct times mean that the output was buffered.
+    """
+    last: dict[float, int] = {}
+    for step, time in points:
+        last[time] = max(step, last.get(time, step))
+    steady = sorted((time, step) for time, step in last.items())
+    if len(steady) < BUFFERED_TIMES:
+        return None
+    if len(steady) >= 10:
+        steady = steady[len(steady) // 10 :]
+    (start, before), (end, after) = steady[0], steady[-1]
+    if end <= start or after <= before:
+        return None
+    return (after - before) / (end - start)
+
+
+def reached_steps(points: Sequence[tuple[int, float]], time: float) -> float | None:
+    """Steps done at `time` (seconds), linear between the readings (step, time); None outside them."""
+    times = [at for _, at in points]
+    if not times or time < times[0] or time > times[-1]:
+        return None
+    index = bisect_right(times, time) - 1
+    step, at = points[index]
+    if index + 1 == len(points):
+        return float(step)
+    after, then = points[index + 1]
+    return step + (after - step) * (time - at) / (then - at) if then > at else float(after)

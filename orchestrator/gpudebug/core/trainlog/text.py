@@ -1,0 +1,118 @@
+"""Bytes as they arrive -> drawn segments with their times; control sequences out; numbers in.
+
+A segment is what stands between two line ends, carriage returns, runs of backspaces or cursor moves:
+one redraw of a progress bar is one segment, as is one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import inf, nan
+
+HEAD = TAIL = 32 * 1024
+SEAM = b" ~ "
+"""Stands where the middle of an overlong segment was dropped."""
+
+SCAN_HALF = 2048
+"""Of a segment longer than twice this only the two ends are read."""
+
+_ESCAPE_LIMIT = 16
+_SEPARATOR = re.compile(rb"[\r\n]|\x08+|\x1b\[[0-9;]{0,8}[A-HJf]|\x1b\[2K")
+_CONTROL = re.compile(
+    rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|\x1b"
+)
+_DROPPED = bytes([*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0x100)])
+_ZEROED = bytes(0x30 if 0x31 <= b <= 0x39 else b for b in range(256))
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+_SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+
+class Splitter:
+    """Cuts a byte stream into segments in bounded memory, the same ones however the stream is chunked.
+
+    Of a segment longer than 64 KiB the first and the last 32 KiB are kept.
+    """
+
+    def __init__(self) -> None:
+        self._head: bytes | None = None
+        self._pending = b""
+        self._pending_time: float | None = None
+
+    def push(self, data: bytes, time: float | None) -> Iterator[tuple[bytes, float | None]]:
+        """Yields (segment, time); the time is that of the chunk that brought the segment's last byte."""
+        held = len(self._pending)
+        text = self._pending + data
+        at = 0
+        for match in _SEPARATOR.finditer(text, max(0, held - _ESCAPE_LIMIT)):
+            end = match.start()
+            if end > at or self._head:
+                yield self._whole(text[at:end]), self._pending_time if end <= held else time
+            self._head = None
+            at = match.end()
+        rest = text[at:]
+        if len(rest) > HEAD + TAIL:
+            self._head = self._head or rest[:HEAD]
+            rest = rest[-TAIL:]
+        elif self._head:
+            rest = rest[-TAIL:]
+        if data:
+            self._pending_time = time
+        self._pending = rest
+
+    def pending(self) -> tuple[bytes, float | None]:
+        """The segment that has not ended yet, empty if there is none."""
+        if not self._pending and not self._head:
+            return b"", None
+        return self._whole(self._pending), self._pending_time
+
+    def _whole(self, end: bytes) -> bytes:
+        if self._head:
+            return self._head + SEAM + end[-TAIL:]
+        if len(end) > HEAD + TAIL:
+            return end[:HEAD] + SEAM + end[-TAIL:]
+        return end
+
+
+def plain(segment: bytes) -> bytes:
+    """Printable ASCII of a segment: no control sequences, no bar blocks; a micro sign becomes `u`."""
+    if len(segment) > 4 * SCAN_HALF:
+        segment = segment[: 2 * SCAN_HALF] + SEAM + segment[-2 * SCAN_HALF :]
+    if b"\x1b" in segment:
+        segment = _CONTROL.sub(b"", segment)
+    if b"\xb5" in segment or b"\xce\xbc" in segment:
+        segment = segment.replace(b"\xc2\xb5", b"u").replace(b"\xce\xbc", b"u")
+    segment = segment.translate(None, _DROPPED)
+    if len(segment) > 2 * SCAN_HALF:
+        segment = segment[:SCAN_HALF] + SEAM + segment[-SCAN_HALF:]
+    return segment
+
+
+def skeleton(text: bytes) -> bytes:
+    """`text` with every digit as 0: what lines of one kind have in common."""
+    return text.translate(_ZEROED)
+
+
+def readable(segment: bytes, limit: int) -> str:
+    """A segment for people: UTF-8, no control or direction characters, at most `limit` characters."""
+    text = _CONTROL.sub(b"", segment[: 8 * limit]).decode("utf-8", "replace")
+    text = _UNPRINTABLE.sub("", text).rstrip()
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def number(text: bytes | str) -> float | None:
+    """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None where it is none."""
+    word = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip().lower()
+    try:
+        return float(word)
+    except ValueError:
+        pass
+    if word[-2:] == ".0" and word.strip("+-")[:3] in ("nan", "inf"):
+        word = word[:-2]
+        return nan if "nan" in word else -inf if word[0] == "-" else inf
+    scale = _SUFFIX.get(word[-1:], 1.0)
+    try:
+        return float((word[:-1] if scale != 1.0 else word).replace(",", "")) * scale
+    except ValueError:
+        return None

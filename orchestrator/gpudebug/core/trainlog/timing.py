@@ -1,0 +1,82 @@
+"""Printed durations and rates of a step: what a program says about its own speed."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from gpudebug.core.trainlog.series import Thinned
+
+CUMULATIVE_GROWTH = 3.0
+MIN_BAR_SECONDS = 3.0
+
+
+class Timing:
+    """Means of the printed data, update and whole-step durations (seconds), and printed rates."""
+
+    def __init__(self) -> None:
+        self._data = self._update = self._total = 0.0
+        self._n = self._n_total = 0
+        self._totals: Thinned[float] = Thinned()
+        self._rates: Thinned[float] = Thinned()
+        self._parts: Thinned[float] = Thinned()
+        self._bar_n = self._bar_s = 0.0
+        self._bar: tuple[str, float, float] | None = None
+
+    def add(self, data: float | None, update: float | None, total: float | None) -> None:
+        """One line's durations in seconds."""
+        if total is not None:
+            self._totals.add(total)
+        if data is not None and (update is not None or total is not None):
+            self._data += data
+            self._n += 1
+            if update is not None:
+                self._update += update
+                self._parts.add(data + update)
+            else:
+                self._total += total or 0.0
+                self._n_total += 1
+
+    def rate(self, value: float) -> None:
+        if value > 0:
+            self._rates.add(value)
+
+    def bar(self, label: str, n: float, elapsed: float) -> None:
+        """A bar's position and clock; bars that start again are added up."""
+        held = self._bar
+        if held and held[0] == label and n >= held[1] and elapsed >= held[2]:
+            self._bar_n += n - held[1]
+            self._bar_s += elapsed - held[2]
+        self._bar = (label, n, elapsed)
+
+    def data_s(self) -> float | None:
+        return self._data / self._n if self._n else None
+
+    def update_s(self) -> float | None:
+        """The step without its wait for data."""
+        if not self._n:
+            return None
+        if self._n_total:
+            return max(0.0, (self._total + self._update - self._data) / self._n)
+        return self._update / self._n
+
+    def steps_per_s(self) -> tuple[float, str] | None:
+        """(rate, where it comes from): the bar's own clock, else durations, else rates as printed."""
+        if self._bar_s >= MIN_BAR_SECONDS and self._bar_n > 0:
+            return self._bar_n / self._bar_s, "bar"
+        totals = [value for value in self._totals.items() if value > 0]
+        if totals and not _cumulative(totals):
+            return 1 / median(totals), "printed"
+        parts = [value for value in self._parts.items() if value > 0]
+        if parts:
+            return 1 / median(parts), "printed"
+        rates = self._rates.items()
+        return (median(rates), "printed") if rates else None
+
+
+def _cumulative(values: list[float]) -> bool:
+    """Whether `time` counts from the start of the run: it never falls and grows throughout."""
+    return (
+        len(values) >= 4
+        and all(a <= b for a, b in zip(values, values[1:], strict=False))
+        and values[-1] > CUMULATIVE_GROWTH * values[0]
+    )
