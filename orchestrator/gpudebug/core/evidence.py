@@ -52,6 +52,7 @@ def build(
     log: LogSummary,
     warmup: float | None = None,
     exit_status: int | None = None,
+    signal: int | None = None,
     failure: Failure | None = None,
     duration_s: float | None = None,
     devices: Sequence[DeviceInfo] = (),
@@ -79,6 +80,7 @@ def build(
         role=role,
         outcome=outcome,
         exit_status=exit_status,
+        signal=signal,
         failure=failure,
         duration_s=duration_s,
         window=window,
@@ -145,9 +147,8 @@ def find_window(
     if warmup is not None:
         start, rule = warmup, "fixed"
     if end - start < MIN_RUN_WINDOW_S:
-        return None, (
-            f"the window is too short: {max(end - start, 0):.1f} s after warm-up, at least {MIN_RUN_WINDOW_S:g} s needed"
-        )
+        left = f"{max(end - start, 0):.1f} s after warm-up"
+        return None, f"the window is too short: {left}, at least {MIN_RUN_WINDOW_S:g} s needed"
     count = sum(1 for readings in series.values() for r in readings if start < r.end <= end)
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
 
@@ -189,7 +190,9 @@ def _device(
     missing: dict[str, str],
     rows: Sequence[Sample],
 ) -> DeviceEvidence:
-    memory = max((r.mem_used_mb for r in rows if r.gpu_uuid == uuid and r.mem_used_mb is not None), default=None)
+    memory = max(
+        (r.mem_used_mb for r in rows if r.gpu_uuid == uuid and r.mem_used_mb is not None), default=None
+    )
     blank = DeviceEvidence(index=index, uuid=uuid, name=name, mem_used_mb=memory)
     if not readings:
         return blank.model_copy(update={"reason": missing.get("gpu_util", "the device gave no utilisation")})

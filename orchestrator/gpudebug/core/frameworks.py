@@ -17,7 +17,7 @@ from .commandline import Option
 
 class Framework(NamedTuple):
     """One framework. `programs` match a word of the command by its last path part, `marks` are flags that
-    give it away where `needs` of them stand in the command; `output` must be new for each run; `log` is the flag
+    give it away where `needs` of them stand there; `output` must be new for each run; `log` is the flag
     that sets how many steps lie between two log lines and `log_default` its default; `steps` sets the
     length of the run; `locked` change what is learnt, so that no hypothesis should touch them."""
 
@@ -206,14 +206,21 @@ def _splits_into(text: str, words: Sequence[str]) -> bool:
         return False
 
 
-def steps_of(argv: Sequence[str]) -> int | None:
-    """The number of optimiser steps that the command asks for, where a flag says so."""
+def steps_option(argv: Sequence[str]) -> Option | None:
+    """The option that says how many optimiser steps to train, with its value in decimal digits."""
     framework = recognise(argv)
     for name in framework.steps if framework else ("steps", "max_steps", "num_steps", "max_iters"):
-        value = commandline.value_of(argv, name)
+        found = commandline.find(argv, name)
+        value = found[-1].value if found else None
         if value and value.isascii() and value.isdigit() and int(value) > 0:
-            return int(value)
+            return found[-1]
     return None
+
+
+def steps_of(argv: Sequence[str]) -> int | None:
+    """The number of optimiser steps that the command asks for, where a flag says so."""
+    option = steps_option(argv)
+    return int(option.value) if option and option.value else None
 
 
 def log_interval_advice(argv: Sequence[str], steps: int | None = None) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """A hypothesis's change: written as `propose` takes it, applied to a command line and environment.
 
 Syntax (contract, section 3): `--set FLAG=V`, `--unset FLAG`, `--env K=V`, `--patch hypotheses/patches/F`,
-`--code`; several of them are a compound change.
+`--code`; several of them are a compound change, which `--compound` says is meant.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .errors import InterventionError
 
 Kind = Literal["set", "unset", "env", "patch", "code"]
 PATCHES = "hypotheses/patches"
+COMPOUND = "--compound"
 SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/FILE or --code"
 
 _FLAG = re.compile(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
@@ -52,14 +53,17 @@ class Applied(NamedTuple):
 
 @dataclass(frozen=True)
 class Intervention:
-    """One or more changes that are tested together."""
+    """One or more changes that are tested together; `compound` says that several at once are meant."""
 
     changes: tuple[Change, ...]
+    compound: bool = False
 
     @property
     def text(self) -> str:
         """The canonical rendering on one line; `parse` reads it back as an equal intervention."""
-        return " ".join(shlex.quote(word) for change in self.changes for word in change.words)
+        marks = ["--compound"] if self.compound else []
+        words = [word for change in self.changes for word in change.words]
+        return " ".join([*marks, *(shlex.quote(word) for word in words)])
 
     @property
     def mechanical(self) -> bool:
@@ -129,7 +133,8 @@ class Intervention:
 def parse(text: str, *, file: str | None = None, line: int | None = None) -> Intervention:
     """The intervention that `text` writes. Raises InterventionError, at `file` and `line`, if it is none."""
     try:
-        return _build(_changes([word.value for word in shellwords.split(text, strict=False)]))
+        words = [word.value for word in shellwords.split(text, strict=False)]
+        return _build(_changes([w for w in words if w != COMPOUND]), compound=COMPOUND in words)
     except shellwords.ShellSyntaxError as error:
         raise InterventionError(
             f"{error} in {text!r}", file=file, line=line, next="close the quote"
@@ -144,6 +149,7 @@ def from_options(
     env: Sequence[str] = (),
     patch: str | None = None,
     code: bool = False,
+    compound: bool = False,
 ) -> Intervention:
     """The intervention of `propose`'s options, each value as the shell handed it over."""
     words = [
@@ -154,7 +160,7 @@ def from_options(
     ]
     words += ["--patch", patch] if patch is not None else []
     words += ["--code"] if code else []
-    return _build(_changes(words))
+    return _build(_changes(words), compound=compound)
 
 
 def _changes(words: Sequence[str]) -> list[Change]:
@@ -212,7 +218,7 @@ def _patch(text: str) -> str:
     return str(path)
 
 
-def _build(changes: Sequence[Change]) -> Intervention:
+def _build(changes: Sequence[Change], *, compound: bool = False) -> Intervention:
     if not changes:
         raise InterventionError("the change is empty", next=f"write {SYNTAX}")
     seen: list[tuple[str, str]] = []
@@ -225,7 +231,7 @@ def _build(changes: Sequence[Change]) -> Intervention:
                 next="keep one change of each flag, variable or file",
             )
         seen.append(target)
-    return Intervention(tuple(changes))
+    return Intervention(tuple(changes), compound)
 
 
 def _patches(intervention: Intervention) -> set[str]:

@@ -57,7 +57,7 @@ class DeviceInfo(Record):
 
 
 class Failure(Record):
-    """Why a run failed, with the log lines that say so. Classes: see the contract, section 7."""
+    """Why a run failed, with the log lines that say so. `kind` is one of the documented failure classes."""
 
     kind: str
     lines: tuple[str, ...] = ()
@@ -161,6 +161,7 @@ class Evidence(Record):
     role: str
     outcome: Outcome
     exit_status: int | None = None
+    signal: int | None = None
     failure: Failure | None = None
     duration_s: float | None = None
     window: Window | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,10 +12,10 @@ from gpudebug.core.models import Estimate, Evidence, Gate, Verdict
 from gpudebug.core.words import INFRASTRUCTURE, Outcome, Result, Status, Trend
 
 RULE = "1"
-# Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise (contract, section 5).
+# Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
 BETTER_ESTIMATE = 1.03
 NOT_WORSE_BOUND = 0.97
-# Busy seconds a step stay equal when a stall is removed (contract, section 5).
+# Busy seconds a step stay equal when a stall is removed.
 WORK_PASS = 1.15
 WORK_FAIL = 1.25
 # A ratio of two noisy figures: utilisation (about 10 % of itself) and step rate (5 %).
@@ -85,7 +86,7 @@ def judge(
         throughput_after=_mean(rates_after),
         throughput_ratio=case.ratio,
         training=training_text(case.after),
-        loss=_trend(case.after),
+        loss=worst_trend(case.after),
         gates=gates,
         notes=_notes(case, gates, hollow),
     )
@@ -120,7 +121,20 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _trend(runs: Sequence[Evidence]) -> Trend:
+# A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
+_FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+
+
+def is_infrastructure(e: Evidence) -> bool:
+    """Whether the run's end says nothing of the hypothesis: lost device or sampler, interrupted, killed."""
+    return e.outcome in INFRASTRUCTURE or (
+        e.outcome is Outcome.CRASHED
+        and e.signal in _FOREIGN
+        and (e.failure is None or e.failure.kind in ("signal", "interrupted"))
+    )
+
+
+def worst_trend(runs: Sequence[Evidence]) -> Trend:
     """The worst trend of the runs: one that diverges is not made good by one that does not."""
     trends = [e.loss.trend for e in runs]
     for worst in (Trend.NAN, Trend.DIVERGING, Trend.UNKNOWN, Trend.PLATEAU):
@@ -147,12 +161,12 @@ def _outcome_gate(case: _Case) -> Gate:
     if failed is None:
         result = Result.PASS
     else:
-        result = Result.UNKNOWN if failed.outcome in INFRASTRUCTURE else Result.FAIL
+        result = Result.UNKNOWN if is_infrastructure(failed) else Result.FAIL
     return Gate(name="outcome", value=value, threshold="training ends by itself with status 0", result=result)
 
 
 def _loss_gate(case: _Case) -> Gate:
-    trend = _trend(case.after)
+    trend = worst_trend(case.after)
     gate = Gate(name="loss", value=str(trend), threshold=str(Trend.CONVERGING), result=Result.UNKNOWN)
     if case.criteria.loss == "any":
         return gate.model_copy(update={"threshold": "any", "result": Result.SKIPPED})
@@ -234,10 +248,9 @@ def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence
     for part, runs in (("baseline", before), ("trial", after)):
         total = window_total(runs)
         if total < criteria.min_window:
-            return (
-                f"the {part}'s windows sum up to {total:.1f} s over {len(runs)} run{'s' if len(runs) != 1 else ''}, "
-                f"min_window is {criteria.min_window:g} s"
-            )
+            count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+            said = f"the {part}'s windows sum up to {total:.1f} s over {count}"
+            return f"{said}, min_window is {criteria.min_window:g} s"
     return None
 
 
@@ -309,11 +322,14 @@ _GATES: tuple[Callable[[_Case], Gate], ...] = (
 
 
 def _compose(case: _Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
-    """First match decides (contract, section 5). Returns status, why, hollow."""
+    """The first rule that matches decides. Returns status, why, hollow."""
     by_name = {g.name: g for g in gates}
-    infra = next((e for e in case.after if e.outcome in INFRASTRUCTURE), None)
+    infra = next((e for e in case.after if is_infrastructure(e)), None)
     if infra is not None:
-        return Status.INVALID, f"{infra.outcome}: the machinery failed, not the hypothesis", False
+        ending = (
+            f"{infra.outcome}, killed from outside" if infra.outcome is Outcome.CRASHED else infra.outcome
+        )
+        return Status.INVALID, f"{ending}: the machinery failed, not the hypothesis", False
     if by_name["environment_parity"].result is Result.FAIL:
         return Status.INVALID, f"environment differs: {by_name['environment_parity'].value}", False
     for name in ("outcome", "loss", "locked_knobs", "one_variable"):
@@ -345,7 +361,9 @@ def _notes(case: _Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def needs_more_runs(verdict: Verdict, criteria: Criteria, after: Sequence[Evidence]) -> bool:
+def needs_more_runs(
+    verdict: Verdict, criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]
+) -> bool:
     """Whether one more trial run could still change this verdict."""
     if verdict.status is not Status.INCONCLUSIVE or len(after) >= criteria.max_runs:
         return False
@@ -355,7 +373,7 @@ def needs_more_runs(verdict: Verdict, criteria: Criteria, after: Sequence[Eviden
     if "throughput" in unknown and verdict.throughput_ratio is None:
         return False
     total = window_total(after)
-    if verdict.delta is None or total <= 0:
+    if verdict.delta is None or total <= 0 or window_total(before) < criteria.min_window:
         return False
     return total / len(after) * criteria.max_runs >= criteria.min_window
 

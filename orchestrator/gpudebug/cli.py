@@ -1,0 +1,387 @@
+"""The command line: parse, call the engine, print, map errors to exit statuses. Imports inside commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpudebug.core.errors import GpudebugError, LaunchError
+
+DEFECT = 3
+INTERRUPTED = 130
+SAMPLE_FAILED = 125
+
+app = typer.Typer(
+    help="Finds why a GPU sits idle in training, one measured hypothesis at a time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Directory = Annotated[
+    Path | None, typer.Option("-C", metavar="DIR", help="Work as if started in DIR, as git does.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
+
+_chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
+
+
+def _version(value: bool) -> None:
+    if value:
+        from gpudebug import __version__
+
+        print(f"gpudebug {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    directory: Directory = None,
+    json: Json = False,
+    debug: Debug = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    _choose(directory, json)
+    _chosen["debug"] = debug
+
+
+def _choose(directory: Path | None, json: bool) -> Path:
+    """Remember what stands before or behind the command's name; the folder to work in."""
+    if directory is not None:
+        _chosen["directory"] = directory
+    _chosen["json"] = _chosen["json"] or json
+    folder: Path = _chosen["directory"] or Path()
+    if not folder.is_dir():
+        from gpudebug.core.errors import UsageError
+
+        raise UsageError("-C names no folder", file=str(folder), next="check the path")
+    return folder.resolve()
+
+
+def _print(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
+    if _chosen["json"]:
+        import json
+
+        print(json.dumps(answer, ensure_ascii=False, allow_nan=False))
+    else:
+        print(text(answer))
+
+
+@app.command(epilog="Example: gpudebug demo")
+def demo(directory: Directory = None, json: Json = False) -> None:
+    """Tell the whole story on a real training program, in about two minutes, without a GPU."""
+    _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine import demo as engine
+    from gpudebug.live import LiveLine
+
+    with LiveLine() as live:
+
+        def tell(text: str) -> None:
+            live.close()
+            print(text + "\n", file=sys.stderr if _chosen["json"] else sys.stdout, flush=True)
+
+        answer = engine.demo(live, tell, render.next_)
+    _print(answer, render.demo)
+
+
+@app.command(epilog="Example: gpudebug init --command 'python train.py --lr=1e-3 --output_dir=out'")
+def init(
+    command: Annotated[str | None, typer.Option("--command", help="The training command to debug.")] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", help="A command with known good utilisation on this host.")
+    ] = None,
+    campaign: Annotated[str | None, typer.Option("--campaign", help="Name; default: the folder's.")] = None,
+    progress: Annotated[
+        str | None, typer.Option("--progress", help="Progress file, also one that is there already.")
+    ] = None,
+    goal: Annotated[str, typer.Option("--goal", help="What is to be achieved.")] = "",
+    print_defaults: Annotated[
+        bool, typer.Option("--print-defaults", help="Print every setting with its default, write nothing.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Write gpudebug.yaml, the progress file and the folders of a campaign; never overwrite."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+
+    if print_defaults:
+        from gpudebug.core.config import print_defaults as defaults
+
+        print(defaults(), end="")
+        return
+    from gpudebug.engine.init import init as engine
+
+    _print(
+        engine(folder, command=command, reference=reference, campaign=campaign, progress=progress, goal=goal),
+        render.init,
+    )
+
+
+@app.command(epilog="Example: gpudebug doctor")
+def doctor(directory: Directory = None, json: Json = False) -> None:
+    """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.doctor import doctor as engine
+
+    answer = engine(folder)
+    _print(answer, render.doctor)
+    if not answer["ok"]:
+        raise typer.Exit(1)
+
+
+def _duration(text: str) -> float:
+    from gpudebug.core.errors import UsageError
+    from gpudebug.core.quantities import QuantityError, parse_duration
+
+    try:
+        return parse_duration(text)
+    except QuantityError as e:
+        raise UsageError(f"--timeout: {e}", next="write it as 90s, 10m or 2h") from None
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200",
+)
+def sample(
+    command: Annotated[list[str], typer.Argument(metavar="CMD…", help="The command and its arguments.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="F.csv", help="Samples; the log goes to F.log.")
+    ] = None,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Run any command under the sampler. The exit status is the command's; 124 time-out, 125 own failure."""
+    _chosen["own_failure"] = SAMPLE_FAILED
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.sample import sample as engine
+    from gpudebug.live import LiveLine
+
+    limit = _duration(timeout) if timeout is not None else None
+    with LiveLine() as live:
+        answer = engine(folder, command, live, output=output, interval=interval, device=device, timeout=limit)
+    _print(answer, render.sample)
+    raise typer.Exit(answer["exit_status"])
+
+
+@app.command(
+    epilog="Example: gpudebug baseline workload\n\n"
+    "Example: gpudebug baseline reference --import gpu_usage.csv --log train.log"
+)
+def baseline(
+    role: Annotated[str | None, typer.Argument(metavar="[workload|reference]", help="Which one.")] = None,
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="CSV", help="Samples of a run that is completed.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Record a baseline by running it, or import a completed run."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.core.errors import UsageError
+    from gpudebug.live import LiveLine
+
+    if role not in (None, "workload", "reference"):
+        raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")
+    if log is not None and import_ is None:
+        raise UsageError("--log goes with --import", next="add --import SAMPLES.csv")
+    with LiveLine() as live:
+        if import_ is not None:
+            from gpudebug.engine.imports import import_baseline
+
+            answer = import_baseline(folder, role or "workload", import_, log, live)
+        else:
+            from gpudebug.engine.cycle import record_baseline
+
+            answer = record_baseline(folder, role, live)
+    _print(answer, render.next_)
+
+
+@app.command(
+    epilog="Example: gpudebug propose --title 'Loader waits' --method 'more workers' --set --num_workers=4"
+)
+def propose(
+    title: Annotated[str, typer.Option(help="The cause, in one line.")],
+    description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
+    method: Annotated[str, typer.Option(help="What is changed and what should move.")] = "",
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Take a flag away.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,
+    patch: Annotated[str | None, typer.Option(metavar="FILE", help="A patch in hypotheses/patches.")] = None,
+    code: Annotated[bool, typer.Option("--code", help="The change is code, still to be written.")] = False,
+    compound: Annotated[bool, typer.Option("--compound", help="Several changes at once are meant.")] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Add an UNTESTED hypothesis to the progress file; refuse a change that stands there already."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.propose import propose as engine
+
+    answer = engine(
+        folder,
+        title=title,
+        description=description,
+        method=method,
+        set_=set_ or (),
+        unset=unset or (),
+        env=env or (),
+        patch=patch,
+        code=code,
+        compound=compound,
+    )
+    _print(answer, render.propose)
+
+
+@app.command(name="next", epilog="Example: gpudebug next --json")
+def next_(directory: Directory = None, json: Json = False) -> None:
+    """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.cycle import exit_status, next_cycle
+    from gpudebug.live import LiveLine
+
+    with LiveLine() as live:
+        answer = next_cycle(folder, live)
+    _print(answer, render.next_)
+    raise typer.Exit(exit_status(answer))
+
+
+@app.command(epilog="Example: gpudebug -C ~/my-training status")
+def status(directory: Directory = None, json: Json = False) -> None:
+    """Say where the campaign stands and what `next` would do."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.status import status as engine
+
+    _print(engine(folder), render.status)
+
+
+@app.command(epilog="Example: gpudebug show 3")
+def show(
+    hypothesis: Annotated[int, typer.Argument(metavar="H", help="Number of the hypothesis.")],
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Show one hypothesis with its evidence, gates and files."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.status import show as engine
+
+    _print(engine(folder, hypothesis), render.show)
+
+
+@app.command(epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log")
+def analyze(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Training logs or samples CSVs.")],
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say what a training log or a samples CSV holds, recognised by its content."""
+    folder = _choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.analyze import analyze as engine
+
+    _print(engine([folder / f for f in files]), render.analyze)
+
+
+def main() -> None:
+    """The `gpudebug` command. Never returns."""
+    # `--json` behind a command's name counts even where that command's options cannot be parsed.
+    words = sys.argv[1:]
+    _chosen["json"] = "--json" in (words[: words.index("--")] if "--" in words else words)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    # typer 0.16 and later bring their own click; its base error is reached through a public name.
+    usage_error = typer.BadParameter.__mro__[1]
+    try:
+        result = app(prog_name="gpudebug", standalone_mode=False)
+    except GpudebugError as e:
+        return _report(e, _status_of(e))
+    except usage_error as e:  # type: ignore[misc]
+        return _usage(e)
+    except (KeyboardInterrupt, typer.Abort):
+        print("gpudebug: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _broken_pipe()
+    except Exception as e:  # noqa: BLE001  # the one door for defects of ours
+        return _defect(e)
+    return result if isinstance(result, int) else 0
+
+
+def _status_of(e: GpudebugError) -> int:
+    if _chosen["own_failure"] is None or e.exit_code == INTERRUPTED:
+        return e.exit_code
+    return e.status if isinstance(e, LaunchError) else int(_chosen["own_failure"])
+
+
+def _report(e: GpudebugError, status: int) -> int:
+    if _chosen["json"]:
+        import json
+
+        print(json.dumps({"error": e.as_json()}, ensure_ascii=False))
+    else:
+        print(f"gpudebug: {e}", file=sys.stderr)
+    return status
+
+
+def _usage(e: Any) -> int:
+    from gpudebug.core.errors import UsageError
+
+    context = getattr(e, "ctx", None)
+    name = context.command_path if context is not None else "gpudebug"
+    if type(e).__name__ == "NoArgsIsHelpError":
+        print(e.format_message())
+        return 2
+    error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
+    own = _chosen["own_failure"] is not None or name.endswith(" sample")
+    return _report(error, SAMPLE_FAILED if own else error.exit_code)
+
+
+def _broken_pipe() -> int:
+    """Whoever read our output is gone; the interpreter must not complain about it at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13
+
+
+def _defect(e: Exception) -> int:
+    """A defect of ours: the traceback goes to a log file, one line to the user."""
+    import os
+    import tempfile
+    import traceback
+
+    if _chosen["debug"]:
+        traceback.print_exception(e)
+    fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
+    with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
+        traceback.print_exception(e, file=f)
+    error = GpudebugError(
+        f"a defect in gpudebug: {type(e).__name__}", file=path, next="report it with this file"
+    )
+    error.code = "defect"
+    return _report(error, DEFECT)

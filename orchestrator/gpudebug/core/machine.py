@@ -1,0 +1,177 @@
+"""The state machine: what the files say -> exactly one action. There is no hidden state to lose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudebug.core.words import VERDICTS, Status, Word
+
+DEFAULT_TARGET = 80.0
+
+
+class Kind(Word):
+    """What one cycle does. The values are `status`'s `next.action`."""
+
+    RECOVER = "recover"
+    RECORD_BASELINE = "record_baseline"
+    TEST = "test"
+    PROPOSE = "propose"
+    IMPLEMENT = "implement"
+    STOP = "stop"
+
+
+class Ending(Word):
+    """Why a campaign stops."""
+
+    SOLVED = "solved"
+    EXHAUSTED = "exhausted"
+    OUT_OF_BUDGET = "out of budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The one next thing: `role` of a baseline, number of a hypothesis, or name of a run, and why."""
+
+    kind: Kind
+    why: str
+    role: str | None = None
+    hypothesis: int | None = None
+    run: str | None = None
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineState:
+    """A baseline that the campaign needs. `why` is None when it is valid, else what is wrong with it."""
+
+    role: str
+    why: str | None
+    utilisation: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisState:
+    """A hypothesis as the progress file and the runs tell it.
+
+    `mechanical` says that gpudebug can make the change by itself; `verified` that a verdict stands on
+    runs that are there; `after` is the trial's utilisation in percent.
+    """
+
+    number: int
+    status: Status
+    mechanical: bool
+    verified: bool = False
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run folder that asks for something: not sealed, or judged without its entry in the file."""
+
+    name: str
+    sealed: bool
+    hypothesis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """All that a decision depends on.
+
+    `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
+    or hold a verdict that the progress file lacks. `target` in percent, None for the default.
+    Device time in seconds.
+    """
+
+    baselines: tuple[BaselineState, ...]
+    hypotheses: tuple[HypothesisState, ...]
+    loose_runs: tuple[RunState, ...] = ()
+    target: float | None = None
+    failure: float = 10.0
+    hypothesis_budget: int = 20
+    device_time: float = 0.0
+    device_time_budget: float | None = None
+
+
+def decide(campaign: Campaign) -> Action:
+    """The one next thing to do. Total: every campaign has exactly one."""
+    return (
+        _recover(campaign)
+        or _solved(campaign)
+        or _out_of_budget(campaign)
+        or _record(campaign)
+        or _test(campaign)
+        or _implement(campaign)
+        or Action(Kind.PROPOSE, "every hypothesis has its verdict: a new one is needed")
+    )
+
+
+def _recover(c: Campaign) -> Action | None:
+    if c.loose_runs:
+        run = c.loose_runs[0]
+        why = (
+            "was judged but is not in the progress file" if run.sealed else "was cut off before it was sealed"
+        )
+        return Action(Kind.RECOVER, f"run {run.name} {why}", run=run.name, hypothesis=run.hypothesis)
+    stuck = next((h for h in c.hypotheses if h.status is Status.TESTING), None)
+    if stuck is None:
+        return None
+    return Action(
+        Kind.RECOVER, f"hypothesis {stuck.number} is TESTING but nothing runs", hypothesis=stuck.number
+    )
+
+
+def goal(c: Campaign) -> float:
+    """The utilisation that solves the campaign: `target`, else the reference's less `failure`, else 80 %."""
+    if c.target is not None:
+        return c.target
+    reference = next((b.utilisation for b in c.baselines if b.role == "reference"), None)
+    return DEFAULT_TARGET if reference is None else reference - c.failure
+
+
+def _solved(c: Campaign) -> Action | None:
+    target = goal(c)
+    for h in c.hypotheses:
+        if h.status is Status.VALIDATED and h.verified and h.after is not None and h.after >= target:
+            why = f"solved: hypothesis {h.number} reaches {h.after:.1f}%, the target is {target:.1f}%"
+            return Action(Kind.STOP, why, hypothesis=h.number, ending=Ending.SOLVED)
+    return None
+
+
+def _out_of_budget(c: Campaign) -> Action | None:
+    tested = sum(h.status in VERDICTS for h in c.hypotheses)
+    if tested >= c.hypothesis_budget:
+        why = f"exhausted: {tested} hypotheses tested, the budget is {c.hypothesis_budget}"
+        return Action(Kind.STOP, why, ending=Ending.EXHAUSTED)
+    if c.device_time_budget is not None and c.device_time >= c.device_time_budget:
+        used, budget = c.device_time, c.device_time_budget
+        why = f"out of budget: {used:.0f} s of device time used, the budget is {budget:.0f} s"
+        return Action(Kind.STOP, why, ending=Ending.OUT_OF_BUDGET)
+    return None
+
+
+def _record(c: Campaign) -> Action | None:
+    for b in c.baselines:
+        if b.why is not None:
+            return Action(Kind.RECORD_BASELINE, f"baseline {b.role}: {b.why}", role=b.role)
+    return None
+
+
+def _untested(c: Campaign, mechanical: bool) -> HypothesisState | None:
+    return next(
+        (h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical),
+        None,
+    )
+
+
+def _test(c: Campaign) -> Action | None:
+    h = _untested(c, mechanical=True)
+    if h is None:
+        return None
+    return Action(Kind.TEST, f"hypothesis {h.number} is untested", hypothesis=h.number)
+
+
+def _implement(c: Campaign) -> Action | None:
+    h = _untested(c, mechanical=False)
+    if h is None:
+        return None
+    return Action(Kind.IMPLEMENT, f"hypothesis {h.number} has no change to test yet", hypothesis=h.number)

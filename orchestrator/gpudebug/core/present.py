@@ -1,0 +1,77 @@
+"""Figures as the progress file and the terminal show them. Unknown is a word, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+UNKNOWN = "unknown"
+
+
+def percent(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.1f}%"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Three significant digits for rates and times: `6.1 steps/s` needs no more."""
+    if value is None:
+        return UNKNOWN
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{text} {unit}".strip()
+
+
+def points(estimate: Mapping[str, Any] | None) -> str:
+    """A difference of utilisation in percentage points, with its interval."""
+    if estimate is None:
+        return UNKNOWN
+    value, low, high = estimate["value"], estimate.get("low"), estimate.get("high")
+    interval = f" (95% CI {low:+.1f} to {high:+.1f})" if low is not None and high is not None else ""
+    return f"{value:+.1f}pp{interval}"
+
+
+def throughput_change(before: float | None, after: float | None) -> str:
+    if before is None and after is None:
+        return UNKNOWN
+    return f"{number(before)} to {number(after)} steps/s"
+
+
+def duration(seconds: float) -> str:
+    """`7.3 s`, `4 min 10 s`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
+    """The figures of a Result block, derived from verdict.json alone: key -> text as written."""
+    return {
+        "gpu util before": percent(verdict["before"]),
+        "gpu util after": percent(verdict["after"]),
+        "improvement": points(verdict["delta"]),
+        "training": str(verdict["training"]),
+        "loss": str(verdict["loss"]),
+        "throughput": throughput_change(verdict["throughput_before"], verdict["throughput_after"]),
+    }
+
+
+def result_notes(verdict: Mapping[str, Any]) -> str:
+    """The Notes line: why this verdict, and what else was seen."""
+    return "; ".join([str(verdict["why"]), *map(str, verdict.get("notes", ()))])
+
+
+def same_figures(verdict: Mapping[str, Any], result: Mapping[str, str]) -> bool:
+    """Whether an entry's figures are those of the verdict (verify compares every one with digests)."""
+    derived = result_fields(verdict)
+    return all(
+        result.get(key, "").strip() == derived[key]
+        for key in ("gpu util before", "gpu util after", "improvement")
+    )
+
+
+def sparkline(values: Sequence[float], top: float = 100.0) -> str:
+    """One block character a value, 0 to `top`."""
+    blocks = "▁▂▃▄▅▆▇█"
+    return "".join(blocks[min(7, max(0, int(v / top * 8)))] for v in values)

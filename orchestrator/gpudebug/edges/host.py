@@ -1,0 +1,115 @@
+"""Facts about this host and about the Python that a training command runs on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PYTHON = re.compile(r"python[\d.]*$")
+_ASK = (
+    "import json,sys\n"
+    "from importlib import metadata\n"
+    "print(json.dumps([sys.version.split()[0],"
+    "{str(d.metadata['Name']):d.version for d in metadata.distributions() if d.metadata['Name']}]))"
+)
+_ASK_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The Python that a command runs on; `version` and `packages` are empty where it did not answer."""
+
+    path: str
+    version: str
+    packages: dict[str, str]
+
+
+def find_interpreter(argv: Sequence[str], executable: str) -> str | None:
+    """Path of the Python behind a command: itself, behind `env`, or in the script's first line.
+
+    `executable` is argv[0] as found on PATH. None where the command is no Python, as far as one sees.
+    """
+    if _PYTHON.fullmatch(Path(executable).name):
+        return executable
+    try:
+        with open(executable, "rb") as f:
+            first = f.readline(512)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = os.fsdecode(first[2:]).split()
+    if words and Path(words[0]).name == "env":
+        words = [w for w in words[1:] if not w.startswith("-") and "=" not in w]
+    if not words or not _PYTHON.fullmatch(Path(words[0]).name):
+        return None
+    if "/" in words[0]:
+        return words[0]
+    return next(
+        (
+            str(Path(folder) / words[0])
+            for folder in os.environ.get("PATH", "").split(os.pathsep)
+            if (Path(folder) / words[0]).is_file()
+        ),
+        None,
+    )
+
+
+def interpreter_identity(path: str | None) -> str:
+    """What tells one interpreter from another without starting it: path, and the binary's size and time."""
+    if path is None:
+        return "none"
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path
+    return f"{path} {status.st_size} {int(status.st_mtime)}"
+
+
+def ask_interpreter(path: str, env: dict[str, str]) -> Interpreter:
+    """Version and installed packages of an interpreter, asked in the training's environment."""
+    try:
+        done = subprocess.run(
+            [path, "-c", _ASK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=env,
+            timeout=_ASK_TIMEOUT_S,
+            check=True,
+        )
+        version, packages = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return Interpreter(path, "", {})
+    return Interpreter(path, version, dict(sorted(packages.items())))
+
+
+def host_name() -> str:
+    return platform.node()
+
+
+def cpu_quota() -> float | None:
+    """Cores that the control group allows (cgroup v2, else v1); None where it sets no limit."""
+    for quota, period in (
+        ("/sys/fs/cgroup/cpu.max", None),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    ):
+        try:
+            words = Path(quota).read_text().split()
+            words += Path(period).read_text().split() if period else []
+            if len(words) == 2 and words[0] not in ("max", "-1"):
+                return round(int(words[0]) / int(words[1]), 3)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def free_disk_mb(path: Path) -> float:
+    """Free space for this user on the file system of `path`."""
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize / 2**20

@@ -1,0 +1,187 @@
+"""The only owner of git: which code a run measured. Reads only; HEAD, index and files are never touched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudebug.core.errors import GitError
+
+# Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
+_QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The code as it lies there: `tree` digests contents, so committing what was dirty changes nothing."""
+
+    top: Path
+    commit: str
+    tree: str
+    dirty: tuple[str, ...]
+
+
+def _environment() -> dict[str, str]:
+    """The environment without inherited GIT_* variables, which could point at another repository."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            ["git", "-C", str(folder), *_QUIET, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+        )
+    except FileNotFoundError:
+        raise GitError("git is not installed", next="install git") from None
+
+
+def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
+    out, err = process.communicate()
+    if process.returncode:
+        lines = err.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
+        raise GitError(lines[0].removeprefix("fatal: "), file=str(folder), next="mend the git repository")
+    return out
+
+
+def top_folder(folder: Path) -> Path:
+    """The top of the work tree that `folder` is in. GitError outside of one."""
+    process = _start(folder, "rev-parse", "--is-bare-repository", "--show-toplevel")
+    out, err = process.communicate()
+    if process.returncode == 0:
+        return Path(os.fsdecode(out.split(b"\n")[1]))
+    text = err.decode("utf-8", "replace")
+    if "not a git repository" in text:
+        raise GitError(
+            "not in a git repository: every measurement is tied to the code that it measured",
+            file=str(folder),
+            next="git init && git add -A && git commit -m 'Start'",
+        )
+    if "must be run in a work tree" in text:
+        raise GitError(
+            "a bare git repository has no files to run", file=str(folder), next="use a clone of it"
+        )
+    raise GitError(
+        text.strip().splitlines()[0].removeprefix("fatal: ") if text.strip() else "git failed",
+        file=str(folder),
+        next="mend the git repository",
+    )
+
+
+def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
+    """Digest the checkout around `folder`, leaving out the paths in `exclude` and all below them.
+
+    Counted are the tracked files as they are now, and untracked Python files that lie beside tracked
+    ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
+    own code in folders of their own) must not make its own baseline stale.
+    """
+    top = top_folder(folder)
+    head = _start(top, "rev-parse", "--verify", "--quiet", "HEAD")
+    listing = _start(top, "ls-files", "-s", "-z")
+    status = _start(top, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    commit, _ = head.communicate()
+    if head.returncode:
+        listing.communicate(), status.communicate()
+        raise GitError(
+            "the git repository has no commit yet",
+            file=str(top),
+            next="git add -A && git commit -m 'Start'",
+        )
+    outside = _outside(top, exclude)
+    entries = _entries(_finish(listing, top), outside)
+    dirty = []
+    folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
+    for line in _finish(status, top).split(b"\0"):
+        state, path = line[:2], line[3:]
+        if not path or not outside(path):
+            continue
+        if state == b"??" and not (path.endswith(b".py") and path.rpartition(b"/")[0] in folders):
+            continue
+        dirty.append(os.fsdecode(path))
+        content = _content(top / os.fsdecode(path))
+        if content is None:
+            entries.pop(path, None)
+        else:
+            entries[path] = content
+    digest = hashlib.sha256()
+    for path in sorted(entries):
+        digest.update(path + b"\0" + entries[path] + b"\0")
+    return Checkout(top, commit.decode().strip(), digest.hexdigest()[:16], tuple(dirty))
+
+
+def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
+    """A predicate: is a path, relative to the top, outside of everything excluded?"""
+    prefixes = []
+    for path in exclude:
+        absolute = path if path.is_absolute() else top / path
+        if absolute.is_relative_to(top):
+            prefixes.append(os.fsencode(absolute.relative_to(top)))
+
+    def outside(path: bytes) -> bool:
+        return not any(path == p or path.startswith(p + b"/") for p in prefixes)
+
+    return outside
+
+
+def _entries(listing: bytes, outside: Callable[[bytes], bool]) -> dict[bytes, bytes]:
+    """path -> mode and blob of every tracked file, as the index has it."""
+    entries = {}
+    for line in listing.split(b"\0"):
+        head, tab, path = line.partition(b"\t")
+        if tab and outside(path):
+            mode, blob, _stage = head.split(b" ")
+            entries[path] = mode[:3] + b" " + blob
+    return entries
+
+
+def _content(path: Path) -> bytes | None:
+    """Kind and git blob of a changed file, so that a commit of the same bytes digests the same."""
+    try:
+        if path.is_symlink():
+            data, kind = os.fsencode(os.readlink(path)), b"120"
+        elif path.is_dir():
+            return None
+        else:
+            data, kind = path.read_bytes(), b"100"
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise GitError(f"cannot read a changed file: {e.strerror}", file=str(path), next="mend it") from None
+    blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    return kind + b" " + blob.encode()
+
+
+def ignores(folder: Path, path: str) -> bool:
+    """Whether git ignores `path`."""
+    process = _start(folder, "check-ignore", "--quiet", "--", path)
+    process.communicate()
+    return process.returncode == 0
+
+
+def create(folder: Path, message: str) -> None:
+    """A new repository with all that lies in `folder` as its first commit (for the demo)."""
+    for arguments in (
+        ("init", "--quiet"),
+        ("add", "--all"),
+        (
+            "-c",
+            "user.name=gpudebug",
+            "-c",
+            "user.email=gpudebug@localhost",
+            "-c",
+            "commit.gpgsign=false",
+            "commit",
+            "--quiet",
+            "--message",
+            message,
+        ),
+    ):
+        _finish(_start(folder, *arguments), folder)

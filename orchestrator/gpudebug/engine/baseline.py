@@ -1,0 +1,149 @@
+"""All runs of one baseline, and its entry in the progress file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpudebug.core import present, progress, stats
+from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.models import Evidence
+from gpudebug.core.verdict import training_text, worst_trend
+from gpudebug.core.words import Outcome
+from gpudebug.edges import templates
+from gpudebug.engine.bench import Cycle, job_of, open_bench, splice, stored_run, window_advice
+from gpudebug.engine.campaign import workload_of
+from gpudebug.engine.measure import Bench, Measured, measure
+
+
+class BaselineFailed(GpudebugError):
+    """A run of the unmodified workload did not complete, so there is nothing to compare against."""
+
+    code = "baseline"
+
+
+def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
+    """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included."""
+    loaded = cycle.loaded
+    workload = workload_of(loaded.config, role)
+    assert workload is not None
+    bench = open_bench(cycle, workload)
+    runs = _sealed_already(cycle, role, bench)
+    while len(runs) < loaded.config.protocol.baseline_runs:
+        runs.append(run_once(cycle, bench, role))
+    fields = entry_fields(role, runs)
+    text = templates.render("baseline.md.j2", **fields)
+    splice(loaded, lambda document: progress.set_baseline(document, role, text))
+    return answer(cycle, role, why, runs)
+
+
+def run_once(cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None) -> Measured:
+    """One sealed run of an unmodified workload. BaselineFailed where it does not complete.
+
+    `hypothesis` names the trial that wanted it fresh, beside its own runs.
+    """
+    workload = workload_of(cycle.loaded.config, role)
+    assert workload is not None
+    job = job_of(cycle, workload, f"baseline-{role}", f"baseline-{role}", cycle.loaded.identities[role])
+    measured = measure(bench, replace(job, hypothesis=hypothesis))
+    bench.workspace.seal(measured.folder)
+    if measured.evidence.outcome is Outcome.COMPLETED:
+        return measured
+    if measured.evidence.outcome is Outcome.INTERRUPTED:
+        raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+    said = training_text([measured.evidence]).removeprefix("FAILED - ")
+    raise BaselineFailed(
+        f"the {role} itself does not complete: {said}",
+        file=str(measured.folder.log),
+        next="mend the command in gpudebug.yaml, then gpudebug next",
+    )
+
+
+def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
+    """Completed runs of this very baseline that no entry lists: a recording that was cut off."""
+    loaded = cycle.loaded
+    listed = {name for b in loaded.document.baselines for name in b.runs}
+    wanted = loaded.identities[role]
+    kept = []
+    for name, record in loaded.records.items():
+        if (
+            record.get("role") == f"baseline-{role}"
+            and record.get("campaign") == loaded.config.campaign
+            and record.get("hypothesis") is None
+            and record.get("identity") == wanted
+            and record.get("outcome") == Outcome.COMPLETED.value
+            and [d["uuid"] for d in record.get("devices", [])] == [d.uuid for d in bench.devices]
+            and name not in listed
+            and loaded.workspace.run(name).sealed
+        ):
+            kept.append(stored_run(loaded.workspace, name))
+    return kept
+
+
+def entry_fields(role: str, runs: list[Measured]) -> dict[str, Any]:
+    """The values that the entry's template shows, as text."""
+    evidence = [m.evidence for m in runs]
+    rates = [e.steps_per_s for e in evidence if e.steps_per_s]
+    rate = sum(rates) / len(rates) if rates else None
+    return {
+        "role": role,
+        "command": runs[0].record.command,
+        "gpu_util": utilisation_text(evidence),
+        "throughput": present.number(rate, "steps/s") if rate else present.UNKNOWN,
+        "training": training_text(evidence),
+        "loss": str(worst_trend(evidence)),
+        "runs": [m.folder.name for m in runs],
+    }
+
+
+def utilisation_text(runs: list[Evidence]) -> str:
+    values = [e.utilisation for e in runs if e.utilisation is not None]
+    if not values:
+        reason = next((r for e in runs for r in (e.window_reason, *(d.reason for d in e.devices)) if r), None)
+        return f"{present.UNKNOWN} ({reason})" if reason else present.UNKNOWN
+    errors = [e.standard_error for e in runs if e.standard_error is not None]
+    interval = stats.mean_interval(values, within=sum(errors) / len(errors) if errors else 0.0)
+    count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
+    return f"{interval.value:.1f}% (95% CI {interval.low:.1f} to {interval.high:.1f}, {count})"
+
+
+def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
+    """What would make this baseline's evidence sufficient, one line each."""
+    workload = workload_of(cycle.loaded.config, role)
+    assert workload is not None
+    lines = []
+    loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
+    if loss and cycle.loaded.config.criteria.loss != "any":
+        lines.append(loss)
+    protocol = cycle.loaded.config.protocol
+    windows = [m.evidence.window.duration_s if m.evidence.window else 0.0 for m in runs]
+    if sum(windows) < protocol.min_window:
+        needed = protocol.min_window / max(protocol.baseline_runs, 1)
+        said = window_advice(workload.argv(), runs[-1], needed)
+        lines.append(
+            f"the windows of {len(runs)} runs sum up to {sum(windows):.1f} s, "
+            f"min_window is {protocol.min_window:g} s; {said}"
+        )
+    return lines
+
+
+def answer(cycle: Cycle, role: str, why: str, runs: list[Measured]) -> dict[str, Any]:
+    evidence = [m.evidence for m in runs]
+    known = [e.utilisation for e in evidence if e.utilisation is not None]
+    return {
+        "action": "recorded_baseline",
+        "campaign": cycle.loaded.config.campaign,
+        "role": role,
+        "hypothesis": None,
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "gpu_util": sum(known) / len(known) if known else None,
+        "gpu_util_text": utilisation_text(evidence),
+        "steps_per_s": next((e.steps_per_s for e in evidence if e.steps_per_s), None),
+        "loss": str(worst_trend(evidence)),
+        "advice": advice(cycle, role, runs),
+        "why": why,
+        "next_command": "gpudebug next",
+        "files": [str(m.folder.path) for m in runs] + [str(cycle.loaded.progress_path)],
+    }

@@ -1,0 +1,86 @@
+"""`gpudebug baseline --import`: a run that was completed under another monitor becomes a baseline."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import evidence as evidences
+from gpudebug.core import progress
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.models import RunRecord
+from gpudebug.core.samples import read_samples
+from gpudebug.core.words import Outcome
+from gpudebug.edges import store, templates
+from gpudebug.engine import baseline
+from gpudebug.engine.bench import Cycle, claimed_campaign, splice
+from gpudebug.engine.campaign import workload_of
+from gpudebug.engine.measure import Measured, Report, loss_advice, now, read_log
+
+
+def import_baseline(
+    directory: Path, role: str, csv: Path, log: Path | None, report: Report
+) -> dict[str, Any]:
+    """Copy a completed run's samples and log into a run folder and enter it as the `role` baseline.
+
+    The samples CSV is ours or the seed monitor's five columns. That the run was of this command, code and
+    device is the caller's word: it is recorded as such.
+    """
+    with claimed_campaign(directory, report, "gpudebug baseline --import") as cycle:
+        if role not in cycle.loaded.roles:
+            raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
+        measured = _import(cycle, role, csv, log)
+        fields = baseline.entry_fields(role, [measured])
+        text = templates.render("baseline.md.j2", **fields)
+        splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
+        return baseline.answer(cycle, role, f"imported from {csv}", [measured])
+
+
+def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
+    loaded = cycle.loaded
+    workload = workload_of(loaded.config, role)
+    assert workload is not None
+    text = store.read_file(csv).decode("utf-8", "replace")
+    samples = read_samples(text.splitlines(keepends=True), str(csv))
+    if not samples.rows:
+        raise GpudebugError("holds no sample", file=str(csv), next="import a CSV with rows")
+    output = store.read_file(log) if log else b""
+    folder = loaded.workspace.new_run(f"baseline-{role}")
+    store.copy_into(folder.samples, text.encode("utf-8"))
+    store.copy_into(folder.log, output)
+    summary, failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None)
+    outcome = Outcome.CRASHED if failure else Outcome.COMPLETED
+    evidence = evidences.build(
+        run=folder.name,
+        role=f"baseline-{role}",
+        outcome=outcome,
+        samples=samples,
+        log=summary,
+        failure=failure,
+        duration_s=samples.rows[-1].elapsed,
+        advice=lambda found: loss_advice(workload.argv(), found),
+    )
+    record = RunRecord(
+        name=folder.name,
+        campaign=loaded.config.campaign,
+        role=f"baseline-{role}",
+        command=shlex.join(workload.argv()),
+        argv=workload.argv(),
+        cwd=workload.cwd,
+        identity=loaded.identities[role],
+        start=now(),
+        end=now(),
+        duration_s=samples.rows[-1].elapsed,
+        outcome=outcome,
+        reason=f"imported from {csv.name}",
+        failure=failure,
+    )
+    folder.write("run.json", record)
+    folder.write("evidence.json", evidence)
+    loaded.workspace.seal(folder)
+    if failure:
+        raise GpudebugError(
+            f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"
+        )
+    return Measured(folder, record, evidence)

@@ -1,0 +1,139 @@
+"""`gpudebug init`: writes a campaign's files; never overwrites."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import config as configs
+from gpudebug.core import frameworks
+from gpudebug.core.config import Config
+from gpudebug.core.errors import ConfigError, UsageError
+from gpudebug.core.shellwords import ShellSyntaxError
+from gpudebug.edges import snapshot, store, templates
+
+_FOLDERS = ("runs", "progress", "hypotheses")
+
+
+def init(
+    directory: Path,
+    *,
+    command: str | None,
+    reference: str | None = None,
+    campaign: str | None = None,
+    progress: str | None = None,
+    goal: str = "",
+) -> dict[str, Any]:
+    """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore."""
+    if not command or not command.strip():
+        raise UsageError("no training command", next="gpudebug init --command 'python train.py --lr=1e-3'")
+    path = directory / store.CONFIG
+    if path.exists():
+        raise ConfigError(
+            "is there already and is left as it is", file=str(path), next="edit it, or remove it"
+        )
+    snapshot.top_folder(directory)
+    name = campaign or _slug(directory.resolve().name)
+    notes: list[str] = []
+    text = _text(
+        name,
+        _unique_output(command, "workload", notes),
+        _unique_output(reference, "reference", notes) if reference else None,
+        goal=goal,
+        progress=progress,
+    )
+    config = configs.load(text, str(path))
+    notes += _about(config)
+    return {
+        "campaign": name,
+        "framework": _framework(config),
+        "notes": notes,
+        "files": _write(directory, config, text),
+        "next_command": "gpudebug next",
+    }
+
+
+def _text(name: str, command: str, reference: str | None, *, goal: str, progress: str | None) -> str:
+    try:
+        return configs.config_text(
+            name,
+            command,
+            reference,
+            goal=goal,
+            progress=progress,
+            locked=_locks(command),
+        )
+    except ShellSyntaxError as e:
+        raise UsageError(
+            f"the command cannot be split as a shell would: {e}", next="close its quotes, then try again"
+        ) from None
+
+
+def _locks(command: str) -> tuple[str, ...]:
+    words = configs.Workload(command=command).argv()
+    return frameworks.suggested_locks(words)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:64] or "campaign"
+
+
+def _unique_output(command: str, part: str, notes: list[str]) -> str:
+    """The command with `{run}` in its fixed output folder: a second run would find the first one's there."""
+    changed = frameworks.offer_run(command)
+    if changed is None:
+        return command
+    flag = frameworks.output_flag(configs.Workload(command=command).argv())
+    shown = flag.name if flag else "the output folder"
+    notes.append(
+        f"{part}: {shown} was one fixed folder; {{run}} is in it now, so that each run gets its own. "
+        "Edit gpudebug.yaml if that is not wanted"
+    )
+    return changed
+
+
+def _framework(config: Config) -> str | None:
+    framework = frameworks.recognise(config.workload.argv())
+    return framework.name if framework else None
+
+
+def _about(config: Config) -> list[str]:
+    """What a look at the command tells before anything runs."""
+    notes = []
+    name = _framework(config)
+    if name:
+        notes.append(f"recognised the framework: {name}")
+    for part, workload in (("workload", config.workload), ("reference", config.reference)):
+        flag = frameworks.log_interval_advice(workload.argv()) if workload else None
+        if flag:
+            notes.append(
+                f"{part}: logs too rarely to judge the loss; add {flag[0]}={flag[1]}, "
+                "for baseline and trials alike"
+            )
+    return notes
+
+
+def _write(directory: Path, config: Config, text: str) -> list[str]:
+    """Write what is not there yet; gpudebug.yaml last, since it is what makes a campaign."""
+    written = []
+    for folder in _FOLDERS:
+        store.make_folder(directory / folder)
+    progress = directory / config.progress
+    if not progress.exists():
+        head = templates.render("progress.md.j2", campaign=config.campaign, goal=config.goal)
+        store.replace_file(progress, head.encode(), root=directory, expected=None)
+        written.append(str(progress))
+    ignore = directory / ".gitignore"
+    if not snapshot.ignores(directory, "runs/0001-x/run.json"):
+        old = store.read_file(ignore) if ignore.exists() else b""
+        glue = b"" if not old or old.endswith(b"\n") else b"\n"
+        store.replace_file(
+            ignore,
+            old + glue + b"runs/\n",
+            root=directory,
+            expected=store.digest(old) if ignore.exists() else None,
+        )
+        written.append(str(ignore))
+    store.replace_file(directory / store.CONFIG, text.encode(), root=directory, expected=None)
+    return [str(directory / store.CONFIG), *written]

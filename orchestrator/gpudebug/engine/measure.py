@@ -1,0 +1,361 @@
+"""One measured run: folder, launch under the sampler, log and samples read back, evidence written."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpudebug.core import evidence as evidences
+from gpudebug.core import frameworks
+from gpudebug.core.config import expand
+from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.redact import Redactor
+from gpudebug.core.samples import Samples, read_samples
+from gpudebug.core.trainlog import LogReader, LogSummary, classify_failure
+from gpudebug.core.words import Outcome
+from gpudebug.edges import devices, host, launcher, sampler, store
+from gpudebug.edges.devices import replay
+
+# A log is read whole up to twice this; of a longer one the middle is left out.
+_LOG_PART = 32 << 20
+_CHUNK = 1 << 16
+_LIVE_STEP = 1 << 20
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown."""
+
+    label: str
+    elapsed: float
+    step: int | None
+    total_steps: int | None
+    loss: float | None
+    gpu_util: float | None
+    left: float | None
+
+
+Report = Callable[[Live], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced."""
+
+    label: str
+    role: str
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    env_names: tuple[str, ...]
+    timeout: float | None
+    stall_timeout: float | None
+    max_output: int | None
+    shell: bool = False
+    hypothesis: int | None = None
+    change: str | None = None
+    change_digest: str | None = None
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all runs of one command share: where they go, on which device, with which claim held."""
+
+    workspace: store.Workspace
+    campaign: str | None
+    device: Mapping[str, object]
+    devices: tuple[DeviceInfo, ...]
+    interval: float
+    warmup: float | None
+    patterns: Mapping[str, str]
+    commit: str | None
+    hold_fds: tuple[int, ...]
+    report: Report
+    require_sampler: bool = True
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that has ended."""
+
+    folder: store.RunFolder
+    record: RunRecord
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run's samples, log and the sampler's notes go."""
+
+    samples: Path
+    log: Path
+    notes: Path
+
+
+def resolve_device(setting: str, env: Mapping[str, str]) -> tuple[dict[str, object], tuple[DeviceInfo, ...]]:
+    """The device of a run, found before any device time is spent. DeviceError says what to do next."""
+    resolved = devices.resolve(setting, env)
+    return dict(resolved.spec), tuple(DeviceInfo(**d) for d in resolved.devices)
+
+
+def measure(bench: Bench, job: Job) -> Measured:
+    """Run `job` once. The folder holds all evidence but the manifest when this returns."""
+    redactor = Redactor(job.env, job.argv)
+    executable = launcher.find_command(job.argv, str(job.cwd), dict(job.env))
+    folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
+    record = _record(bench, job, folder, redactor, executable)
+    folder.write("run.json", record)
+    files = Files(folder.samples, folder.log, folder.notes)
+    launched, evidence = run_files(bench, job, files, folder.name, marker=str(folder.path))
+    record = record.model_copy(
+        update={
+            "end": now(),
+            "duration_s": launched.duration_s,
+            "outcome": launched.outcome,
+            "exit_status": launched.exit_status,
+            "signal": launched.signal,
+            "reason": launched.reason,
+            "failure": evidence.failure,
+            "leaked": launched.leaked,
+        }
+    )
+    folder.write("evidence.json", evidence)
+    folder.write("run.json", record)
+    return Measured(folder, record, evidence)
+
+
+def run_files(
+    bench: Bench, job: Job, files: Files, name: str, marker: str
+) -> tuple[launcher.Launched, Evidence]:
+    """Launch `job` with its output and samples going to `files`; what came of it."""
+    argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
+    watch = _Watch(files, name, LogReader(dict(bench.patterns)), job, bench.report)
+    launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
+    samples = read_run_samples(files.samples)
+    log, failure = read_log(
+        files.log, samples, bench.patterns, exit_status=launched.exit_status, signal=launched.signal
+    )
+    evidence = evidences.build(
+        run=name,
+        role=job.role,
+        outcome=launched.outcome,
+        samples=samples,
+        log=log,
+        warmup=bench.warmup,
+        exit_status=launched.exit_status,
+        signal=launched.signal,
+        failure=None if launched.outcome is Outcome.COMPLETED else failure,
+        duration_s=launched.duration_s,
+        devices=bench.devices,
+        missing=_missing(files.notes),
+        advice=lambda summary: loss_advice(job.argv, summary),
+    )
+    return launched, evidence
+
+
+def _missing(notes: Path) -> dict[str, str]:
+    """Columns that the device lacked, with the reason that the sampler recorded."""
+    if not notes.exists():
+        return {}
+    said = json.loads(store.read_file(notes))
+    return {str(k): str(v) for k, v in said.get("missing", {}).items()}
+
+
+def now() -> str:
+    """The time of day, UTC, to the second, for people to read; durations never come from it."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _record(
+    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, executable: str
+) -> RunRecord:
+    argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.path)))
+    python = host.find_interpreter(job.argv, executable)
+    asked = host.ask_interpreter(python, dict(job.env)) if python and job.role != "sample" else None
+    return RunRecord(
+        name=folder.name,
+        campaign=bench.campaign,
+        role=job.role,
+        hypothesis=job.hypothesis,
+        command=argv[-1] if job.shell else shlex.join(argv),
+        argv=tuple(argv),
+        shell=job.shell,
+        cwd=str(job.cwd),
+        environment=job.env_names,
+        commit=bench.commit,
+        change=job.change,
+        change_digest=job.change_digest,
+        identity=dict(job.identity),
+        interpreter=f"{asked.path} {asked.version}".strip() if asked else python,
+        packages=asked.packages if asked else {},
+        host=host.host_name(),
+        cpu_quota=host.cpu_quota(),
+        devices=bench.devices,
+        interval_s=bench.interval,
+        start=now(),
+    )
+
+
+def _launch_spec(
+    bench: Bench, job: Job, files: Files, argv: tuple[str, ...], marker: str
+) -> launcher.LaunchSpec:
+    device = dict(bench.device)
+    if device["kind"] == "replay":
+        recording = replay.pick(str(device["folder"]), job.label, _ordinal(bench, job.label))
+        speed = float(str(device.get("speed", 1.0)))
+        argv = tuple(replay.player_command(recording, speed))
+        device = {"kind": "replay", "path": str(recording), "speed": speed}
+    request = {
+        "device": device,
+        "csv": str(files.samples),
+        "log": str(files.log),
+        "notes": str(files.notes),
+        "interval": bench.interval,
+        "host_interval": max(1.0, bench.interval),
+    }
+    return launcher.LaunchSpec(
+        argv=argv,
+        cwd=str(job.cwd),
+        env={**job.env, "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.samples.parent)},
+        log=str(files.log),
+        timeout=job.timeout,
+        max_output=job.max_output,
+        sampler=launcher.SamplerSpec(
+            argv=sampler.command(),
+            env=dict(os.environ),
+            request=request,
+            csv=str(files.samples),
+            interval=bench.interval,
+            required=bench.require_sampler,
+        ),
+        hold_fds=bench.hold_fds,
+        marker=marker,
+    )
+
+
+def _ordinal(bench: Bench, label: str) -> int:
+    """How many runs of this label came before the newest."""
+    return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)
+
+
+class _Watch:
+    """Follows a growing log for the live line and for stalls; a flood is followed at its tail only."""
+
+    def __init__(self, files: Files, name: str, reader: LogReader, job: Job, report: Report) -> None:
+        self.files = files
+        self.name = name
+        self.reader = reader
+        self.job = job
+        self.report = report
+        self.read_to = 0
+        self.step: int | None = None
+        self.step_at: float | None = None
+
+    def observe(self, tick: launcher.Tick) -> str | None:
+        self._follow(tick)
+        if self.reader.step is not None and self.reader.step != self.step:
+            self.step, self.step_at = self.reader.step, tick.elapsed
+        self.report(
+            Live(
+                label=self.name,
+                elapsed=tick.elapsed,
+                step=self.reader.step,
+                total_steps=self.reader.total_steps,
+                loss=self.reader.loss,
+                gpu_util=last_utilisation(self.files.samples),
+                left=self._left(tick.elapsed),
+            )
+        )
+        limit = self.job.stall_timeout
+        stalled = limit is not None and self.step_at is not None and tick.elapsed - self.step_at > limit
+        return "STALLED" if stalled and tick.stopping is None else None
+
+    def _follow(self, tick: launcher.Tick) -> None:
+        if tick.log_bytes <= self.read_to:
+            return
+        start = max(self.read_to, tick.log_bytes - _LIVE_STEP)
+        with self.files.log.open("rb") as f:
+            f.seek(start)
+            data = f.read(tick.log_bytes - start)
+        self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
+        self.read_to = start + len(data)
+
+    def _left(self, elapsed: float) -> float | None:
+        step, total = self.reader.step, self.reader.total_steps
+        if not step or not total or step > total or not self.step_at:
+            return None
+        return max(0.0, self.step_at * (total - step) / step - (elapsed - self.step_at))
+
+
+def last_utilisation(path: Path) -> float | None:
+    """Mean utilisation over the devices in the last complete rows of a growing samples.csv."""
+    try:
+        with path.open("rb") as f:
+            size = f.seek(0, os.SEEK_END)
+            f.seek(max(0, size - 2048))
+            lines = f.read().decode("ascii", "replace").splitlines(keepends=True)[1:]
+    except OSError:
+        return None
+    rows = [line.split(",") for line in lines if line.endswith("\n")]
+    values = [(r[0], r[1]) for r in rows if len(r) > 2 and r[1]]
+    try:
+        last = [float(v) for t, v in values if t == values[-1][0]]
+        return sum(last) / len(last) if last else None
+    except ValueError:
+        return None
+
+
+def read_run_samples(path: Path) -> Samples:
+    """The samples of a run; none where the sampler never wrote."""
+    if not path.exists() or path.stat().st_size == 0:
+        return Samples()
+    with path.open(encoding="ascii", errors="replace", newline="\n") as f:
+        return read_samples(f, str(path))
+
+
+def read_log(
+    path: Path,
+    samples: Samples,
+    patterns: Mapping[str, str],
+    *,
+    exit_status: int | None,
+    signal: int | None,
+) -> tuple[LogSummary, Failure | None]:
+    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out."""
+    reader = LogReader(dict(patterns))
+    if path.exists():
+        _feed(reader, path, samples.log_times)
+    return reader.summary(), classify_failure(reader, exit_status, signal)
+
+
+def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:
+    size = path.stat().st_size
+    skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
+    marks = [(at, t) for t, at in times if at > 0]
+    with path.open("rb") as f:
+        position = 0
+        for end, time in [*marks, (size, None)]:
+            while position < end:
+                if skip[0] <= position < skip[1]:
+                    position = f.seek(skip[1])
+                    reader.feed(b"\n")
+                data = f.read(min(_CHUNK, max(end - position, 1)))
+                if not data:
+                    return
+                position += len(data)
+                reader.feed(data, time)
+
+
+def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
+    """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
+    flag = frameworks.log_interval_advice(argv, log.total_steps or log.steps)
+    shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
+    if flag is None:
+        return f"{shown}; print the training loss at least 10 times a run"
+    return f"{shown}; add {flag[0]}={flag[1]} to the command in gpudebug.yaml, for baseline and trials alike"

@@ -1,0 +1,81 @@
+"""After a kill: adopt what was judged, close what was cut off, free what was stuck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.machine import Action
+from gpudebug.core.models import Evidence, RunRecord
+from gpudebug.core.words import Outcome, Status
+from gpudebug.edges import launcher
+from gpudebug.engine.bench import Cycle, splice
+from gpudebug.engine.measure import now
+from gpudebug.engine.trial import record_result
+
+
+def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
+    """Recover from one interruption: one run, or one hypothesis that nothing tests any more."""
+    run = action.run
+    if run is None:
+        done = "nothing of it had been measured; it is UNTESTED again"
+    elif cycle.loaded.workspace.run(run).sealed:
+        done = _adopt(cycle, run, action.hypothesis)
+    else:
+        done = _close(cycle, run)
+    number = action.hypothesis
+    if number is not None and _status(cycle, number) is Status.TESTING and not _adopted(cycle, action):
+        splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
+    return {
+        "action": "recovered",
+        "campaign": cycle.loaded.config.campaign,
+        "hypothesis": number,
+        "run": run,
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "why": action.why,
+        "done": done,
+        "next_command": "gpudebug next",
+        "files": [str(cycle.loaded.workspace.run(run).path)] if run else [],
+    }
+
+
+def _status(cycle: Cycle, number: int) -> Status | None:
+    return next((h.status for h in cycle.loaded.document.hypotheses if h.number == number), None)
+
+
+def _adopted(cycle: Cycle, action: Action) -> bool:
+    run = action.run
+    return run is not None and cycle.loaded.workspace.run(run).has("verdict.json")
+
+
+def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
+    """A sealed run with a verdict that the progress file lacks: its result is entered now."""
+    assert number is not None
+    verdict = cycle.loaded.workspace.run(name).read("verdict.json")
+    runs = [r["name"] for r in verdict["runs"] if r["part"] == "trial"]
+    record_result(cycle, number, verdict, runs)
+    return f"its verdict {verdict['status']} is in the progress file now"
+
+
+def _close(cycle: Cycle, name: str) -> str:
+    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED."""
+    folder = cycle.loaded.workspace.run(name)
+    killed = launcher.sweep(str(folder.path))
+    known = cycle.loaded.records.get(name)
+    record = (
+        RunRecord.model_validate(known)
+        if known
+        else RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
+    )
+    record = record.model_copy(
+        update={"end": now(), "outcome": Outcome.INTERRUPTED, "reason": "gpudebug was killed"}
+    )
+    folder.write("run.json", record)
+    if not folder.has("evidence.json"):
+        folder.write("evidence.json", Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED))
+    (folder.path / "verdict.json").unlink(missing_ok=True)
+    cycle.loaded.workspace.seal(folder)
+    left = f", {len(killed)} process{'es' if len(killed) != 1 else ''} left over ended" if killed else ""
+    return f"it is sealed as INTERRUPTED{left}"

@@ -1,0 +1,153 @@
+"""`gpudebug sample`: any command under the sampler, no campaign needed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import UsageError
+from gpudebug.core.models import Evidence
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.engine.bench import claim_of
+from gpudebug.engine.measure import (
+    Bench,
+    Files,
+    Job,
+    Measured,
+    Report,
+    measure,
+    resolve_device,
+    run_files,
+)
+
+TIMED_OUT = 124
+OWN_FAILURE = 125
+
+
+def sample(
+    directory: Path,
+    command: Sequence[str],
+    report: Report,
+    *,
+    output: Path | None = None,
+    interval: float = 0.2,
+    device: str = "auto",
+    timeout: float | None = None,
+) -> dict[str, Any]:
+    """Run `command` once and summarise its devices. Without `output`, a run folder in a campaign is used."""
+    if not command:
+        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
+    env = dict(os.environ)
+    launcher.find_command(tuple(command), str(directory), env)
+    spec, infos = resolve_device(device, env)
+    root = store.find_root(directory)
+    job = Job(
+        label="sample",
+        role="sample",
+        argv=tuple(command),
+        cwd=directory,
+        env=env,
+        env_names=(),
+        timeout=timeout,
+        stall_timeout=None,
+        max_output=None,
+    )
+    bench = Bench(
+        workspace=store.Workspace(root or directory),
+        campaign=None,
+        device=spec,
+        devices=infos,
+        interval=interval,
+        warmup=None,
+        patterns={},
+        commit=None,
+        hold_fds=(),
+        report=report,
+        require_sampler=False,
+    )
+    if output is None and root is not None:
+        return _in_campaign(bench, job)
+    files = _files(directory, output)
+    launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
+    files.notes.unlink(missing_ok=True)
+    return _answer(evidence, launched.exit_status, launched.signal, files)
+
+
+def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
+    with claim_of(bench.workspace, "gpudebug sample") as claim:
+        bench = Bench(**{**vars(bench), "hold_fds": (claim.fd,)})
+        measured = measure(bench, job)
+        bench.workspace.seal(measured.folder)
+    return _measured(measured)
+
+
+def _measured(m: Measured) -> dict[str, Any]:
+    files = Files(m.folder.samples, m.folder.log, m.folder.notes)
+    return _answer(m.evidence, m.record.exit_status, m.record.signal, files)
+
+
+def _files(directory: Path, output: Path | None) -> Files:
+    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N.csv` of the folder."""
+    if output is None:
+        number = 1
+        while (directory / f"sample-{number}.csv").exists():
+            number += 1
+        output = directory / f"sample-{number}.csv"
+    output = directory / output
+    log = output.with_suffix(".log")
+    for path in (output, log):
+        store.start_file(path)
+    return Files(output, log, output.with_suffix(".sampler.json"))
+
+
+def summary(evidence: Evidence) -> dict[str, Any]:
+    """`window` and `devices` as `sample` and `analyze` print them."""
+    window = evidence.window
+    return {
+        "window": None
+        if window is None
+        else {"start_s": window.start_s, "end_s": window.end_s, "samples": window.samples},
+        "reason": evidence.window_reason,
+        "devices": [
+            {
+                "index": d.index,
+                "uuid": d.uuid,
+                "name": d.name,
+                "gpu_util": d.gpu_util.model_dump() if d.gpu_util else None,
+                "reason": d.reason,
+            }
+            for d in evidence.devices
+        ],
+    }
+
+
+def _answer(evidence: Evidence, exit_status: int | None, signal_: int | None, files: Files) -> dict[str, Any]:
+    return {
+        "outcome": str(evidence.outcome),
+        "exit_status": shell_status(evidence.outcome, exit_status, signal_),
+        **summary(evidence),
+        "throughput": {"steps_per_s": evidence.steps_per_s},
+        "loss": evidence.loss.model_dump(mode="json"),
+        "failure": {"class": evidence.failure.kind, "lines": list(evidence.failure.lines)}
+        if evidence.failure
+        else None,
+        "probe": None,
+        "missing": evidence.missing,
+        "csv": str(files.samples),
+        "log": str(files.log),
+    }
+
+
+def shell_status(outcome: Outcome, exit_status: int | None, signal_: int | None) -> int:
+    """The status that `timeout` and `env` would give: the command's own, 124, or 128 + signal."""
+    if outcome is Outcome.TIMED_OUT:
+        return TIMED_OUT
+    if outcome is Outcome.INTERRUPTED:
+        return 128 + signal.SIGINT
+    if exit_status is not None:
+        return exit_status
+    return 128 + signal_ if signal_ else OWN_FAILURE

@@ -1,0 +1,118 @@
+"""Where the campaign stands, from the files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import machine
+from gpudebug.core.words import VERDICTS, Status
+from gpudebug.engine.campaign import Baseline, Loaded, load
+
+
+def status(directory: Path) -> dict[str, Any]:
+    """`status`'s JSON. Reads only."""
+    loaded = load(directory)
+    action = machine.decide(loaded.campaign)
+    running = loaded.workspace.claimed()
+    c = loaded.campaign
+    return {
+        "campaign": loaded.config.campaign,
+        "goal": loaded.config.goal,
+        "device": _device(loaded),
+        "running": running,
+        "target": machine.goal(c),
+        "baselines": {
+            role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
+        },
+        "hypotheses": [_hypothesis(loaded, h) for h in loaded.document.hypotheses],
+        "next": {
+            "action": action.kind.value,
+            "hypothesis": action.hypothesis,
+            "role": action.role,
+            "why": action.why if not running else f"a run is under way; after it: {action.why}",
+        },
+        "budget": {
+            "hypotheses": c.hypothesis_budget,
+            "hypotheses_used": sum(h.status in VERDICTS for h in c.hypotheses),
+            "device_time_s": c.device_time_budget,
+            "device_time_used_s": round(c.device_time, 1),
+        },
+        "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
+    }
+
+
+def _device(loaded: Loaded) -> dict[str, Any]:
+    """The device as the last run saw it; the setting alone before the first."""
+    records = reversed(loaded.records.values())
+    seen: list[dict[str, Any]] = next((r["devices"] for r in records if r.get("devices")), [])
+    return {"setting": loaded.config.device, "devices": seen}
+
+
+def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | None:
+    if baseline is None:
+        return None
+    rates = [e["steps_per_s"] for e in baseline.evidence if e.get("steps_per_s")]
+    entry = next((b for b in loaded.document.baselines if b.role == baseline.role), None)
+    return {
+        "valid": baseline.why is None,
+        "why": baseline.why,
+        "verified": not baseline.unverified and bool(baseline.evidence),
+        "gpu_util": baseline.utilisation,
+        "gpu_util_text": entry.fields.get("gpu util") if entry else None,
+        "steps_per_s": sum(rates) / len(rates) if rates else None,
+        "loss": entry.fields.get("loss") if entry else None,
+        "runs": list(baseline.runs),
+    }
+
+
+def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
+    trial = loaded.trials[entry.number]
+    verdict = trial.verdict if trial.verified else None
+    delta = (verdict or {}).get("delta")
+    ratio = (verdict or {}).get("throughput_ratio")
+    return {
+        "number": entry.number,
+        "title": entry.title,
+        "status": entry.status.value,
+        "verified": trial.verified if entry.status in VERDICTS else None,
+        "intervention": entry.intervention,
+        "delta_pp": delta["value"] if delta else None,
+        "delta_ci": [delta["low"], delta["high"]] if delta else None,
+        "throughput_ratio": ratio["value"] if ratio else None,
+        "claimed": entry.result.get("improvement") if entry.status in VERDICTS else None,
+        "runs": list(entry.runs),
+        "problem": str(loaded.problems[entry.number])
+        if entry.status is Status.UNTESTED and entry.number in loaded.problems
+        else None,
+    }
+
+
+def show(directory: Path, number: int) -> dict[str, Any]:
+    """`show H`: one hypothesis with its evidence, gates and files."""
+    from gpudebug.core.errors import UsageError
+
+    loaded = load(directory)
+    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    if entry is None:
+        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
+        raise UsageError(
+            f"there is no hypothesis {number}: there are {have}",
+            file=str(loaded.progress_path),
+            next="gpudebug status",
+        )
+    trial = loaded.trials[number]
+    folders = [loaded.workspace.run(name) for name in entry.runs]
+    evidence = [f.read("evidence.json") for f in folders if f.has("evidence.json")]
+    return {
+        **_hypothesis(loaded, entry),
+        "description": entry.description,
+        "test_method": entry.test_method,
+        "line": entry.line,
+        "why": trial.verdict["why"] if trial.verdict else None,
+        "notes": trial.verdict["notes"] if trial.verdict else [],
+        "figures": dict(entry.result),
+        "gates": trial.verdict["gates"] if trial.verdict else [],
+        "evidence": evidence,
+        "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
+    }

@@ -1,0 +1,76 @@
+"""The live line of a run: redrawn on a terminal, a line every 10 s in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core import present
+
+if TYPE_CHECKING:
+    from gpudebug.engine.measure import Live
+
+PIPE_INTERVAL_S = 10.0
+
+
+def line(live: Live) -> str:
+    """Elapsed time, step, loss, utilisation and time left, as far as they are known."""
+    step = (
+        f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "")
+        if live.step
+        else "no step yet"
+    )
+    parts = [live.label, present.duration(live.elapsed), step]
+    if live.loss is not None:
+        parts.append(f"loss {present.number(live.loss)}")
+    parts.append(f"util {present.percent(live.gpu_util)}")
+    if live.left is not None:
+        parts.append(f"{present.duration(live.left)} left")
+    return "  ".join(parts)
+
+
+class LiveLine:
+    """Call it with each `Live`; standard error is where it writes."""
+
+    def __init__(self) -> None:
+        self._screen: Any = None
+        self._last: tuple[str, float] = ("", 0.0)
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line off the terminal."""
+        if self._screen is not None:
+            self._screen.stop()
+            self._screen = None
+
+    def __call__(self, live: Live) -> None:
+        if sys.stderr.isatty():
+            self._draw(line(live))
+        else:
+            self._print(live)
+
+    def _draw(self, text: str) -> None:
+        if self._screen is None:
+            from rich.console import Console
+            from rich.live import Live as Screen
+
+            self._screen = Screen(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._screen.start()
+        from rich.text import Text
+
+        self._screen.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def _print(self, live: Live) -> None:
+        label, at = self._last
+        if live.label == label and live.elapsed - at < PIPE_INTERVAL_S:
+            return
+        self._last = (live.label, live.elapsed)
+        print(line(live), file=sys.stderr, flush=True)

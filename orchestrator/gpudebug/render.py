@@ -1,0 +1,263 @@
+"""The answers of the engine as text for people: plain, aligned, within 80 columns where it can be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpudebug.core import present
+
+Answer = Mapping[str, Any]
+_COLOURS = {
+    "VALIDATED": "32",
+    "REJECTED": "31",
+    "INCONCLUSIVE": "33",
+    "INVALID": "35",
+    "TESTING": "36",
+    "pass": "32",
+    "fail": "31",
+    "unknown": "33",
+}
+
+
+def coloured(word: str, width: int = 0) -> str:
+    """A status or gate result in its colour on a terminal; as it is in a pipe or under NO_COLOR."""
+    text = word.ljust(width)
+    code = _COLOURS.get(word)
+    if (
+        code is None
+        or "NO_COLOR" in os.environ
+        or os.environ.get("TERM") == "dumb"
+        or not sys.stdout.isatty()
+    ):
+        return text
+    return f"\033[{code}m{text}\033[0m"
+
+
+def short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def status(answer: Answer) -> str:
+    budget = answer["budget"]
+    lines = [f"Campaign {answer['campaign']}" + (f": {_first(answer['goal'])}" if answer["goal"] else "")]
+    lines.append(f"Device   {_device(answer['device'])}")
+    lines.append("")
+    lines += [_baseline(role, b) for role, b in answer["baselines"].items() if b is not None]
+    lines.append("")
+    lines += [_hypothesis(h) for h in answer["hypotheses"]] or ["No hypotheses yet."]
+    lines.append("")
+    lines.append(f"Target   {answer['target']:.1f}%")
+    used = present.duration(budget["device_time_used_s"])
+    lines.append(
+        f"Budget   {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses tested, "
+        f"{used} of {present.duration(budget['device_time_s'])} device time used"
+    )
+    lines.append(f"Next     {answer['next']['action']}: {answer['next']['why']}")
+    return "\n".join(lines)
+
+
+def _first(text: str) -> str:
+    return short(text.strip().split("\n")[0], 100)
+
+
+def _device(device: Answer) -> str:
+    seen = ", ".join(f"{d['name']} ({d['uuid']})" for d in device["devices"])
+    return f"{seen or 'not used yet'} [device: {device['setting']}]"
+
+
+def _baseline(role: str, b: Answer) -> str:
+    if not b["valid"] and not b["runs"]:
+        return f"Baseline {role:<10} {b['why']}"
+    rate = present.number(b["steps_per_s"], "steps/s")
+    figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
+    said = f"Baseline {role:<10} {figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
+    if not b["verified"]:
+        said += "  UNVERIFIED"
+    return said if b["valid"] else f"{said}  [stale: {b['why']}]"
+
+
+def _hypothesis(h: Answer) -> str:
+    figure = ""
+    if h["delta_pp"] is not None:
+        figure = present.points({"value": h["delta_pp"], "low": h["delta_ci"][0], "high": h["delta_ci"][1]})
+        if h["throughput_ratio"] is not None:
+            figure += f", {h['throughput_ratio']:.2f}x steps/s"
+    elif h["verified"] is False:
+        figure = f"UNVERIFIED {h['claimed'] or ''}".rstrip()
+    elif h["problem"]:
+        figure = h["problem"]
+    line = f"{h['number']:>3}  {coloured(h['status'], 12)}  {short(h['title'], 60)}"
+    return f"{line}\n{'':19}{figure}" if figure else line
+
+
+def gates(rows: list[Answer]) -> list[str]:
+    """One line a gate; a note below where there is one."""
+    lines = []
+    for g in rows:
+        lines.append(f"  {g['name']:<19} {coloured(g['result'], 8)} {g['value']}  [{g['threshold']}]")
+        if g["note"]:
+            lines.append(f"  {'':<19} {'':<8} {g['note']}")
+    return lines
+
+
+def show(answer: Answer) -> str:
+    lines = [f"Hypothesis {answer['number']}: {answer['title']}", ""]
+    lines.append(f"Status        {coloured(answer['status'])}" + _verified(answer))
+    labels = {"description": "Description", "test_method": "Test method", "intervention": "Change"}
+    for key, label in labels.items():
+        if answer[key]:
+            lines.append(f"{label:<13} {answer[key]}")
+    if answer["why"]:
+        lines.append(f"Why           {answer['why']}")
+    lines += [f"Note          {n}" for n in answer["notes"]]
+    if answer["figures"]:
+        lines += ["", "Result, as in the progress file:"]
+        lines += [f"  {k:<16} {v}" for k, v in answer["figures"].items()]
+    if answer["gates"]:
+        lines += ["", "Gates:", *gates(answer["gates"])]
+    for e in answer["evidence"]:
+        lines += ["", *_run(e)]
+    lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
+    return "\n".join(lines)
+
+
+def _verified(answer: Answer) -> str:
+    return "  UNVERIFIED: no runs behind it" if answer["verified"] is False else ""
+
+
+def _window(window: Answer) -> str:
+    return f"window {window['start_s']:.1f} to {window['end_s']:.1f} s, {window['samples']} samples"
+
+
+def _run(e: Answer) -> list[str]:
+    window = e["window"]
+    span = f"{_window(window)} (found by {window['rule']})" if window else e["window_reason"]
+    lines = [f"Run {e['run']}: {e['outcome']}, {span}"]
+    lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {present.sparkline(e['spark'])}")
+    loss = e["loss"]
+    lines.append(
+        f"  steps/s {present.number(e['steps_per_s'])}   loss {loss['trend']} "
+        f"({present.number(loss['first'])} to {present.number(loss['last'])}, {loss['points']} points)"
+    )
+    if e["failure"]:
+        lines.append(f"  failure {e['failure']['kind']}")
+        lines += [f"    {line}" for line in e["failure"]["lines"][-3:]]
+    return lines
+
+
+def next_(answer: Answer) -> str:
+    action = answer["action"]
+    return _NEXT.get(action, _asked)(answer)
+
+
+def _recorded(answer: Answer) -> str:
+    lines = []
+    for one in answer.get("baselines", [answer]):
+        rate = present.number(one["steps_per_s"], "steps/s")
+        lines.append(f"Baseline {one['role']} recorded: {one['gpu_util_text']}, {rate}, loss {one['loss']}")
+        lines += [f"  advice: {line}" for line in one["advice"]]
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+
+
+def _tested(answer: Answer) -> str:
+    lines = [f"Hypothesis {answer['hypothesis']}: {answer['title']}"]
+    lines.append(f"Verdict: {coloured(answer['verdict'])}: {answer['why']}")
+    lines += [f"  note: {n}" for n in answer["notes"]]
+    lines += ["Gates:", *gates(answer["gates"]), f"Next: {answer['next_command']}"]
+    return "\n".join(lines)
+
+
+def _recovered(answer: Answer) -> str:
+    return f"Recovered: {answer['why']}; {answer['done']}.\nNext: {answer['next_command']}"
+
+
+def _asked(answer: Answer) -> str:
+    if answer["action"] == "stop":
+        return f"Stop: {answer['why']}."
+    return str(answer["brief"]).rstrip()
+
+
+_NEXT: dict[str, Callable[[Answer], str]] = {
+    "recorded_baseline": _recorded,
+    "tested": _tested,
+    "recovered": _recovered,
+}
+
+
+def propose(answer: Answer) -> str:
+    return (
+        f"Hypothesis {answer['hypothesis']} added, UNTESTED: {answer['title']}\n"
+        f"Next: {answer['next_command']}"
+    )
+
+
+def sample(answer: Answer) -> str:
+    lines = [f"{answer['outcome']}, exit status {answer['exit_status']}"]
+    window = answer["window"]
+    if window:
+        lines[0] += f"; {_window(window)}"
+    lines += devices(answer["devices"])
+    rate = answer["throughput"]["steps_per_s"]
+    if rate is not None:
+        lines.append(f"throughput {present.number(rate, 'steps/s')}")
+    return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}"])
+
+
+def devices(rows: list[Answer]) -> list[str]:
+    lines = []
+    for d in rows:
+        util = d["gpu_util"]
+        label = f"GPU {d['index']}" if d["uuid"] != "CPU" else "CPU stand-in"
+        if util is None:
+            lines.append(f"{label} ({d['uuid']}): gpu_util unknown: {d['reason']}")
+        else:
+            spread = f"p5 {util['p5']:.0f}, p50 {util['p50']:.0f}, p95 {util['p95']:.0f}"
+            lines.append(f"{label} ({d['uuid']}): gpu_util {util['mean']:.1f}%  ({spread})")
+    return lines
+
+
+def analyze(answer: Answer) -> str:
+    if "files" in answer:
+        return "\n\n".join(analyze(a) for a in answer["files"])
+    if answer["kind"] == "samples":
+        window = answer["window"]
+        span = f"{window['start_s']:.1f} to {window['end_s']:.1f} s" if window else answer["reason"]
+        return "\n".join([f"{answer['file']}: samples, window {span}", *devices(answer["devices"])])
+    loss = answer["loss"]
+    lines = [
+        f"{answer['file']}: training log" + (f" of {answer['framework']}" if answer["framework"] else ""),
+        f"loss      {loss['trend']}: {present.number(loss['first'])} to {present.number(loss['last'])} "
+        f"over {loss['points']} points ({loss['name'] or 'no name'})",
+        f"steps     {answer['steps'] if answer['steps'] is not None else present.UNKNOWN}, "
+        f"{present.number(answer['steps_per_s'], 'steps/s')}",
+        f"data      {present.number(answer['data_s'], 's a step')}, "
+        f"update {present.number(answer['update_s'], 's a step')}",
+    ]
+    if answer["failure"]:
+        lines.append(f"failure   {answer['failure']['class']}")
+        lines += [f"  {line}" for line in answer["failure"]["lines"][-5:]]
+    return "\n".join(lines)
+
+
+def doctor(answer: Answer) -> str:
+    lines = []
+    for check in answer["checks"]:
+        mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check["result"]]
+        lines.append(f"{mark} {check['name']:<14} {check['found']}")
+        if check["next"]:
+            lines.append(f"{'':<23}next: {check['next']}")
+    return "\n".join(lines)
+
+
+def init(answer: Answer) -> str:
+    lines = [f"wrote {f}" for f in answer["files"]]
+    lines += [f"note: {n}" for n in answer["notes"]]
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+
+
+def demo(answer: Answer) -> str:
+    lines = [status(answer["status"]), "", "Files:", *(f"  {f}" for f in answer["files"])]
+    return "\n".join([*lines, f"Look around: {answer['next_command']}"])
