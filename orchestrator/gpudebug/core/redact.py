@@ -105,13 +105,9 @@ _NAME = (
     r")(?:[_-]?[0-9]{1,3})?"
 )
 _END = r"(?![^\s\"',;&)}\]])"
-_NO_SECRET = (
-    rf"(?!(?:true|false|none|null|yes|no|[0-9]{{1,3}}(?:\.[0-9]*)?){_END}|[\\\"']{{0,2}}\[redacted\])"
-)
-_VALUE = rf"{_NO_SECRET}(\\?\"[^\"\n]*\"?|\\?'[^'\n]*'?|[^\s\"',;&)}}\]]+)"
-_ASSIGNED = re.compile(
-    rf"{_NAME}\\?[\"']?[ \t]{{0,4}}(?:=>|[:=])[ \t]{{0,4}}(?:(?:bearer|basic|token)[ \t])?{_VALUE}"
-)
+_CONSTANT_QUOTED = r"\\\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
+_VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\][^\s\"',;&)}}\]]*))"
+_ASSIGNED = re.compile(rf"{_NAME}\\?[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}")
 _FLAG = re.compile(
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
     rf"(?:[a-z0-9_.\-]{{0,72}}?{_NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
@@ -120,7 +116,7 @@ _ENDS_SENSITIVE = re.compile(rf"(?:{_NAME}|(?<![a-z0-9_.\-])key|(?<![a-z0-9_.\-]
 _CONTAINS_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
 _NAMES_A_PLACE = re.compile(r"_(FILE|PATH|DIR|NAME|ARN|URL|SOCK|TYPE|LENGTH)\Z", re.IGNORECASE)
 _PATH = re.compile(r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}")
-_CONSTANT = re.compile(r"true|false|none|null|yes|no|disabled|enabled|[0-9]{1,3}", re.IGNORECASE)
+_CONSTANT = re.compile(r"true|false|none|null|yes|no|disabled|enabled", re.IGNORECASE)
 
 
 def sensitive_flag(name: str) -> bool:
@@ -170,12 +166,13 @@ class Redactor:
 
 
 def _without_values(named: re.Pattern[str], text: str) -> str:
-    """The text with the pattern's first group replaced wherever it matches in lower case."""
+    """The text with the pattern's only matching group replaced wherever it matches in lower case."""
     # Lower case of ASCII alone: other letters can change their length.
     lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
-    pieces, position = [], 0
+    pieces: list[str] = []
+    position = 0
     for match in named.finditer(lower):
-        start, end = match.span(1)
+        start, end = match.span(match.lastindex or 0)
         pieces += (text[position:start], REDACTED)
         position = end
     return "".join((*pieces, text[position:])) if pieces else text
