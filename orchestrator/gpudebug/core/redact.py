@@ -105,7 +105,10 @@ _NAME = (
     r")(?:[_-]?[0-9]{1,3})?"
 )
 _END = r"(?![^\s\"',;&)}\]])"
-_CONSTANT_QUOTED = r"\\\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
+_CONSTANT_VALUE = rf"(?:true|false|none|null|yes|no|[0-9]{{1,3}}(?:\.[0-9]*)?){_END}"
+_SCHEME = r"(?:(?:bearer|basic|token)[ \t])?"
+_NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,2}}\[redacted\])"
+_QUOTED = r"\\\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
 _VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\][^\s\"',;&)}}\]]*))"
 _ASSIGNED = re.compile(rf"{_NAME}\\?[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}")
 _FLAG = re.compile(
