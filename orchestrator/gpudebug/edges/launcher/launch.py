@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -220,8 +221,9 @@ class _Run:
     def tick(self, observe: Observe | None) -> None:
         if observe is None or self.started is None or self.final is not None:
             return
-        log = Path(self.spec.log)
-        size = log.stat().st_size if log.exists() else 0
+        size = 0
+        with contextlib.suppress(FileNotFoundError):  # the job may remove its own log
+            size = Path(self.spec.log).stat().st_size
         reason = observe(Tick(time.monotonic() - self.started["t0"], size, self.stopping))
         if reason is not None and self.stopping is None:
             self.stopping = Outcome(reason.split(maxsplit=1)[0]).value

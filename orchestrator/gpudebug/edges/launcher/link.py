@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.isolation import isolated_argv
+from gpudebug.edges.launcher.command import FAILED, cannot_launch
 
 STATEMENT = "from warden.main import main; sys.exit(main())"
 LONGEST_WORDS = 4000
+NO_PROCESS = "look at this user's limits with `ulimit -a` and at the memory that is left, then run it again"
 
 
 class WardenLink:
@@ -34,9 +36,9 @@ class WardenLink:
                 start_new_session=True,
                 pass_fds=hold_fds,
             )
-        except BaseException:
+        except OSError as error:
             os.close(self._words)
-            raise
+            raise cannot_launch(f"cannot start a process: {error.strerror}", FAILED, next=NO_PROCESS) from error
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None  # both were asked for
         self._stdin, self._stdout = stdin, stdout
