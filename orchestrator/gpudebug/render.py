@@ -85,8 +85,10 @@ def _hypothesis(h: Answer) -> str:
         figure = present.points({"value": h["delta_pp"], "low": h["delta_ci"][0], "high": h["delta_ci"][1]})
         if h["throughput_ratio"] is not None:
             figure += f", {h['throughput_ratio']:.2f}x steps/s"
-    elif h["verified"] is False:
+    if h["verified"] is False:
         figure = f"UNVERIFIED {h['claimed'] or ''}".rstrip()
+    elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
+        figure = h["why"] + (f"; {figure}" if figure else "")
     elif h["problem"]:
         figure = h["problem"]
     line = f"{h['number']:>3}  {coloured(h['status'], 12)}  {short(h['title'], 60)}"
@@ -94,12 +96,16 @@ def _hypothesis(h: Answer) -> str:
 
 
 def gates(rows: list[Answer]) -> list[str]:
-    """One line a gate; a note below where there is one."""
+    """One line a gate, a note below where there is one; skipped gates together in the last line."""
     lines = []
-    for g in rows:
+    skipped = [g for g in rows if g["result"] == "skipped"]
+    for g in [g for g in rows if g["result"] != "skipped"]:
         lines.append(f"  {g['name']:<19} {coloured(g['result'], 8)} {g['value']}  [{g['threshold']}]")
         if g["note"]:
             lines.append(f"  {'':<19} {'':<8} {g['note']}")
+    for note in dict.fromkeys(g["note"] for g in skipped):
+        names = ", ".join(g["name"] for g in skipped if g["note"] == note)
+        lines.append(f"  skipped: {names}" + (f" ({note})" if note else ""))
     return lines
 
 

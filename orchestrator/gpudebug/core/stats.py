@@ -185,9 +185,11 @@ def ratio(before: Sequence[float], after: Sequence[float], *, prior: Prior = RAT
     return Estimate(value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high))
 
 
-def mean_interval(values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR) -> Estimate:
-    """Mean over runs with a 95 % interval from the spread between them."""
+def mean_interval(
+    values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
+) -> Estimate:
+    """Mean utilisation over runs with a 95 % interval from the spread between them, within 0 and 100 %."""
     sd, df = _pooled([values], within, prior)
     value = math.fsum(values) / len(values)
     half = t_quantile(0.5 + CONFIDENCE / 2, df) * sd / math.sqrt(len(values))
-    return Estimate(value=value, low=value - half, high=value + half)
+    return Estimate(value=value, low=max(0.0, value - half), high=min(100.0, value + half))

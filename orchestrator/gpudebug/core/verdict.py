@@ -155,9 +155,7 @@ def training_text(runs: Sequence[Evidence]) -> str:
 
 def _outcome_gate(case: _Case) -> Gate:
     failed = next((e for e in case.after if e.outcome is not Outcome.COMPLETED), None)
-    value = str(failed.outcome) if failed else str(Outcome.COMPLETED)
-    if failed and failed.failure:
-        value += f" ({failed.failure.kind})"
+    value = training_text(case.after).removeprefix("FAILED - ") if failed else str(Outcome.COMPLETED)
     if failed is None:
         result = Result.PASS
     else:

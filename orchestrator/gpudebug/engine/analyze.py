@@ -64,7 +64,7 @@ def _samples(path: Path) -> dict[str, Any]:
 
 
 def _log(path: Path) -> dict[str, Any]:
-    log, failure = read_log(path, Samples(), {}, exit_status=None, signal=None)
+    log = read_log(path, Samples(), {}, exit_status=None, signal=None)
     return {
         "kind": "training_log",
         "file": str(path),
@@ -80,5 +80,5 @@ def _log(path: Path) -> dict[str, Any]:
         "steps_per_s": log.steps_per_s,
         "data_s": log.data_s,
         "update_s": log.update_s,
-        "failure": {"class": failure.kind, "lines": list(failure.lines)} if failure else None,
+        "failure": {"class": log.failure.kind, "lines": list(log.failure.lines)} if log.failure else None,
     }

@@ -281,7 +281,7 @@ def _loose(loaded: Loaded) -> list[machine.RunState]:
 def _judged_unlisted(
     loaded: Loaded, run: store.RunFolder, record: Mapping[str, Any], listed: set[str]
 ) -> bool:
-    """Whether a sealed run holds a verdict of a hypothesis that is in the file, without being listed there."""
+    """Whether a sealed run holds a verdict of a hypothesis in the file that does not list it."""
     return (
         _ours(loaded, record)
         and record.get("hypothesis") in loaded.trials
@@ -290,7 +290,7 @@ def _judged_unlisted(
     )
 
 
-def _superseded(loaded: Loaded, number: int, name: str) -> bool:
+def _superseded(loaded: Loaded, number: int | None, name: str) -> bool:
     """Whether a later run of the same hypothesis is in its entry already."""
     entry = next(h for h in loaded.document.hypotheses if h.number == number)
     return any(other > name for other in entry.runs)

@@ -49,7 +49,8 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
     folder = loaded.workspace.new_run(f"baseline-{role}")
     store.copy_into(folder.samples, text.encode("utf-8"))
     store.copy_into(folder.log, output)
-    summary, failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None)
+    summary = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None)
+    failure = summary.failure
     outcome = Outcome.CRASHED if failure else Outcome.COMPLETED
     evidence = evidences.build(
         run=folder.name,

@@ -13,10 +13,10 @@ from pathlib import Path
 from gpudebug.core import evidence as evidences
 from gpudebug.core import frameworks
 from gpudebug.core.config import expand
-from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
-from gpudebug.core.trainlog import LogReader, LogSummary, classify_failure
+from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
@@ -138,7 +138,7 @@ def run_files(
     watch = _Watch(files, name, LogReader(dict(bench.patterns)), job, bench.report)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
     samples = read_run_samples(files.samples)
-    log, failure = read_log(
+    log = read_log(
         files.log, samples, bench.patterns, exit_status=launched.exit_status, signal=launched.signal
     )
     evidence = evidences.build(
@@ -150,7 +150,7 @@ def run_files(
         warmup=bench.warmup,
         exit_status=launched.exit_status,
         signal=launched.signal,
-        failure=None if launched.outcome is Outcome.COMPLETED else failure,
+        failure=None if launched.outcome is Outcome.COMPLETED else log.failure,
         duration_s=launched.duration_s,
         devices=bench.devices,
         missing=_missing(files.notes),
@@ -326,12 +326,12 @@ def read_log(
     *,
     exit_status: int | None,
     signal: int | None,
-) -> tuple[LogSummary, Failure | None]:
+) -> LogSummary:
     """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out."""
     reader = LogReader(dict(patterns))
     if path.exists():
         _feed(reader, path, samples.log_times)
-    return reader.summary(), classify_failure(reader, exit_status, signal)
+    return reader.summary(exit_status, signal)
 
 
 def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:
