@@ -78,7 +78,7 @@ def judge(entry: dict[str, Any], found: LogSummary) -> dict[str, tuple[bool, obj
     if entry.get("true_optimizer_steps"):
         truth = entry["true_optimizer_steps"]
         out["steps"] = (
-            found.steps is not None and abs(found.steps - truth) <= max(1, 0.05 * truth),
+            found.steps is not None and -0.12 * truth - 1 <= found.steps - truth <= 0.05 * truth + 1,
             (found.steps, found.step_unit),
             truth,
         )

@@ -14,6 +14,8 @@ MAX_LINES = 20
 MAX_LINE = 500
 TAIL_LINES = 60
 KEPT_BLOCKS = 6
+GOES_ON = 2
+"""New steps after an error that say that training went on."""
 MESSAGE_LINES = 8
 
 ALERT = re.compile(
@@ -23,7 +25,7 @@ ALERT = re.compile(
 )
 
 _PREFIX = re.compile(
-    r"^(?:\[[\w .:/=@-]{1,40}\]:?\s?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)\s?|\d{1,4}: )+?(?=\S|\s\s)"
+    r"^(?:(?:\[[\w .:/=@-]{1,40}\]:?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)|\d{1,4}:(?= ))){1,4} ?"
 )
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
 _LIKE_ERROR = re.compile(
@@ -238,14 +240,17 @@ def classify_failure(
     `exit_status` is the process's (negative or 128+N: signal N); None where it is not known, as for a
     log without its run. With status 0 the text counts only where the log ends in an uncaught exception
     or an interrupt, as behind a pipe that hides the status. `steps` is the number of steps seen at the
-    end: an error after which training went on for long is none.
+    end: an error after which training went on explains nothing, unless the run failed and nothing else
+    does (buffered output may follow the error that ended it).
     """
     if signal is None and exit_status is not None:
         signal = -exit_status if exit_status < 0 else exit_status - 128 if 128 < exit_status < 160 else None
     blocks = [b for b in scan.blocks() if not b.ignored]
-    fatal = [b for b in blocks if steps - b.steps <= 2]
+    fatal = [b for b in blocks if steps - b.steps <= GOES_ON]
     if exit_status == 0 and signal is None:
         return _hidden(scan, fatal)
+    if exit_status is not None and not any(_tells(b) for b in fatal):
+        fatal = blocks
     if exit_status is None and signal is None:
         fatal = [b for b in fatal if b.raised or _KILL_LINE.match(b.head) or _CHILD_KILLED.search(b.head)]
         return _from_blocks(fatal) if fatal else None
@@ -278,11 +283,11 @@ def _of_kind(blocks: Sequence[Block], kind: str) -> list[Block]:
 
 def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     """The root cause: the first exception that wraps no other and follows from no other's death."""
-    killed = next((b for b in blocks if _CHILD_KILLED.search(b.head)), None)
+    killed = next((b for b in blocks if _deadly(b.head)), None)
     causes = [b for b in blocks if not _WRAPPER.search(b.head) and not _CHILD_KILLED.search(b.head)]
     raised = [b for b in causes if b.raised]
     roots = [b for b in raised if not _KNOCK_ON.search(b.message)]
-    if killed is not None and not roots and _deadly(killed.head):
+    if killed is not None and not roots:
         return Failure(kind="signal", lines=tuple(_unique([killed])))
     pool = roots or raised or causes or list(blocks)
     if not pool:
@@ -294,9 +299,16 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     return Failure(kind=kind or "exception", lines=tuple(_unique([chosen])))
 
 
+def _tells(block: Block) -> bool:
+    """Whether a block may be a cause, not the report of a parent process or of a rank stopped by it."""
+    if _CHILD_KILLED.search(block.head):
+        return _deadly(block.head)
+    return not _WRAPPER.search(block.head)
+
+
 def _deadly(head: str) -> bool:
     match = _CHILD_KILLED.search(head)
-    return bool(match) and (match[1] or match[2]) != "15" if match else False
+    return match is not None and (match[1] or match[2]) != "15"
 
 
 def _lines(scan: FailureScan, blocks: Sequence[Block]) -> tuple[str, ...]:

@@ -128,7 +128,9 @@ def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
         bag, parts = frozenset(parts[cut + 1 :]), parts[cut + 1 :]
         if not parts:
             return None
-    if bag & {"epoch", "epochs"} and not bag & (_NOT_A_STEP | _LIMIT | {"loss"}) and not bag & _STEP:
+    if "epochs" in bag and not bag & _STEP:
+        return Role("epochs", phase)
+    if "epoch" in bag and not bag & (_NOT_A_STEP | _LIMIT | {"loss"}) and not bag & _STEP:
         return Role("epoch", phase, about=about)
     if bag & _OTHER_COUNT and not bag & (_NOT_A_STEP - {"env"}) and "len" not in bag and "mean" not in bag:
         if last in _OTHER_COUNT or last in _STEP:

@@ -19,7 +19,7 @@ from gpudebug.core.trainlog.losses import Losses, LossSeries
 from gpudebug.core.trainlog.patterns import GROUP, compile_patterns
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
-from gpudebug.core.trainlog.steps import Key, Source, Steps, rate
+from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import Splitter, number, plain, readable, skeleton
 from gpudebug.core.trainlog.timing import Timing
@@ -28,8 +28,11 @@ from gpudebug.core.trainlog.trend import trend
 MAX_SHAPES = 4096
 MAX_STEP = 1 << 53
 USER_LINE = 4096
+MAX_NAMES = 64
+TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
 BUFFERED_SHARE = 0.5
+MEASURED = ("arrival", "stamps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,11 @@ class LogSummary:
     """What a log says. Times are seconds, rates per second; None is not known.
 
     `loss` is an even spread of the printed values (equal neighbours count once), `points` how many there
-    were, `first` and `last` the ends. `steps` is the last step reached in `step_unit` (step, timesteps or
-    epoch: what the log counts); `step_times` (step, seconds since launch at which it was first seen).
-    `rate_source` says where `steps_per_s` comes from: arrival, stamps, bar or printed. `extra` holds the
-    user's other patterns.
+    were, `first` and `last` the ends. `step_unit` is what the log counts: step, timesteps (of an
+    environment), samples or epoch; `step_times` are (count, seconds since launch at which it was first
+    seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
+    where the log counts something else. `rate_source` says where the rate comes from: arrival, stamps,
+    bar or printed. `extra` holds the user's other patterns.
     """
 
     framework: str | None = None
@@ -55,7 +59,7 @@ class LogSummary:
     total_steps: int | None = None
     step_times: tuple[tuple[int, float], ...] = ()
     steps_per_s: float | None = None
-    samples_per_s: float | None = None
+    progress_per_s: float | None = None
     rate_source: str | None = None
     data_s: float | None = None
     update_s: float | None = None
@@ -83,7 +87,8 @@ class LogReader:
 
     @property
     def total_steps(self) -> int | None:
-        return self._state.steps.total()
+        steps = self._state.steps
+        return steps.total(steps.leader)
 
     @property
     def loss(self) -> float | None:
@@ -152,19 +157,20 @@ class _State:
         self.named: dict[str, Thinned[Point]] = {}
         self.stamp: float | None = None
         self.arrivals = False
+        self.fractional: set[str] = set()
 
     def read(self, segment: bytes, time: float | None) -> None:
         text = plain(segment)
+        raised = text.find(TRACEBACK)
+        if raised > 0:
+            text = text[:raised]
         key = skeleton(text)
-        shape = self.shapes.get(key, self)
-        if shape is self:
-            shape = self._learn(key)
+        shape = self.shapes[key] if key in self.shapes else self._learn(key)
         if time is not None:
             self.arrivals = True
-        if shape is None or not shape.redraw:
-            self.scan.feed(segment, ALERT.search(text) is not None, self._seen())
-        elif shape.redraw and b"Traceback (most" in text:
-            self.scan.feed(segment, True, self._seen())
+        if raised >= 0 or shape is None or not shape.redraw:
+            alert = raised >= 0 or ALERT.search(text) is not None
+            self.scan.feed(segment, alert, self._seen())
         if self.patterns:
             self._read_named(segment, time)
         if shape is not None:
@@ -226,15 +232,19 @@ class _State:
         line: _Line,
     ) -> None:
         if kind == "loss":
-            line.losses.append(((style, phase, name), tier, value))
+            line.losses.append(((style, "val" if phase == "val" else "", name), tier, value))
         elif kind in ("step", "other"):
             self._position(kind, phase, tier, name, style, value, total, rank, line)
         elif kind == "epoch" and isfinite(value) and phase != "val":
             line.epoch = value
             if total is not None and total >= 1:
                 self.steps.epochs = int(total)
-            if value == int(value):
+            if value != int(value):
+                self.fractional.add(name)
+            elif name not in self.fractional and len(self.fractional) < MAX_NAMES:
                 line.positions.append(((rank, name), "epoch", 1.0, int(value), _whole(total)))
+        elif kind == "epochs" and 0 < value < MAX_STEP:
+            self.steps.epochs = int(value)
         elif kind == "limit" and 0 < value < MAX_STEP:
             self.steps.limit = int(value)
         elif kind == "gradient":
@@ -279,8 +289,6 @@ class _State:
         total = number(text[bar.total[0] : bar.total[1]]) if bar.total else None
         if n is None or bar.phase == "val" or not 0 <= n < MAX_STEP:
             return
-        if "epoch" in bar.label and total is not None and line.epoch is None and bar.label == "epochs":
-            self.steps.epochs = int(total)
         whole = _whole(total)
         line.positions.append((("bar", bar.label, str(whole or ""), ""), "bar", 1.0, int(n), whole))
         if bar.elapsed:
@@ -299,14 +307,15 @@ class _State:
             self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
 
     def _settle(self, line: _Line, time: float | None) -> None:
-        if line.epoch is not None:
+        here = line.epoch is not None
+        if here:
             self.epoch = line.epoch
         trained = any(key[1] != "val" for key, _, _ in line.losses)
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
                 source = self.steps.source(key, kind, weight)
                 if source is not None:
-                    self.steps.update(source, n, total, self.epoch, line.time, trained)
+                    self.steps.update(source, Reading(n, total, line.time, self.epoch, here, trained))
         if "loss" not in self.patterns:
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, self.steps.current, time, line.gradient_lost)
@@ -332,13 +341,15 @@ class _State:
     def _user_step(self, value: float, time: float | None) -> None:
         source = self.steps.source(("user", "step", ""), "step", 1.0)
         if source is not None and 0 <= value < MAX_STEP:
-            self.steps.update(source, int(value), None, None, time, False)
+            self.steps.update(source, Reading(int(value), None, time, loss=True))
 
     def summary(self, exit_status: int | None, signal: int | None) -> LogSummary:
         best = self.losses.best()
-        leader = self.steps.leader
-        samples = leader is not None and leader.samples
-        speed, source = self._rate(leader)
+        counter = self.steps.counted()
+        if counter is not None and counter.score()[0] < 0:
+            counter = None
+        unit = _unit(counter)
+        speed, source = self._rate(counter, unit)
         failure = classify_failure(self.scan, exit_status, signal, self._seen())
         frameworks = sorted(self.frameworks, key=lambda name: -self.frameworks[name])
         return LogSummary(
@@ -349,12 +360,12 @@ class _State:
             first=best.first if best else None,
             last=best.last if best else None,
             trend=_trend(best),
-            steps=leader.reached if leader and not samples else None,
-            step_unit=_unit(leader),
-            total_steps=self.steps.total() if not samples else None,
-            step_times=leader.times.items() if leader and self.arrivals else (),
-            steps_per_s=None if samples else speed,
-            samples_per_s=speed if samples else None,
+            steps=counter.reached if counter and unit == "step" else None,
+            step_unit=unit,
+            total_steps=self.steps.total(counter) if unit == "step" else None,
+            step_times=counter.times.items() if counter and self.arrivals else (),
+            steps_per_s=speed if unit in ("step", None) or source not in MEASURED else None,
+            progress_per_s=speed if unit == "step" or source in MEASURED else None,
             rate_source=source,
             data_s=self.timing.data_s(),
             update_s=self.timing.update_s(),
@@ -362,14 +373,12 @@ class _State:
             extra={name: series.items() for name, series in self.named.items()},
         )
 
-    def _rate(self, leader: Source | None) -> tuple[float | None, str | None]:
-        if leader is not None:
-            measured = rate(leader.times.items())
+    def _rate(self, counter: Source | None, unit: str | None) -> tuple[float | None, str | None]:
+        if counter is not None:
+            measured = rate(counter.times.items())
             if measured is not None:
                 return measured, "arrival" if self.arrivals else "stamps"
-        if leader is not None and leader.samples:
-            return None, None
-        printed = self.timing.steps_per_s()
+        printed = None if unit == "samples" else self.timing.steps_per_s()
         return printed if printed else (None, None)
 
 

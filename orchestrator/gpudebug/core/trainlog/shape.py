@@ -14,6 +14,9 @@ from gpudebug.core.trainlog.names import Role, classify, phase_of, words
 
 Span = tuple[int, int]
 
+LONGEST_UNIT = 5
+"""Longer words right after a number are other text that was printed there, as after a bar."""
+
 _CLOCK = r"(?:0+ ?d(?:ays?)?,? ?)?(?:0+:)?0+:00(?:\.0+)?"
 _NUM = r"0[0,]*(?:\.0*)?(?:[kKMGB](?![A-Za-z]))?"
 _BAR = re.compile(
@@ -36,9 +39,9 @@ _PLACE = re.compile(
 _RANK = re.compile(r"\[?(?:default|(?:local_)?rank|gpu|node|worker)[ :=_]{0,2}(?P<rank>0+)\]:?", re.I)
 _PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
 _NUMBER = re.compile(
-    r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?"
-    r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?)"
-    r"(?!\.?0|,000)(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
+    r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?(?!\.?0|,000)"
+    r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?(?![A-Za-z]))"
+    r"(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
     r" ?(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?\b|"
     r" (?:ms|us|s|secs?|seconds?)(?:/(?:it|iter|iteration|step|batch))?\b)?(?![\w@])(?!\.0)"
 )
@@ -306,7 +309,7 @@ def _unnamed(
 def _field(
     role: Role, key: str, key_span: Span | None, style: str, token: _Token, phase: str
 ) -> Field | None:
-    unit = token.unit
+    unit = "" if len(token.unit) > LONGEST_UNIT and "/" not in token.unit else token.unit
     scale = role.scale
     end = token.end
     kind = role.kind

@@ -23,6 +23,18 @@ BUFFERED_TIMES = 3
 Key = tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A counter's printed value; `epoch_here` where the same line names the epoch, `loss` where it has one."""
+
+    n: int
+    total: int | None
+    time: float | None
+    epoch: float | None = None
+    epoch_here: bool = False
+    loss: bool = False
+
+
 @dataclass(slots=True)
 class Source:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs."""
@@ -40,22 +52,28 @@ class Source:
     value: int = 0
     seen: int = 0
     unit: int = 0
+    gap: int = 1
+    with_loss: int = 0
     at_zero: bool = False
     time: float | None = None
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
-    def update(self, n: int, total: int | None, epoch: float | None, time: float | None, loss: bool) -> bool:
+    def update(self, reading: Reading) -> bool:
         """Takes a reading in; True where the counter moved on."""
+        n, total, time = reading.n, reading.total, reading.time
+        self.with_loss += reading.loss
         if self.n < 0:
-            self.first, self.at_zero = n, n == 0 and loss
-        elif self._rolled(n, epoch):
+            self.first, self.at_zero = n, n == 0 and reading.loss
+        elif self._rolled(reading):
             self.base += max(self.total or 0, self.n + self.at_zero)
             self.rolls += 1
         elif n <= self.n:
             return False
+        else:
+            self.gap = n - self.n
         if n and (total is None or n < total):
             self.unit = gcd(self.unit, n)
-        self.n, self.total, self.epoch = n, total, epoch
+        self.n, self.total, self.epoch = n, total, reading.epoch
         value = self.base + n
         if value <= self.value and self.seen:
             return False
@@ -66,12 +84,19 @@ class Source:
             self.time = time
         return True
 
-    def _rolled(self, n: int, epoch: float | None) -> bool:
+    def _rolled(self, reading: Reading) -> bool:
+        """Whether the counter began again: in a later epoch, or after it had come to its end."""
+        n, total = reading.n, self.total
         if n > self.n:
             return False
-        if epoch is not None and self.epoch is not None:
-            return int(epoch) > int(self.epoch) and (self.total is not None or n < self.n)
-        return n < self.n and self.total is not None and self.n >= 0.9 * self.total and n <= 0.5 * self.total
+        if reading.epoch is not None and self.epoch is not None:
+            if int(reading.epoch) > int(self.epoch):
+                return total is not None or n < self.n
+            if reading.epoch_here:
+                return False
+        if total is None or n > 0.5 * total:
+            return False
+        return n < self.n and (self.n >= 0.9 * total or self.n + self.gap >= total)
 
     @property
     def samples(self) -> bool:
@@ -82,15 +107,11 @@ class Source:
             return (0, self.seen)
         if self.kind == "other" or self.samples:
             return (1, self.seen)
-        return (2 if self.seen > 1 or self.kind == "bar" else -1, self.seen * self.weight)
+        return (2 if self.seen > 1 or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
 
     @property
     def reached(self) -> int:
         return self.value + self.at_zero
-
-    @property
-    def whole(self) -> int | None:
-        return self.total
 
 
 class Steps:
@@ -115,26 +136,28 @@ class Steps:
             self._sources[key] = found
         return found
 
-    def update(
-        self,
-        source: Source,
-        n: int,
-        total: int | None,
-        epoch: float | None,
-        time: float | None,
-        loss: bool,
-    ) -> None:
-        if source.update(n, total, epoch, time, loss) and source is not self.leader:
+    def update(self, source: Source, reading: Reading) -> None:
+        if source.update(reading) and source is not self.leader:
             if self.leader is None or source.score() > self.leader.score():
                 self.leader = source
+
+    def counted(self) -> Source | None:
+        """The leader, or the best named step where the leading bar counts what `timesteps` count."""
+        leader = self.leader
+        if leader is None or leader.kind != "bar":
+            return leader
+        others = [s for s in self._sources.values() if s.kind == "other" and s.seen > 1]
+        if not any(abs(s.value - leader.value) <= 0.1 * leader.value for s in others):
+            return leader
+        named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
+        return max(named, key=Source.score, default=leader)
 
     @property
     def current(self) -> int | None:
         return self.leader.value if self.leader and self.leader.n >= 0 else None
 
-    def total(self) -> int | None:
+    def total(self, leader: Source | None) -> int | None:
         """Steps of the whole run, as printed; a bar that starts again each epoch counts for all epochs."""
-        leader = self.leader
         if leader is None:
             return None
         if leader.total is None:
@@ -147,8 +170,9 @@ class Steps:
 def rate(points: Sequence[tuple[int, float]]) -> float | None:
     """Steps per second of the steady part from (step, time); None where the times say too little.
 
-    Readings that arrived together count once, with the last step. The first tenth is left out where
-    there are ten readings or more. Fewer than three distinct times mean that the output was buffered.
+    Readings that arrived together count once, with the last step. The first tenth is left out as
+    warm-up, and the last reading: a bar's close and a buffer's last flush come late. Fewer than three
+    distinct times mean that the output was buffered.
     """
     last: dict[float, int] = {}
     for step, time in points:
@@ -156,8 +180,8 @@ def rate(points: Sequence[tuple[int, float]]) -> float | None:
     steady = sorted((time, step) for time, step in last.items())
     if len(steady) < BUFFERED_TIMES:
         return None
-    if len(steady) >= 10:
-        steady = steady[len(steady) // 10 :]
+    if len(steady) > BUFFERED_TIMES:
+        steady = steady[max(1, len(steady) // 10) if len(steady) > BUFFERED_TIMES + 1 else 0 : -1]
     (start, before), (end, after) = steady[0], steady[-1]
     if end <= start or after <= before:
         return None

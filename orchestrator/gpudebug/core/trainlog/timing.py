@@ -8,6 +8,8 @@ from gpudebug.core.trainlog.series import Thinned
 
 CUMULATIVE_GROWTH = 3.0
 MIN_BAR_SECONDS = 3.0
+MIN_PRINTED = 3
+"""A single printed duration is often the first step, with all its warm-up."""
 
 
 class Timing:
@@ -64,10 +66,10 @@ class Timing:
         if self._bar_s >= MIN_BAR_SECONDS and self._bar_n > 0:
             return self._bar_n / self._bar_s, "bar"
         totals = [value for value in self._totals.items() if value > 0]
-        if totals and not _cumulative(totals):
+        if len(totals) >= MIN_PRINTED and not _cumulative(totals):
             return 1 / median(totals), "printed"
         parts = [value for value in self._parts.items() if value > 0]
-        if parts:
+        if len(parts) >= MIN_PRINTED:
             return 1 / median(parts), "printed"
         rates = self._rates.items()
         return (median(rates), "printed") if rates else None
