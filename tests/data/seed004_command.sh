@@ -1,0 +1,24 @@
+python packages/so101_data_collection/src/so101_data_collection/train/debug_gpu_utilization.py --output outputs/tmp/gpu_test_hypothesis_N.csv --cmd 'lerobot-train \
+    --policy.type=act_relative_rtc \
+    --dataset.repo_id=giacomoran/so101_data_collection_cube_hand_guided_1x224x8 \
+    --dataset.episodes=[0] \
+    --steps=200 \
+    --batch_size=8 \
+    --policy.optimizer_lr=3e-5 \
+    --policy.optimizer_lr_backbone=3e-5 \
+    --policy.chunk_size=8 \
+    --policy.n_action_steps=8 \
+    --policy.obs_state_delta_frames=1 \
+    --policy.use_vae=false \
+    --policy.n_decoder_layers=4 \
+    --policy.downscale_img_square=224 \
+    --policy.vision_backbone=resnet34 \
+    --policy.pretrained_backbone_weights=ResNet34_Weights.IMAGENET1K_V1 \
+    --policy.pre_norm=true \
+    --policy.use_rtc=false \
+    --policy.device=cuda \
+    --policy.input_features='"'"'{"observation.state": {"shape": [6], "type": "STATE"}, "observation.images.wrist": {"shape": [3, 224, 224], "type": "VISUAL"}}'"'"' \
+    --wandb.enable=false \
+    --output_dir=outputs/tmp/test_hypothesis_N \
+    --policy.push_to_hub=false \
+    [ADD YOUR MODIFIED FLAGS HERE]'
