@@ -132,7 +132,9 @@ class _Sampling:
     def run(self, t0: float, lines: _Lines) -> int:
         """Sample from `t0` (monotonic clock) until standard input ends or the device is lost."""
         interval = self._order.interval
-        tick = next_tick(time.monotonic() - t0, interval, self._first_tick())
+        planned = self._first_tick()
+        tick = next_tick(time.monotonic() - t0, interval, planned)
+        self._notes.missed = tick - planned
         try:
             while not lines.ended_within(t0 + tick * interval - time.monotonic()):
                 self._sample(time.monotonic() - t0)

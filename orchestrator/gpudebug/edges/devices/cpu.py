@@ -186,7 +186,7 @@ def processor_name() -> str:
 def available_cores() -> float:
     """The cores that this process may use: its affinity, and the cgroup's quota where that is less."""
     cores = float(len(os.sched_getaffinity(0)))
-    quotas = [quota for folder in _cgroups("cpu") if (quota := _quota(folder)) is not None]
+    quotas = [found for folder in _cgroups("cpu") if (found := quota(folder)) is not None]
     return min([cores, *quotas])
 
 
@@ -203,7 +203,8 @@ def memory_limit_mb() -> float | None:
     return min(limits) if limits else None
 
 
-def _quota(folder: Path) -> float | None:
+def quota(folder: Path) -> float | None:
+    """The CPU quota in cores that a cgroup's folder sets; None where it sets none."""
     # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
     words = " ".join(_lines(folder / "cpu.max")).split()
     if not words:
@@ -211,8 +212,8 @@ def _quota(folder: Path) -> float | None:
         words = [word for name in files for word in _lines(folder / name)]
     if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit():
         return None
-    quota, period = int(words[0]), int(words[1])
-    return quota / period if quota > 0 and period > 0 else None
+    allowed, period = int(words[0]), int(words[1])
+    return allowed / period if allowed > 0 and period > 0 else None
 
 
 def _cgroups(controller: str) -> list[Path]:

@@ -69,7 +69,7 @@ class ProbeResult(NamedTuple):
         if self.hung:
             return DeviceError(
                 f"the NVIDIA driver did not answer within {self.text} s",
-                next=f"see whether `nvidia-smi` returns, look for Xid in `dmesg` and reboot if not, {otherwise}",
+                next=f"see whether `nvidia-smi` returns and look for Xid in `dmesg`, {otherwise}",
             )
         if self.crashed:
             return DeviceError(
@@ -78,9 +78,10 @@ class ProbeResult(NamedTuple):
             )
         if self.error is None:
             return DeviceError("the NVIDIA driver knows no GPU", next=f"check `nvidia-smi -L`, {otherwise}")
+        what = "there is no NVIDIA driver here" if self.absent else "the NVIDIA driver does not answer"
         advice = ADVICE.get(self.error, "see what `nvidia-smi` says and look for Xid in `dmesg`")
         return DeviceError(
-            f"the NVIDIA driver does not answer: {self.text} (NVML error {self.error})",
+            f"{what}: {self.text} (NVML error {self.error})",
             next=f"{advice}; {otherwise}",
         )
 

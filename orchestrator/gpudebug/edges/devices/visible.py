@@ -28,14 +28,15 @@ def choose(gpus: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> Visible
     """
     text = env.get(VARIABLE)
     if text is None:
-        return _with_mig([dict(gpu) for gpu in gpus])
+        found = _with_mig([dict(gpu) for gpu in gpus])
+        return found._replace(notes=(*_all_note(found.devices), *found.notes))
     entries = [entry.strip() for entry in text.split(",")]
     chosen: list[dict[str, Any]] = []
     for entry in entries:
         device = _find(entry, gpus)
         if device is None:
             break
-        if device["uuid"] in [other["uuid"] for other in chosen]:
+        if device in chosen:
             raise DeviceError(
                 f"{VARIABLE}={text} names a device twice: CUDA then sees none",
                 next=f"name it once in {VARIABLE}",
@@ -118,6 +119,15 @@ def _order_note(
     return (
         f"the GPUs are of different models: CUDA counts them fastest first, {VARIABLE} is read here in the "
         f"order of the bus; set {ORDER}=PCI_BUS_ID so that both agree",
+    )
+
+
+def _all_note(devices: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    if len(devices) < 2:
+        return ()
+    return (
+        f"{VARIABLE} is not set, so all {len(devices)} GPUs count as the run's; set it where the "
+        "program uses fewer, or the idle ones lower the mean",
     )
 
 

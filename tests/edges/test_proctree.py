@@ -1,0 +1,176 @@
+"""The run's process tree as /proc shows it, on real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpudebug.edges.devices import proctree
+from gpudebug.edges.devices.proctree import ProcessTree
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    running: list[subprocess.Popen[bytes]] = []
+
+    def run(code: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        running.append(process)
+        return process
+
+    yield run
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def ready(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+
+FAMILY = """
+import os, subprocess, sys, threading, time
+if os.fork() == 0:
+    time.sleep(60)
+started = []
+thread = threading.Thread(target=lambda: started.append(subprocess.Popen(["sleep", "60"])))
+thread.start()
+while not started:
+    time.sleep(0.01)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_children_of_all_threads_are_in_the_tree(start: Start) -> None:
+    job = start(FAMILY)
+    ready(job)
+    tree = ProcessTree(os.getpid())
+    found = tree.scan()
+    below = [process for process in found.values() if process.parent == job.pid]
+    assert sorted(process.forked for process in below) == [False, True]
+    assert not found[job.pid].forked
+    for process in below:
+        os.kill(process.pid, 9)
+
+
+def test_what_is_excluded_is_left_out_with_all_below_it(start: Start) -> None:
+    job = start(FAMILY)
+    ready(job)
+    below = proctree.children(job.pid)
+    found = ProcessTree(os.getpid(), [job.pid]).scan()
+    assert len(below) == 2
+    assert not {job.pid, *below} & set(found)
+    for pid in below:
+        os.kill(pid, 9)
+
+
+def test_a_name_with_brackets_and_spaces_is_read_whole(start: Start) -> None:
+    job = start(
+        "open('/proc/self/comm', 'w').write('a) R (b c'); print('ready', flush=True); import time; time.sleep(60)"
+    )
+    ready(job)
+    process = proctree.read_process(job.pid)
+    assert process is not None
+    assert (process.name, process.parent) == ("a) R (b c", os.getpid())
+
+
+def test_a_process_that_is_gone_is_none() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    assert proctree.read_process(child.pid) is None
+    assert proctree.cpu_clock(child.pid) is None
+    assert proctree.command_line(child.pid) == ""
+    assert proctree.children(child.pid) == []
+    assert proctree.moved_bytes(child.pid) is None
+
+
+def test_the_cpu_clock_is_that_of_the_process() -> None:
+    before = proctree.cpu_clock(os.getpid())
+    used = time.process_time()
+    while time.process_time() - used < 0.05:
+        pass
+    after = proctree.cpu_clock(os.getpid())
+    assert before is not None
+    assert after is not None
+    assert after - before >= 0.05
+    assert after == pytest.approx(time.process_time(), abs=0.05)
+
+
+def test_host_columns_of_a_working_tree(start: Start, tmp_path: Path) -> None:
+    job = start(
+        "import os, time\n"
+        f"file = open({str(tmp_path / 'data')!r}, 'wb')\n"
+        "print('ready', flush=True); input()\n"
+        "file.write(b'x' * 8 * 2**20); file.flush(); os.fsync(file.fileno())\n"
+        "used = time.process_time()\n"
+        "while time.process_time() - used < 0.3: pass\n"
+        "print('ready', flush=True); input()"
+    )
+    ready(job)
+    assert job.stdin is not None
+    tree = ProcessTree(os.getpid())
+    first = tree.read()
+    began = time.monotonic()
+    assert (first.cpu_util, first.read_mb_s, first.write_mb_s) == (None, None, None)
+    assert first.procs == 1
+    assert first.rss_mb is not None
+    assert first.rss_mb > 3
+    job.stdin.write(b"\n")
+    job.stdin.flush()
+    ready(job)
+    second = tree.read()
+    span = time.monotonic() - began
+    assert second.cpu_util is not None
+    assert second.cpu_util * span == pytest.approx(30, abs=8)
+    if "write_mb_s" in tree.missing or second.write_mb_s == 0:
+        pytest.skip("this kernel does not account the file system's writes")
+    assert second.write_mb_s is not None
+    assert second.write_mb_s * span == pytest.approx(8, abs=1)
+
+
+def test_what_a_child_used_that_came_and_went_between_two_readings_counts(start: Start) -> None:
+    work = "import time\\nwhile time.process_time() < 0.4: pass"
+    job = start(
+        "import subprocess, sys\nprint('ready', flush=True); input()\n"
+        f"subprocess.run([sys.executable, '-c', '{work}'])\nprint('ready', flush=True); input()"
+    )
+    ready(job)
+    assert job.stdin is not None
+    tree = ProcessTree(os.getpid())
+    tree.read()
+    began = time.monotonic()
+    job.stdin.write(b"\n")
+    job.stdin.flush()
+    ready(job)
+    reading = tree.read()
+    assert reading.procs == 1
+    assert reading.cpu_util is not None
+    assert reading.cpu_util * (time.monotonic() - began) == pytest.approx(40, abs=10)
+
+
+def test_two_readings_close_together_make_no_rate(start: Start) -> None:
+    ready(start("print('ready', flush=True); input()"))
+    tree = ProcessTree(os.getpid())
+    tree.read()
+    again = tree.read()
+    assert again.cpu_util is None
+    assert again.procs == 1
+
+
+def test_an_empty_tree_has_no_process_and_no_memory() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    reading = ProcessTree(child.pid).read()
+    assert (reading.procs, reading.rss_mb) == (0, 0)
