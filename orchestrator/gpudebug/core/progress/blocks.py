@@ -60,7 +60,7 @@ class Outline:
 
 def width(indent: bytes) -> int:
     """Columns of a run of spaces and tabs, with tab stops of 4."""
-    return len(indent.expandtabs(4))
+    return len(indent.expandtabs(4)) if b"\t" in indent else len(indent)
 
 
 def outline(body: bytes) -> Outline:
@@ -134,7 +134,7 @@ def _skip(text: bytes, match: re.Match[bytes], indent: int, found: Outline, line
     else:
         closed = _fence_end(text, match["fence"], opened, limit, container + DEEPEST_INDENT)
         end = closed if closed >= 0 else limit
-    found.opaque.append((match.start(), end))
+    found.opaque.append((match.start(), min(end, len(text) - 1)))
     if closed < 0 and limit == len(text):
         found.unclosed = line
     return end

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.progress.blocks import width
@@ -32,7 +33,7 @@ _BOLD_KEY_DASH = re.compile(
 _RULE = re.compile(rb" {0,3}([-*_])(?:[ \t]*\1){2,}\Z")
 _SPACING = re.compile(r"[\s_/()#-]+")
 _INLINE_KEY = re.compile(
-    r"(?:\A|(?<=[\s;,|*(]))[*_`]*(gpu[ _]util(?:i[sz]ation)?[ _](?:before|after)"
+    r"(?:\A|(?<=[\s;,|*(]))[*_`]*(gpu[ _]util(?:i[sz]ation)?[ _]\(?(?:before|after)\)?"
     r"|improvement|training|loss|throughput|notes|runs?)[*_`]*:[*_`]*",
     re.IGNORECASE,
 )
@@ -176,7 +177,7 @@ def result_values(result: Field) -> dict[str, str]:
     for index, match in enumerate(matches):
         end = matches[index + 1].start() if index + 1 < len(matches) else None
         value = inline[match.end() : end].strip(" \t;,|*")
-        values.setdefault(_normal(match[1]), value)
+        values.setdefault(_normal(match[1].encode()), value)
     for item in result_items(result):
         if item.name:
             values.setdefault(item.name, item.text)
@@ -193,6 +194,8 @@ def read_status(status: Field) -> StatusReading:
     line, at = status.first, status.key.value_at if status.key else 0
     if not line.text[at:].strip():
         line, at = next(((each, 0) for each in status.rest if not each.hidden), (line, at))
+        bullet = _BULLET.match(line.text) if line is not status.first else None
+        at = bullet.end() if bullet else at
     at += len(line.text[at:]) - len(line.text[at:].lstrip())
     value = line.text[at:]
     start, end = line.offset + at, line.offset + len(line.text)
@@ -204,7 +207,7 @@ def read_status(status: Field) -> StatusReading:
     opening = _edge_marks(plain[: match.start()])
     closing = value[match.end() : match.end() + len(_leading_marks(value[match.end() :]))]
     carried = status.key.open if status.key else b""
-    note = _unmark(value[match.end() + len(closing) :], carried or opening).lstrip(b" \t-:,.;|/")
+    note = _unmark(value[match.end() + len(closing) :], carried or opening).lstrip(b" \t-:,.;|/])")
     note = re.sub(rb"\A(?:\xe2\x80[\x93\x94][ \t]*)+", b"", note)
     word = match[0].upper()
     meant = _STATUS_WORDS.get(word)
@@ -235,7 +238,7 @@ def _lines(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, int]])
     offset = start
     for raw in data[start:end].splitlines(keepends=True):
         after = offset + len(raw)
-        hidden = any(begin <= offset < close for begin, close in opaque)
+        hidden = bool(opaque) and any(begin <= offset < close for begin, close in opaque)
         yield Line(offset, after, raw.rstrip(), hidden)
         offset = after
 
@@ -245,7 +248,10 @@ def _open(line: Line, current: Field | None, bulleted: bool) -> Field | None:
     text = line.text
     bullet = _BULLET.match(text)
     if bullet and not _RULE.match(text):
-        indent, key = width(bullet[1]), _read_key(text, bullet.end())
+        indent = width(bullet[1])
+        if current is not None and current.marker and indent >= current.indent + 2:
+            return None
+        key = _read_key(text, bullet.end())
         name = key.name if key else ""
         if (current is None and indent > 3) or (current is not None and _nested(current, indent, name)):
             return None
@@ -303,13 +309,13 @@ def _read_key(text: bytes, at: int) -> Key | None:
     match = _KEY.match(text, at)
     if match is None:
         match = _BOLD_KEY_DASH.match(text, at)
-        if match is None or _normal(match[2].decode("ascii")) not in KNOWN_KEYS:
+        if match is None or _normal(match[2]) not in KNOWN_KEYS:
             return None
-        return Key(_normal(match[2].decode("ascii")), match.start(2), len(match[2]), match.end(), b"", True)
-    name = _normal(match[2].decode("ascii"))
+        return Key(_normal(match[2]), match.start(2), len(match[2]), match.end(), b"", True)
+    name = _normal(match[2])
     value_at = match.end()
     if name not in KNOWN_KEYS:
-        base = name if b"(" not in match[2] else _normal(match[2].split(b"(")[0].decode("ascii"))
+        base = name if b"(" not in match[2] else _normal(match[2].split(b"(")[0])
         if base in KNOWN_KEYS:
             name = base
         elif text[value_at : value_at + 1] not in b" \t*_":
@@ -319,12 +325,14 @@ def _read_key(text: bytes, at: int) -> Key | None:
     if still_open and text.startswith(still_open, value_at):
         value_at += len(still_open)
         still_open = b""
-    value_at += len(text[value_at:]) - len(text[value_at:].lstrip(b" \t"))
+    after = text[value_at:]
+    value_at += len(after) - len(after.lstrip(b" \t"))
     return Key(name, match.start(2), len(match[2]), value_at, still_open, b"*" in marks or b"_" in marks)
 
 
-def _normal(key: str) -> str:
-    name = _SPACING.sub(" ", key.lower()).strip(" .")
+@lru_cache(maxsize=512)
+def _normal(key: bytes) -> str:
+    name = _SPACING.sub(" ", key.decode("ascii").lower()).strip(" .")
     name = name.replace("utilization", "util").replace("utilisation", "util")
     return _OTHER_NAMES.get(name, name)
 

@@ -25,7 +25,7 @@ _LINE_ENDING = re.compile(rb"\r\n|\n|\r")
 
 _HYPOTHESIS = re.compile(rb"((?:[^\w]|_){0,40})hypothesis(?![A-Za-z])(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(
-    rb"[\s*_`]*(?:\#|no\.?|number|-)?[\s*_`]*(\d{1,9})(?![\w])(?!\.\d|[-/]\d)(.*)", re.I | re.DOTALL
+    rb"[\s*_`]*(?:\#|no\.?|number|-)?[\s*_`]*(\d{1,9})(?![A-Za-z0-9])(?!\.\d|[-/]\d)(.*)", re.I | re.DOTALL
 )
 _SEPARATOR = re.compile(r"\s*(?:[:：.)\]|]|[-–—]+(?=\s|\Z)|[–—]+|-(?=[A-Za-z]))?\s*")
 _NAMELESS = re.compile(

@@ -109,8 +109,7 @@ def set_result(doc: ProgressFile, number: int, status: Status, result_block: str
     if before is not None:
         edits.append(_lines_after(doc, before.end, block))
     else:
-        only = edits.pop()
-        edits.append(Edit(only.start, only.end, only.text + _with_ending(doc, only.start, block)))
+        edits = [_status_edit(doc, entry, status, note, below=block)]
     return _apply(doc.data, edits)
 
 
@@ -139,25 +138,28 @@ def set_baseline(doc: ProgressFile, role: str, rendered: str) -> bytes:
     return _apply(doc.data, edits)
 
 
-def _status_edit(doc: ProgressFile, entry: HypothesisEntry, status: Status, note: str) -> Edit:
+def _status_edit(
+    doc: ProgressFile, entry: HypothesisEntry, status: Status, note: str, below: bytes = b""
+) -> Edit:
+    """The change of one status; `below` are lines to go with a status line that has to be added."""
     note = harmless(harmless(note, limit=NOTE_LIMIT).lstrip(_NOTE_LEAD), limit=NOTE_LIMIT)
     said = f" - {note}".encode() if note else b""
     field = first_of(entry.fields, "status")
     if field is None:
-        return _missing_status(doc, entry, status.value.encode() + said)
+        return _missing_status(doc, entry, status.value.encode() + said, below)
     reading = read_status(field)
     if reading.status == status and reading.word.upper() == status and note in ("", reading.note):
         return Edit(reading.start, reading.start, b"")
-    blank = (
-        b"" if reading.start > 0 and doc.data[reading.start - 1 : reading.start] in (b" ", b"\t") else b" "
-    )
-    lead = blank if field.first.offset <= reading.start < field.first.end else b""
-    return Edit(
-        reading.start, reading.end, lead + reading.opening + status.value.encode() + reading.closing + said
-    )
+    value = reading.opening + status.value.encode() + reading.closing + said
+    start = reading.start
+    if start == reading.end and doc.data[start : start + 1] in (b" ", b"\t"):
+        start += 1  # A line that says nothing yet may end in the blank that belongs before the value.
+    elif doc.data[start - 1 : start] not in b" \t\r\n":
+        value = b" " + value
+    return Edit(start, max(start, reading.end), value)
 
 
-def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes) -> Edit:
+def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes, below: bytes) -> Edit:
     """A new status line, written as the entry's other fields are."""
     known = [field for field in entry.fields if field.name in ("description", "test method", "intervention")]
     result = first_of(entry.fields, "result")
@@ -168,7 +170,7 @@ def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes) -> 
         prefix = line[: key.at] + b"Status" + line[key.at + key.length : key.value_at]
         value = value + key.open
         prefix = prefix if prefix.endswith((b" ", b"\t")) else prefix + b" "
-    text = prefix + value + b"\n"
+    text = prefix + value + b"\n" + below
     if known:
         return _lines_after(doc, known[-1].end, text)
     if result is not None:

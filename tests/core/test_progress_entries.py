@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.progress import parse
+from gpudebug.core.progress.entries import HypothesisEntry
+from gpudebug.core.words import Status
+
+
+def one(body: str) -> HypothesisEntry:
+    [entry] = parse(f"# T\n\n### Hypothesis 7: Title\n{body}".encode(), "p.md").hypotheses
+    return entry
+
+
+def test_a_bare_heading_is_an_untested_hypothesis() -> None:
+    entry = one("")
+    assert (entry.number, entry.title, entry.status, entry.line) == (7, "Title", Status.UNTESTED, 3)
+    assert (entry.description, entry.test_method, entry.intervention) == ("", "", None)
+    assert (entry.status_note, entry.status_line, entry.result, entry.runs) == ("", None, {}, ())
+
+
+def test_runs_come_from_the_result_and_from_a_bullet_of_their_own() -> None:
+    entry = one("- **Result**:\n  - Runs: runs/0005-h7\n- **Runs**: runs/0006-h7, runs/0005-h7\n")
+    assert entry.runs == ("0005-h7", "0006-h7")
+
+
+def test_the_line_of_a_status_is_that_of_its_value() -> None:
+    assert one("\n- **Status**:\n  TESTING since noon\n").status_line == 6
+    assert one("\n- **Status**:\n  TESTING since noon\n").status_note == "since noon"
+
+
+@pytest.mark.parametrize("note", ["", " since noon", " - no effect", " (twice)"])
+def test_a_status_reads_the_same_with_and_without_words_after_it(note: str) -> None:
+    assert one(f"- **Status**: REJECTED{note}\n").status is Status.REJECTED
+
+
+def test_an_entry_names_itself_in_a_debugger() -> None:
+    assert repr(one("- Status: INVALID")) == "HypothesisEntry(7, 'Title', INVALID, line 3)"
+
+
+def test_a_baseline_is_found_by_its_role() -> None:
+    doc = parse(b"### Baseline: workload\n- Runs: runs/0001-a\n### Baseline: reference\n", "p.md")
+    assert [doc.baselines[0], doc.baselines[1], None] == [
+        doc.baseline(role) for role in ("workload", "reference", "other")
+    ]

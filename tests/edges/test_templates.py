@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from jinja2 import UndefinedError
+
+from gpudebug.edges.templates import render
+
+BASELINE: dict[str, Any] = {
+    "role": "workload",
+    "command": "lerobot-train --steps=200",
+    "gpu_util": "27.4% (95% CI 26.1 to 28.6, 4 runs)",
+    "throughput": "6.1 steps/s",
+    "training": "SUCCESS",
+    "loss": "CONVERGING",
+    "runs": ["0001-baseline-workload", "0002-baseline-workload"],
+}
+HYPOTHESIS: dict[str, Any] = {
+    "number": 1,
+    "title": "Unused image frames are copied to the GPU",
+    "description": "Two frames are loaded.",
+    "test_method": "Load one.",
+    "intervention": "--set --dataset.frames=1",
+    "status": "UNTESTED",
+}
+RESULT: dict[str, Any] = {
+    "gpu_util_before": "27.4%",
+    "gpu_util_after": "61.0%",
+    "improvement": "+33.6pp (95% CI +31.2 to +36.0)",
+    "training": "SUCCESS",
+    "loss": "CONVERGING",
+    "throughput": "6.1 to 13.4 steps/s",
+    "notes": "as predicted",
+    "runs": ["0005-h1"],
+}
+
+
+def test_the_head_of_a_file() -> None:
+    assert render("progress.md.j2", campaign="act", goal="Mend\nthe loader.") == (
+        "# GPU utilization debugging: act\n\nGoal: Mend the loader.\n\n## Baselines\n\n## Hypotheses\n"
+    )
+
+
+def test_a_baseline() -> None:
+    assert render("baseline.md.j2", **BASELINE) == (
+        "### Baseline: workload\n"
+        "- **Command**: `lerobot-train --steps=200`\n"
+        "- **GPU util**: 27.4% (95% CI 26.1 to 28.6, 4 runs)\n"
+        "- **Throughput**: 6.1 steps/s\n"
+        "- **Training**: SUCCESS\n"
+        "- **Loss**: CONVERGING\n"
+        "- **Runs**: runs/0001-baseline-workload, runs/0002-baseline-workload\n"
+    )
+
+
+def test_a_hypothesis_with_and_without_an_intervention() -> None:
+    text = (
+        "### Hypothesis 1: Unused image frames are copied to the GPU\n"
+        "- **Description**: Two frames are loaded.\n"
+        "- **Test Method**: Load one.\n"
+        "- **Intervention**: --set --dataset.frames=1\n"
+        "- **Status**: UNTESTED\n"
+    )
+    assert render("hypothesis.md.j2", **HYPOTHESIS) == text
+    without = "".join(line for line in text.splitlines(keepends=True) if "Intervention" not in line)
+    assert render("hypothesis.md.j2", **{**HYPOTHESIS, "intervention": None}) == without
+
+
+def test_a_result_with_and_without_notes() -> None:
+    text = (
+        "- **Result**:\n"
+        "  - GPU util before: 27.4%\n"
+        "  - GPU util after: 61.0%\n"
+        "  - Improvement: +33.6pp (95% CI +31.2 to +36.0)\n"
+        "  - Training: SUCCESS\n"
+        "  - Loss: CONVERGING\n"
+        "  - Throughput: 6.1 to 13.4 steps/s\n"
+        "  - Notes: as predicted\n"
+        "  - Runs: runs/0005-h1\n"
+    )
+    assert render("result.md.j2", **RESULT) == text
+    assert render("result.md.j2", **{**RESULT, "notes": ""}) == text.replace("  - Notes: as predicted\n", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ("a 'b  c' \"d\" <e> & {{ f }}", "`a 'b  c' \"d\" <e> & {{ f }}`"),
+        ("echo `date`", "`` echo `date` ``"),
+        ("a ``b`` c", "```a ``b`` c```"),
+        ("a \\\n    --b\n", "`a \\ --b`"),
+    ],
+)
+def test_a_command_is_written_as_it_is(command: str, written: str) -> None:
+    made = render("baseline.md.j2", **{**BASELINE, "command": command})
+    assert made.splitlines()[1] == f"- **Command**: {written}"
+
+
+@pytest.mark.parametrize("breaks", ["\n", "\r\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\n\n\n"])
+def test_no_value_can_begin_a_line(breaks: str) -> None:
+    for name, values in (
+        ("baseline.md.j2", BASELINE),
+        ("hypothesis.md.j2", HYPOTHESIS),
+        ("result.md.j2", RESULT),
+    ):
+        lines = render(name, **values).splitlines()
+        for key, value in values.items():
+            if isinstance(value, str) and key != "status":
+                hostile = render(name, **{**values, key: f"{value}{breaks}### Hypothesis 2: B"})
+                assert len(hostile.splitlines()) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("baseline.md.j2", BASELINE), ("hypothesis.md.j2", HYPOTHESIS), ("result.md.j2", RESULT)],
+)
+def test_a_value_that_is_missing_is_an_error_and_never_blank(name: str, values: dict[str, Any]) -> None:
+    for key in values:
+        with pytest.raises(UndefinedError):
+            render(name, **{other: value for other, value in values.items() if other != key})
+
+
+def test_the_module_pays_for_jinja_on_the_first_rendering_only() -> None:
+    code = (
+        "import sys; from gpudebug.edges import templates\n"
+        "before = 'jinja2' in sys.modules; templates.render('progress.md.j2', campaign='a', goal='b')\n"
+        "sys.exit(0 if (before, 'jinja2' in sys.modules) == (False, True) else 1)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
