@@ -22,7 +22,7 @@ readings = st.builds(
     elapsed=st.floats(0, 1e6),
     gpu_uuid=st.sampled_from(["GPU-1", "CPU", "MIG-1"]),
     throttle=st.sampled_from([None, "none", "sw_thermal+hw_thermal"]),
-    **{name: counts for name in ("gpu_index", "new_samples", "procs", "log_bytes")},
+    **dict.fromkeys(("gpu_index", "new_samples", "procs", "log_bytes"), counts),
     **{
         name: figures
         for name in COLUMNS

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 from gpudebug.edges.devices import ProcessTree, cpu
 from gpudebug.edges.devices.proctree import Process
-from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 # Works 40 of every 100 ms by its own CPU clock, however busy the machine is.
 DUTY = """
@@ -107,7 +107,7 @@ def test_a_program_that_replaces_itself_is_followed(tmp_path: Path, start: Start
     "worker",
     [
         "if os.fork() == 0: work(0.9)",
-        "context = multiprocessing.get_context('spawn'); context.Process(target=sum, args=(range(10**12),)).start()",
+        "multiprocessing.get_context('spawn').Process(target=sum, args=(range(10**12),)).start()",
     ],
     ids=["fork", "spawn"],
 )
@@ -117,8 +117,9 @@ def test_loader_workers_are_not_what_is_measured(tmp_path: Path, start: Start, w
 
 
 def test_ended_threads_of_the_program_count(tmp_path: Path, start: Start) -> None:
-    threads = "import threading\nwhile True:\n t = threading.Thread(target=work, args=(0.4, 0.1)); t.start(); t.join()"
-    run = follow(tmp_path, start(python(threads)), 2)
+    thread = "threading.Thread(target=work, args=(0.4, 0.1))"
+    program = python("import threading", "while True:", f"    t = {thread}; t.start(); t.join()")
+    run = follow(tmp_path, start(program), 2)
     assert mean_util(run.rows(), start=0.5) == pytest.approx(40, abs=6)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.support import nvml
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.models import DeviceInfo
 from gpudebug.edges import devices
 from gpudebug.edges.devices.cpu import available_cores
-from tests.support import nvml
 
 
 def records(resolved: devices.Resolved) -> list[DeviceInfo]:

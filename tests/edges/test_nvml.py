@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support import nvml
+from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 from gpudebug.edges import devices
 from gpudebug.edges.devices.nvml import throttle_names
-from tests.support import nvml
-from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 
 def sample(folder: Path, script: str, seconds: float, *defines: str, **order: object) -> SamplerProcess:

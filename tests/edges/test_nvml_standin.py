@@ -6,7 +6,6 @@ import ctypes
 
 import pynvml
 import pytest
-
 from tests.support import nvml
 
 STRUCTURES = {

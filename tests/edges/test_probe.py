@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support import nvml
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.edges.devices.probe import nvidia_hardware, probe_nvml
-from tests.support import nvml
 
 
 def test_a_driver_that_answers(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def test_what_is_excluded_is_left_out_with_all_below_it(start: Start) -> None:
 
 def test_a_name_with_brackets_and_spaces_is_read_whole(start: Start) -> None:
     job = start(
-        "open('/proc/self/comm', 'w').write('a) R (b c'); print('ready', flush=True); import time; time.sleep(60)"
+        "import time; open('/proc/self/comm', 'w').write('a) R (b c')\n"
+        "print('ready', flush=True); time.sleep(60)"
     )
     ready(job)
     process = proctree.read_process(job.pid)

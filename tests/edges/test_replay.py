@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.sampling import SamplerProcess
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.readings import HEADER
 from gpudebug.edges import devices
 from gpudebug.edges.devices import replay
-from tests.support.sampling import SamplerProcess
 
 LOG = b"step:1 loss:2.0\nstep:2 loss:1.5\nstep:3 loss:1.0\ndone\n"
 
@@ -28,9 +28,8 @@ def record(folder: Path, name: str, duration: float = 0.9, **ending: Any) -> Pat
         size = [0, 16, 32, 48][min(3, tick // 3)]
         for index in (0, 1):
             host = "120.5,300,0,0.5,3" if tick == 5 else ",,,,"
-            rows.append(
-                f"{tick / 10:g},{15 + tick + index},3,2048,81920,{index},GPU-{index},250,1410,1593,45,none,2,{host},{size}\n"
-            )
+            device = f"{15 + tick + index},3,2048,81920,{index},GPU-{index},250,1410,1593,45,none,2"
+            rows.append(f"{tick / 10:g},{device},{host},{size}\n")
     rows.append(f"{duration + 0.004:g},15,3,2048,81920,0,GPU-0,250,1410,1593,45,none,0,,,,,,{len(LOG)}\n")
     (run / "samples.csv").write_text(HEADER + "".join(rows))
     (run / "train.log").write_bytes(LOG)

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.support.sampling import SamplerProcess, numbers
 
+from gpudebug.core.isolation import isolated_argv
 from gpudebug.core.readings import COLUMNS, HEADER
 from gpudebug.edges import sampler
-from tests.support.sampling import SamplerProcess, numbers
 
 CPU = {"kind": "cpu", "cores": 1.0}
 
@@ -75,7 +77,7 @@ def test_ticks_slept_through_are_counted_and_not_made_up_for(tmp_path: Path) -> 
         run.wait_for_rows(len(run.rows()) + 5)
         run.stop()
     times = numbers(run.rows(), "elapsed")
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert max(gaps) >= 0.95
     notes = run.notes()
     assert notes["missed"] >= 18
@@ -211,14 +213,15 @@ def test_it_stays_small(tmp_path: Path) -> None:
 
 
 def test_heavy_modules_stay_out_of_its_process() -> None:
-    code = (
-        "import sys; from gpudebug.edges import sampler, devices; from gpudebug.edges.devices import nvml, cpu, replay;"
-        "print(sorted({'pydantic', 'typer', 'jinja2', 'yaml', 'numpy', 'git', 'rich'} & set(sys.modules)))"
+    heavy = "{'pydantic', 'typer', 'jinja2', 'yaml', 'numpy', 'git', 'rich'}"
+    argv = isolated_argv(
+        sys.executable,
+        sys.path,
+        "from gpudebug.edges import devices, sampler; from gpudebug.edges.devices import nvml, cpu, replay; "
+        f"print('pynvml' in sys.modules, {heavy} & set(sys.modules))",
     )
-    argv = [*sampler.command()[:-1], sampler.command()[-1].partition("; ")[0]]
-    argv[-1] += f"; {sampler.command()[-1].split('; ')[1]}; {code}"
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "True set()"
 
 
 @pytest.mark.parametrize(

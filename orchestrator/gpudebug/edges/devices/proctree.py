@@ -86,7 +86,7 @@ def children(pid: int) -> list[int]:
     """
     found: list[int] = []
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a Path a thread costs too much
+        threads = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
         return found
     for thread in threads:
