@@ -1,6 +1,51 @@
-"""`python -m gpudebug` is the `gpudebug` command."""
+"""The `gpudebug` command. `status` on its own is answered without loading the command line's library."""
 
-from gpudebug.cli import main
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from gpudebug import door
+
+
+def main() -> None:
+    """Run the command of `sys.argv` and end the process with its exit status."""
+    words = sys.argv[1:]
+    asked = plain_status(words)
+    if asked is None:
+        from gpudebug.cli import run
+
+        sys.exit(run(words))
+    directory, json = asked
+    sys.exit(door.run(lambda: _status(directory, json), json=lambda: json, debug=lambda: False))
+
+
+def plain_status(words: list[str]) -> tuple[str, bool] | None:
+    """Folder and `--json` of a `status` in its usual spellings; None for the command line to parse.
+
+    People and agents ask for the status all the time, and half of its time would be spent on parsing it.
+    """
+    directory, json, named = ".", False, 0
+    rest = iter(words)
+    for word in rest:
+        if word == "status":
+            named += 1
+        elif word == "--json":
+            json = True
+        elif word == "-C":
+            directory = next(rest, "")
+        else:
+            return None
+    return (directory, json) if named == 1 and directory and Path(directory).is_dir() else None
+
+
+def _status(directory: str, json: bool) -> int:
+    from gpudebug import render
+    from gpudebug.engine.status import status
+
+    door.print_answer(status(Path(directory).resolve()), render.status, as_json=json)
+    return 0
+
 
 if __name__ == "__main__":
     main()

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug.core.errors import GpudebugError, LaunchError
+from gpudebug import door
+from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
 
-DEFECT = 3
-INTERRUPTED = 130
 SAMPLE_FAILED = 125
 
 app = typer.Typer(
@@ -63,19 +62,12 @@ def _choose(directory: Path | None, json: bool) -> Path:
     _chosen["json"] = _chosen["json"] or json
     folder: Path = _chosen["directory"] or Path()
     if not folder.is_dir():
-        from gpudebug.core.errors import UsageError
-
         raise UsageError("-C names no folder", file=str(folder), next="check the path")
     return folder.resolve()
 
 
 def _print(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
-    if _chosen["json"]:
-        import json
-
-        print(json.dumps(answer, ensure_ascii=False, allow_nan=False))
-    else:
-        print(text(answer))
+    door.print_answer(answer, text, as_json=bool(_chosen["json"]))
 
 
 @app.command(epilog="Example: gpudebug demo")
@@ -144,7 +136,6 @@ def doctor(directory: Directory = None, json: Json = False) -> None:
 
 
 def _duration(text: str) -> float:
-    from gpudebug.core.errors import UsageError
     from gpudebug.core.quantities import QuantityError, parse_duration
 
     try:
@@ -198,7 +189,6 @@ def baseline(
     """Record a baseline by running it, or import a completed run."""
     folder = _choose(directory, json)
     from gpudebug import render
-    from gpudebug.core.errors import UsageError
     from gpudebug.live import LiveLine
 
     if role not in (None, "workload", "reference"):
@@ -305,83 +295,39 @@ def analyze(
     _print(engine([folder / f for f in files]), render.analyze)
 
 
-def main() -> None:
-    """The `gpudebug` command. Never returns."""
+def run(words: list[str]) -> int:
+    """Parse and run one command line; its exit status. Every failure leaves through the door."""
     # `--json` behind a command's name counts even where that command's options cannot be parsed.
-    words = sys.argv[1:]
     _chosen["json"] = "--json" in (words[: words.index("--")] if "--" in words else words)
-    sys.exit(_run())
+    return door.run(
+        lambda: _invoke(words), json=lambda: bool(_chosen["json"]), debug=lambda: bool(_chosen["debug"])
+    )
 
 
-def _run() -> int:
-    # typer 0.16 and later bring their own click; its base error is reached through a public name.
+def _invoke(words: list[str]) -> int:
+    # typer 0.16 and later bring their own click; its usage error is reached through a public name.
     usage_error = typer.BadParameter.__mro__[1]
     try:
-        result = app(prog_name="gpudebug", standalone_mode=False)
-    except GpudebugError as e:
-        return _report(e, _status_of(e))
+        result = app(words, prog_name="gpudebug", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except usage_error as e:  # type: ignore[misc]
         return _usage(e)
-    except (KeyboardInterrupt, typer.Abort):
-        print("gpudebug: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        return _broken_pipe()
-    except Exception as e:  # noqa: BLE001  # the one door for defects of ours
-        return _defect(e)
+    except GpudebugError as e:
+        if _chosen["own_failure"] is None or e.exit_code == door.INTERRUPTED:
+            raise
+        status = e.status if isinstance(e, LaunchError) else SAMPLE_FAILED
+        return door.report(e, status, as_json=bool(_chosen["json"]))
     return result if isinstance(result, int) else 0
 
 
-def _status_of(e: GpudebugError) -> int:
-    if _chosen["own_failure"] is None or e.exit_code == INTERRUPTED:
-        return e.exit_code
-    return e.status if isinstance(e, LaunchError) else int(_chosen["own_failure"])
-
-
-def _report(e: GpudebugError, status: int) -> int:
-    if _chosen["json"]:
-        import json
-
-        print(json.dumps({"error": e.as_json()}, ensure_ascii=False))
-    else:
-        print(f"gpudebug: {e}", file=sys.stderr)
-    return status
-
-
 def _usage(e: Any) -> int:
-    from gpudebug.core.errors import UsageError
-
-    context = getattr(e, "ctx", None)
-    name = context.command_path if context is not None else "gpudebug"
+    """A command line that cannot be parsed; `sample` keeps 125 for its own failures, as `timeout` does."""
     if type(e).__name__ == "NoArgsIsHelpError":
         print(e.format_message())
-        return 2
+        return UsageError.exit_code
+    context = getattr(e, "ctx", None)
+    name = context.command_path if context is not None else "gpudebug"
     error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
     own = _chosen["own_failure"] is not None or name.endswith(" sample")
-    return _report(error, SAMPLE_FAILED if own else error.exit_code)
-
-
-def _broken_pipe() -> int:
-    """Whoever read our output is gone; the interpreter must not complain about it at exit."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13
-
-
-def _defect(e: Exception) -> int:
-    """A defect of ours: the traceback goes to a log file, one line to the user."""
-    import os
-    import tempfile
-    import traceback
-
-    if _chosen["debug"]:
-        traceback.print_exception(e)
-    fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
-    with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
-        traceback.print_exception(e, file=f)
-    error = GpudebugError(
-        f"a defect in gpudebug: {type(e).__name__}", file=path, next="report it with this file"
-    )
-    error.code = "defect"
-    return _report(error, DEFECT)
+    return door.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(_chosen["json"]))
