@@ -24,6 +24,7 @@ _LAUNCHER_MODULE = re.compile(
 )
 _WRAPPERS = frozenset({"env", "nice", "nohup", "time", "stdbuf", "timeout", "srun", "mpirun", "xvfb-run"})
 _MANAGERS = frozenset({"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "conda"})
+_SKIPPED = _WRAPPERS | _MANAGERS | {"run", "exec", "launch", "--"}
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
 
 
@@ -129,7 +130,7 @@ def _behind_wrapper(argv: Sequence[str]) -> int:
         return min(1, len(argv))
     previous = ""
     for index, word in enumerate(argv[1:], 1):
-        skipped = word in ("run", "exec", "launch", "--") or looks_like_option(word) or is_number(word)
+        skipped = word in _SKIPPED or looks_like_option(word) or is_number(word)
         if not skipped and "=" not in word and not (looks_like_option(previous) and "=" not in previous):
             return index + 1
         previous = word
