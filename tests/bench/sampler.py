@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudebug.edges import devices
 from tests.support import nvml
 from tests.support.sampling import SamplerProcess
+
+from gpudebug.edges import devices
 
 GOAL_CORE_PERCENT = 1.0
 GOAL_RSS_MB = 20.0

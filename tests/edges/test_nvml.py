@@ -6,12 +6,13 @@ import signal
 import time
 from pathlib import Path
 
+import pynvml
 import pytest
 from tests.support import nvml
 from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 from gpudebug.edges import devices
-from gpudebug.edges.devices.nvml import throttle_names
+from gpudebug.edges.devices.nvml import THROTTLE, throttle_names
 
 
 def sample(folder: Path, script: str, seconds: float, *defines: str, **order: object) -> SamplerProcess:
@@ -220,3 +221,20 @@ def test_an_unknown_uuid_is_an_error_before_the_run(tmp_path: Path) -> None:
 )
 def test_throttle_reasons_have_names(mask: int, names: str) -> None:
     assert throttle_names(mask) == names
+
+
+def test_the_bits_of_the_throttle_reasons_are_nvidia_ml_py_s() -> None:
+    names = {
+        "gpu_idle": "GpuIdle",
+        "applications_clocks": "ApplicationsClocksSetting",
+        "sw_power_cap": "SwPowerCap",
+        "hw_slowdown": "HwSlowdown",
+        "sync_boost": "SyncBoost",
+        "sw_thermal": "SwThermalSlowdown",
+        "hw_thermal": "HwThermalSlowdown",
+        "hw_power_brake": "HwPowerBrakeSlowdown",
+        "display_clock": "DisplayClockSetting",
+    }
+    assert {
+        bit: getattr(pynvml, f"nvmlClocksThrottleReason{names[name]}") for bit, name in THROTTLE.items()
+    } == {bit: bit for bit in THROTTLE}

@@ -41,17 +41,18 @@ LACKING = frozenset(
 )
 NO_SAMPLES = frozenset({nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_NO_DATA, nvml.NVML_ERROR_NOT_READY})
 
-THROTTLE = (
-    (nvml.nvmlClocksThrottleReasonGpuIdle, "gpu_idle"),
-    (nvml.nvmlClocksThrottleReasonApplicationsClocksSetting, "applications_clocks"),
-    (nvml.nvmlClocksThrottleReasonSwPowerCap, "sw_power_cap"),
-    (nvml.nvmlClocksThrottleReasonHwSlowdown, "hw_slowdown"),
-    (nvml.nvmlClocksThrottleReasonSyncBoost, "sync_boost"),
-    (nvml.nvmlClocksThrottleReasonSwThermalSlowdown, "sw_thermal"),
-    (nvml.nvmlClocksThrottleReasonHwThermalSlowdown, "hw_thermal"),
-    (nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown, "hw_power_brake"),
-    (nvml.nvmlClocksThrottleReasonDisplayClockSetting, "display_clock"),
-)
+# nvmlClocksEventReasons of nvml.h, called nvmlClocksThrottleReasons before driver 535.
+THROTTLE = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal",
+    0x040: "hw_thermal",
+    0x080: "hw_power_brake",
+    0x100: "display_clock",
+}
 
 # nvmlValueType_t -> the member of nvmlValue_t that holds the value.
 VALUE_FIELDS = {
@@ -61,7 +62,6 @@ VALUE_FIELDS = {
     nvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
     nvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
     nvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
-    nvml.NVML_VALUE_TYPE_UNSIGNED_SHORT: "usVal",
 }
 
 Values = dict[str, Any]
@@ -338,8 +338,8 @@ def _throttle_mask(handle: Any) -> int:
 
 def throttle_names(mask: int) -> str:
     """The set bits by name joined by `+`; `none` for no bit, `other` for bits that have no name here."""
-    names = [name for bit, name in THROTTLE if mask & bit]
-    if mask & ~sum(bit for bit, _ in THROTTLE):
+    names = [name for bit, name in THROTTLE.items() if mask & bit]
+    if mask & ~sum(THROTTLE):
         names.append("other")
     return "+".join(names) or "none"
 
