@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from tests.support.processes import Driver, job_argv, left_after, nobody_left, sampler_for, spec_for
 
 AT_ONCE = 5

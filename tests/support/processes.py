@@ -193,7 +193,7 @@ def left_after(folders: list[Path], within: float = 2.0) -> dict[str, list[int]]
 
 @contextlib.contextmanager
 def nobody_left(folders: list[Path]) -> Iterator[None]:
-    """At the end of the block nobody may be left; whoever is, is killed so that the next test starts clean."""
+    """Kills whoever is left at the end of the block, so that the next test starts clean."""
     try:
         yield
     finally:

@@ -225,8 +225,8 @@ JOBS: dict[str, Callable[[Stage], None]] = {
 def sampler() -> int:
     """The sampler's protocol, with the fault that its request names.
 
-    `error`, `silent`, `crash_early`: before it is ready. `crash`, `crash_once`, `hang_once`, `device_lost`: after
-    three rows; those with `_once` behave when resumed.
+    `error`, `silent`, `crash_early`: before it is ready. `crash`, `crash_once`, `hang_once`, `device_lost`:
+    after three rows; those with `_once` behave when resumed.
     """
     request = json.loads(sys.stdin.readline() or "null")
     if request is None:
@@ -259,9 +259,8 @@ def _sample(request: dict, launch: dict, fault: str) -> int:
         closed = threading.Event()
         threading.Thread(target=lambda: (sys.stdin.read(), closed.set()), daemon=True).start()
         while not closed.wait(request["interval"]):
-            file.write(
-                f"{time.monotonic() - launch['t0']:.3f},{launch['job_pid']},{bool(request.get('resume'))}\n"
-            )
+            elapsed = time.monotonic() - launch["t0"]
+            file.write(f"{elapsed:.3f},{launch['job_pid']},{bool(request.get('resume'))}\n")
             rows += 1
             if rows == 3 and fault.startswith("crash"):
                 os.kill(os.getpid(), signal.SIGSEGV)

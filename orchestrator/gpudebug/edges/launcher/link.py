@@ -38,7 +38,9 @@ class WardenLink:
             )
         except OSError as error:
             os.close(self._words)
-            raise cannot_launch(f"cannot start a process: {error.strerror}", FAILED, next=NO_PROCESS) from error
+            raise cannot_launch(
+                f"cannot start a process: {error.strerror}", FAILED, next=NO_PROCESS
+            ) from error
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None  # both were asked for
         self._stdin, self._stdout = stdin, stdout

@@ -76,10 +76,16 @@ def sweep(marker: str, limit: float = LIMIT_S) -> list[int]:
 def marked(marker: str) -> list[Proc]:
     """Live processes of this user with that marker in the environment they were started with."""
     entry = os.fsencode(f"{VARIABLE}={marker}")
-    found = []
-    for proc in processes.newest_first():
-        # Other users' environments are closed to us, and a process may end while it is read.
-        with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
-            if entry in Path(f"/proc/{proc.pid}/environ").read_bytes().split(b"\0"):
-                found.append(proc)
-    return found
+    return [proc for proc in processes.newest_first() if proc.alive and entry in _environment(proc)]
+
+
+def _environment(proc: Proc) -> list[bytes]:
+    """The entries that it was started with; none if they are closed to us or it has just ended."""
+    folder = Path(f"/proc/{proc.pid}")
+    # The first thread's end takes its view of the memory away, but not the other threads'.
+    with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+        for thread in (folder / "task").iterdir() if proc.state == "Z" else (folder,):
+            data = (thread / "environ").read_bytes()
+            if data:
+                return data.split(b"\0")
+    return []

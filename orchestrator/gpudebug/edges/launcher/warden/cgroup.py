@@ -3,7 +3,6 @@
 It is the one mechanism that also holds a process which cleared its environment and outlived its warden.
 """
 # pathlib would cost the warden a quarter of its start.
-# ruff: noqa: PTH102, PTH106
 
 from __future__ import annotations
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = "gpudebug-"
+SELF = "/proc/self"
 
 
 def folder_name(marker: str) -> str:
@@ -29,7 +29,7 @@ def _mount() -> tuple[str, str] | None:
     """(root inside the hierarchy, mount point) of the version 2 hierarchy."""
     with (
         contextlib.suppress(OSError),
-        open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f,
+        open(f"{SELF}/mountinfo", encoding="utf-8", errors="surrogateescape") as f,
     ):
         for line in f:
             left, _, right = line.partition(" - ")
@@ -55,7 +55,7 @@ def own_folder() -> str | None:
     path = None
     with (
         contextlib.suppress(OSError),
-        open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as f,
+        open(f"{SELF}/cgroup", encoding="utf-8", errors="surrogateescape") as f,
     ):
         for line in f:
             if line.startswith("0::"):

@@ -1,7 +1,6 @@
 """Entry of the warden's process."""
 
 # pathlib would cost the warden a quarter of its start.
-# ruff: noqa: PTH208
 
 from __future__ import annotations
 

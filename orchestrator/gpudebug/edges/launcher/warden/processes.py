@@ -1,6 +1,5 @@
 """Reading the process table of Linux and signalling exactly the process that was read."""
 # pathlib would cost the warden a quarter of its start.
-# ruff: noqa: PTH208
 
 from __future__ import annotations
 

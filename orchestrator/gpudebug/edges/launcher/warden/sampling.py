@@ -6,7 +6,6 @@ Protocol, one JSON object a line. To the sampler: its request; then, once the jo
 Exit status 3 says that the device is lost.
 """
 # pathlib would cost the warden a quarter of its start.
-# ruff: noqa: PTH116
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Forking the job and the sampler: what happens between fork and exec."""
 # pathlib would cost the warden a quarter of its start.
-# ruff: noqa: PTH110
 
 from __future__ import annotations
 

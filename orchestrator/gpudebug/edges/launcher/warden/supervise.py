@@ -343,7 +343,7 @@ class Warden:
         if self._close_by is None:
             sampler.close()
             self._close_by = now + CLOSE_S
-        if self.hurry:
+        if self.hurry or sampler.answer is None:
             self._close_by = min(self._close_by, now + HURRIED_CLOSE_S)
         if now >= self._close_by or sampler.pid is None:
             sampler.kill()

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+
+from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
+
+
+def test_presses_are_counted_and_wake_the_waiter() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with counting_interrupts() as interrupts:
+        assert interrupts.fd is not None
+        assert select.select([interrupts.fd], [], [], 0)[0] == []
+        for press in (1, 2):
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interrupts.count == press
+        assert select.select([interrupts.fd], [], [], 0)[0] == [interrupts.fd]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with counting_interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert (interrupts.count, interrupts.fd) == (0, None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_leaves_the_handler_alone() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[Interrupts] = []
+
+    def body() -> None:
+        with counting_interrupts() as interrupts:
+            seen.append(interrupts)
+            assert signal.getsignal(signal.SIGINT) is before
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert seen[0].fd is None
