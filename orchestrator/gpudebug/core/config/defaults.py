@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -169,7 +168,7 @@ def _command_block(command: str, shell: bool) -> list[str]:
     variables, rest = ({}, command) if shell else shellwords.leading_assignments(command)
     text = rest.strip("\n")
     lines = text.split("\n")
-    if re.fullmatch(r"[\t\n\x20-\x7e\xa0-\ud7ff]*", text) and text.strip():
+    if text.strip() and all(char.isprintable() or char in "\t\n" for char in text):
         block = [
             "  command: |2" if text[0] in " \t" else "  command: |",
             *(f"    {line}" if line else "" for line in lines),
@@ -184,7 +183,13 @@ def _command_block(command: str, shell: bool) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """One line of YAML that reads back as `text`: plain where that is safe, else in JSON's double quotes."""
+    """One line of YAML that reads back as `text`: plain where that is safe, else in double quotes."""
     if re.fullmatch(r"[a-z][a-z0-9_./-]*", text) and text not in ("null", "true", "false"):
         return text
-    return json.dumps(text)
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    return char if char.isprintable() else f"\\U{ord(char):08x}"

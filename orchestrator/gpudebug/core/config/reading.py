@@ -21,6 +21,7 @@ class _Problem(NamedTuple):
     line: int
     message: str
     next: str | None
+    missing: bool = False
 
 
 def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
@@ -44,7 +45,8 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
         problems = list(_contradictions(config, document))
         if not problems:
             return config
-    problems.sort(key=lambda problem: problem.line)
+    # What is missing comes last: a misspelt key is missing too, and its own line says more.
+    problems.sort(key=lambda problem: (problem.missing, problem.line))
     first, rest = problems[0], len(problems) - 1
     more = f" (and {rest} more)" if rest else ""
     raise ConfigError(first.message + more, file=file, line=first.line, next=first.next)
@@ -54,7 +56,7 @@ def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
     """The settings with what follows from others filled in; wrong types are left for the models to refuse."""
     data = dict(given)
     data.setdefault("campaign", campaign)
-    data.setdefault("progress", f"progress/{data['campaign']}.md")
+    data.setdefault("progress", f"progress/{data['campaign'] if _is_slug(data['campaign']) else campaign}.md")
     for group in ("criteria", "protocol", "budget", "worktree", "goal", "guidelines"):
         if group in data and data[group] is None:
             del data[group]
@@ -67,6 +69,13 @@ def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
     elif isinstance(data["reference"], dict) and isinstance(data.get("workload"), dict):
         data["reference"] = _inherited(data["workload"], data["reference"])
     return data
+
+
+def _is_slug(name: object) -> bool:
+    try:
+        return bool(values.slug(name))
+    except ValueError:
+        return False
 
 
 def _is_lower(metric: object) -> bool:
@@ -94,7 +103,9 @@ def _from_pydantic(detail: ErrorDetails, document: Document) -> _Problem:
         message, next = _unknown_key(path)
         return _Problem(document.line(path, key=True), message, next)
     if detail["type"] == "missing":
-        return _Problem(document.line(path[:-1], key=True), f"{name} is missing", f"add {_example(path)}")
+        return _Problem(
+            document.line(path[:-1], key=True), f"{name} is missing", f"add {_example(path)}", True
+        )
     cause = detail.get("ctx", {}).get("error")
     what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
     return _Problem(_value_line(path, what, document), f"{name}: {what}", f"write {_example(path)}")

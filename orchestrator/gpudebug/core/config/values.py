@@ -186,6 +186,8 @@ def one_of(*words: str) -> Callable[[Any], str]:
 
 def threshold(value: Any) -> float:
     """Percentage points as a float, or a Ratio of 1 or above from `1.2x`."""
+    if isinstance(value, Ratio):
+        return value
     if isinstance(value, (int, float)):
         return _points(number(value), value)
     written = str(value)
