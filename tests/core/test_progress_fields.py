@@ -199,6 +199,8 @@ def test_every_way_to_write_a_result(head: str, line: str) -> None:
 def test_a_result_without_a_bullet_and_one_with_ragged_values() -> None:
     flat = "**Result**:\n\n" + "".join(f"- {key}: {value}\n" for key, value in WRITTEN.items())
     assert result(flat) == VALUES
+    for plain in ("Result:\n", "**Result**:\n", "- Result:\n"):
+        assert result(plain + "".join(f"{key}: {value}\n" for key, value in WRITTEN.items())) == VALUES
     indents = ("  ", "      ", "    ", "   ")
     pairs = zip(indents, WRITTEN.items(), strict=True)
     assert result("- **Result**:\n" + "".join(f"{i}- {k}: {v}\n" for i, (k, v) in pairs)) == VALUES

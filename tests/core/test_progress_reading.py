@@ -203,7 +203,7 @@ def test_every_way_to_write_a_baseline(heading: str, role: str) -> None:
         "### Hypothesis 1: A\n\n- Status: REJECTED\n",
         "### Hypothesis 1: A\nSome text.\n\n* __Status__: rejected\n\nMore text.\n",
         "### Hypothesis 1: A\n- **Description**: ```not a fence\n- **Status**: REJECTED\n",
-        "### Hypothesis 1: A\n- Method:\n  ```\n  ### Hypothesis 7\n  - Status: no\n  ```\n- Status: REJECTED\n",
+        "### Hypothesis 1: A\n- Method:\n  ```\n  # Hypothesis 7\n  - Status: x\n  ```\n- Status: REJECTED\n",
         "### Hypothesis 1: A\n- Method: x\n\n```\n- **Status**: INVALID\n```\n\n- **Status**: REJECTED\n",
         "### Hypothesis 1: A\n<!-- - **Status**: VALIDATED -->\n- **Status**: REJECTED\n",
         "### Hypothesis 1: A\n- **Status**: REJECTED\n- **Status**: VALIDATED\n",

@@ -261,6 +261,8 @@ def _open(line: Line, current: Field | None, bulleted: bool) -> Field | None:
     key = _read_key(text, 0)
     if key is None or key.name not in KNOWN_KEYS or (bulleted and not key.bold):
         return None
+    if current is not None and current.name == "result" and key.name in RESULT_KEYS:
+        return None
     return Field(key.name, key, line, line.end, 0, b"")
 
 
@@ -285,6 +287,10 @@ def _continues(line: Line, current: Field, gap: bool, opaque: Sequence[tuple[int
         return bool(current.marker) or current.name == "result" or not gap
     if line.hidden or gap:
         return indented
+    if current.name == "result" and not indented:
+        # Replacing a Result must not take prose with it that somebody wrote below.
+        key = _read_key(text, 0)
+        return key is not None and key.name in RESULT_KEYS
     return indented or not (_RULE.match(text) or text[:1] in b">|")
 
 
