@@ -28,7 +28,7 @@ class Ending(Word):
     OUT_OF_BUDGET = "out of budget"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """The one next thing: `role` of a baseline, number of a hypothesis, or name of a run, and why."""
 
@@ -40,7 +40,7 @@ class Action:
     ending: Ending | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BaselineState:
     """A baseline that the campaign needs. `why` is None when it is valid, else what is wrong with it."""
 
@@ -49,7 +49,7 @@ class BaselineState:
     utilisation: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HypothesisState:
     """A hypothesis as the progress file and the runs tell it.
 
@@ -64,7 +64,7 @@ class HypothesisState:
     after: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunState:
     """A run folder that asks for something: not sealed, or judged without its entry in the file."""
 
@@ -73,7 +73,7 @@ class RunState:
     hypothesis: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Campaign:
     """All that a decision depends on.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
 
 # Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
@@ -111,10 +111,8 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
             entries.pop(path, None)
         else:
             entries[path] = content
-    digest = hashlib.sha256()
-    for path in sorted(entries):
-        digest.update(path + b"\0" + entries[path] + b"\0")
-    return Checkout(top, commit.decode().strip(), digest.hexdigest()[:16], tuple(dirty))
+    listed = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
+    return Checkout(top, commit.decode().strip(), short_digest(listed), tuple(dirty))
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
@@ -155,6 +153,8 @@ def _content(path: Path) -> bytes | None:
         return None
     except OSError as e:
         raise GitError(f"cannot read a changed file: {e.strerror}", file=str(path), next="mend it") from None
+    import hashlib
+
     blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
     return kind + b" " + blob.encode()
 

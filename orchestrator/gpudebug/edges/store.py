@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import re
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -89,10 +87,14 @@ def copy_into(path: Path, data: bytes) -> None:
 
 
 def digest(data: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 
 def file_digest(path: Path) -> str:
+    import hashlib
+
     h = hashlib.sha256()
     with path.open("rb") as f:
         while chunk := f.read(1 << 20):
@@ -160,6 +162,8 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
 
 
 def _write_beside(target: Path, data: bytes, mode: int | None) -> None:
+    import tempfile
+
     fd, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(fd, "wb") as f:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from gpudebug.core import config as configs
 from gpudebug.core import machine, progress
 from gpudebug.core.config import Config, Workload
+from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import ConfigError, GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
@@ -163,7 +163,7 @@ def identity(
         interpreter = "command not found"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return {
-        "command": hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16],
+        "command": short_digest(said.encode("utf-8", "surrogateescape")),
         "tree": checkout.tree,
         "interpreter": interpreter,
         "device": config.device + (f" CUDA_VISIBLE_DEVICES={visible}" if visible is not None else ""),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import present, progress
 from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError
+from gpudebug.core.digests import short_digest
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.models import Evidence, RunRecord, UsedRun, Verdict
 from gpudebug.core.verdict import (
@@ -85,7 +85,7 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
         change=intervention.text,
-        change_digest=hashlib.sha256(intervention.text.encode("utf-8", "surrogateescape")).hexdigest()[:16],
+        change_digest=short_digest(intervention.text.encode("utf-8", "surrogateescape")),
     )
     before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
     trial = _Trial(cycle, number, intervention, bench, changed, applied.notes, before)
