@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import re
 
-_SIGNS = (
-    ("sb3", r"Wrapping the env in a |stable_baselines0|total_timesteps +\| "),
-    ("rsl_rl", r"Mean value_function loss|Learning iteration 0+/0+"),
-    ("lerobot", r"ot_train\.py:0|lerobot|smpl:0"),
-    ("lightning", r"lightning|`Trainer\.fit`|v_num[=:]"),
-    ("mmengine", r"mmengine|mmcv"),
-    ("megatron", r"elapsed time per iteration \(ms\)"),
-    ("torchtune", r"torchtune"),
-    ("torchtitan", r"torchtitan|\[titan\]"),
-    ("hf_trainer", r"'train_runtime'|'grad_norm': |\[transformers\]|transformers/trainer\.py"),
-    ("accelerate", r"Distributed environment: |accelerate/"),
-    ("autoresearch", r"^step 0+ \(0+\.0%\) \| loss: .* \| lrm: "),
-    ("nanogpt", r"^iter 0+: loss 0+\.0+, time 0+\.0+ms|tokens per iteration will be"),
-    ("timm", r"^Train: 0+ \[ *0+/0+ \( *0+%\)\] +Loss: |timm"),
-    ("pytorch_mnist", r"^Train Epoch: 0+ \[0+/0+ \(0+%\)\]"),
-    ("cleanrl", r"^SPS: 0|cleanrl"),
-    ("ultralytics", r"Ultralytics|box_loss +cls_loss"),
-    ("detectron0", r"d0\.utils\.events|detectron0"),
-    ("catboost", r"^0+:\s+learn: |catboost"),
-    ("lightgbm", r"\[LightGBM\]|lightgbm|valid_0's "),
-    ("xgboost", r"xgboost|^\[0+\]\ttrain-\w+:0"),
-    ("fairseq", r"fairseq|train_inner"),
-    ("paddle", r"batch_cost: |paddle"),
-    ("spacy", r"LOSS TOK0VEC"),
-    ("rllib", r"RLlib|ray/rllib|rllib"),
-    ("deepspeed", r"deepspeed|DeepSpeed"),
-    ("nemo", r"nemo_logging|NeMo"),
-    ("tensorflow", r"tensorflow"),
-    ("keras", r"^ *0+/0+ .*(?:ms|us|s)/step|keras"),
-    ("fastai", r"^epoch +train_loss +valid_loss|fastai"),
-    ("torchrun", r"torch/distributed/(?:run|elastic)|^\[default0\]:"),
+_MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("sb3", ("Wrapping the env", "stable_baselines0", "|    ep_rew_mean ")),
+    ("rsl_rl", ("Mean value_function loss", "Learning iteration 0", "rsl_rl")),
+    ("lerobot", ("ot_train.py:0", "lerobot", " smpl:0")),
+    ("lightning", ("lightning", "`Trainer.fit`", "v_num")),
+    ("mmengine", ("mmengine", "mmcv")),
+    ("megatron", ("elapsed time per iteration (ms)", "megatron")),
+    ("torchtune", ("torchtune",)),
+    ("torchtitan", ("torchtitan", "[titan]")),
+    ("hf_trainer", ("'train_runtime'", "'grad_norm': ", "[transformers]", "transformers/trainer.py")),
+    ("accelerate", ("Distributed environment: ", "accelerate/")),
+    ("nanogpt", ("tokens per iteration will be",)),
+    ("timm", ("timm",)),
+    ("cleanrl", ("cleanrl",)),
+    ("ultralytics", ("Ultralytics", "box_loss   cls_loss")),
+    ("detectron2", ("d0.utils.events", "detectron0")),
+    ("catboost", ("catboost", "CatBoost")),
+    ("lightgbm", ("[LightGBM]", "lightgbm", "valid_0's ", "training's ")),
+    ("xgboost", ("xgboost",)),
+    ("fairseq", ("fairseq", "train_inner")),
+    ("paddle", ("batch_cost: ", "paddle")),
+    ("spacy", ("LOSS TOK0VEC", "spacy")),
+    ("rllib", ("RLlib", "rllib")),
+    ("deepspeed", ("deepspeed", "DeepSpeed")),
+    ("nemo", ("nemo_logging", "NeMo")),
+    ("tensorflow", ("tensorflow",)),
+    ("keras", ("keras",)),
+    ("fastai", ("epoch     train_loss  valid_loss", "fastai")),
+    ("torchrun", ("torch/distributed/run.py", "torch/distributed/elastic")),
 )
-_NAMES = [name.replace("0", "2") for name, _ in _SIGNS]
-_ANY = re.compile("|".join(f"({sign})" for _, sign in _SIGNS))
+_STARTS = re.compile(
+    r"(?P<autoresearch>step 0+ \(0+\.0%\) \| loss: 0)"
+    r"|(?P<nanogpt>iter 0+: loss \S+, time 0)"
+    r"|(?P<timm>Train: 0+ \[ *0+/0+ \( *0+%\)\] +Loss: )"
+    r"|(?P<pytorch_mnist>Train Epoch: 0+ \[0+/0+ \(0+%\)\])"
+    r"|(?P<cleanrl>SPS: 0)"
+    r"|(?P<catboost>0+:\s+learn: )"
+    r"|(?P<xgboost>\[0+\]\ttrain-\w+:0)"
+    r"|(?P<keras> *0+/0+ .{0,80}(?:ms|us|s)/step)"
+    r"|(?P<torchrun>\[default0+\]:)"
+)
+HEAD = 600
 
 
 def recognise(skeleton: str) -> str | None:
     """The framework whose mark stands in a line with its digits zeroed, or None."""
-    match = _ANY.search(skeleton)
-    return _NAMES[match.lastindex - 1] if match and match.lastindex else None
+    head = skeleton[:HEAD]
+    for name, marks in _MARKS:
+        for mark in marks:
+            if mark in head:
+                return name
+    match = _STARTS.match(head)
+    return match.lastgroup if match else None

@@ -89,5 +89,5 @@ class Losses:
         return best
 
 
-def _rank(series: LossSeries) -> tuple[int, bool, int]:
-    return (series.count, not series.negative, -series.order)
+def _rank(series: LossSeries) -> tuple[int, bool, bool, int]:
+    return (series.count, not series.negative, series.name.split(" ")[-1] == "loss", -series.order)

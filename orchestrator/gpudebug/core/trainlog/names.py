@@ -26,7 +26,7 @@ _FILLER = (
     | frozenset(
         "step steps epoch iter iteration batch minibatch avg avr average mean running smoothed smooth ema"
         " moving total overall lm global current cur so far value final all reduced per token sample s the is"
-        " ce nll cross entropy mlm last log main interval sum item tot window micro rank local".split()
+        " last log main interval sum item tot window micro rank local".split()
     )
 )
 _NOT_A_LOSS = frozenset(
@@ -65,6 +65,8 @@ _DATA = frozenset(
     " datatime dataset".split()
 )
 _UPDATE = frozenset("update updt upd learning optim optimizer optimization compute computation model".split())
+_GRADIENT = frozenset("norm gnorm grdn".split())
+_PARTS = frozenset("forward backward fwd bwd comm allreduce reduce sync optimizer optim clip".split())
 _PER_STEP = (
     _DURATION | _STEP | frozenset("elapsed per train training in avg average mean batchtime itertime".split())
 )
@@ -75,8 +77,8 @@ _CUMULATIVE = frozenset("eta remaining runtime total last max min eval val wall 
 class Role:
     """What a name stands for.
 
-    `kind`: loss, step, other (a count that is no optimiser step), epoch, limit, data, update, total
-    (duration of one whole step), rate (steps per second), gradient, or empty. `phase`: train, val or
+    `kind`: loss, step, other (a count that is no optimiser step), epoch, epochs, limit, data, update,
+    total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty. `phase`: train, val or
     empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric that acts as one, 3 what
     says less. `milli` scales a duration given in the name to seconds.
     """
@@ -105,6 +107,8 @@ def classify(name: str) -> Role:
     if len(name) > 80 or _FILE.search(name):
         return Role("")
     parts = words(name)
+    while len(parts) > 1 and parts[-1] in ("idx", "index", "id", "no", "is"):
+        parts.pop()
     if not parts:
         return Role("step", about="#") if name.strip() == "#" else Role("")
     bag = frozenset(parts)
@@ -113,8 +117,13 @@ def classify(name: str) -> Role:
         _position(name, parts, bag, phase)
         or _loss(name, parts, bag, phase)
         or _duration(name, parts, bag, phase)
-        or (Role("gradient", phase) if bag & {"norm", "gnorm", "grdn"} else Role("", phase))
+        or Role("gradient" if bag & _GRADIENT else "part" if _is_part(bag) else "", phase)
     )
+
+
+def _is_part(bag: frozenset[str]) -> bool:
+    """Whether a name is that of a part of a step's duration, as `forward_time`."""
+    return bool(bag & _DURATION and bag & _PARTS and not bag & _CUMULATIVE)
 
 
 def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role | None:
@@ -149,13 +158,15 @@ def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role 
         word for word in parts if word in ("loss", "losses") or (word.endswith("loss") and word != "gloss")
     ]
     rest = bag - _FILLER - set(named)
+    if {"cross", "entropy"} <= rest:
+        rest = rest - {"cross", "entropy"} | {"ce"}
     if named:
-        if not rest or all(word in _METRIC for word in rest):
-            return Role("loss", phase, tier=2 if named[0] not in ("loss", "losses") and not rest else 0)
+        if not rest:
+            return Role("loss", phase, tier=0 if named[0] in ("loss", "losses") else 2)
         return Role("loss", phase, tier=3 if rest & _SECONDARY else 1)
     if bag & {"batch", "reader", "data"} and "cost" in bag:
         return None
-    if rest <= _METRIC and bag & _METRIC or {"cross", "entropy"} <= bag and not rest:
+    if rest <= _METRIC and (rest or bag & _METRIC):
         return Role("loss", phase, tier=2)
     if _LEVEL.search(name.lower()) and not rest - {"l"}:
         return Role("loss", phase, tier=2)

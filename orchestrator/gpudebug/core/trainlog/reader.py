@@ -21,7 +21,7 @@ from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
 from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
 from gpudebug.core.trainlog.table import Head, read_head, read_row
-from gpudebug.core.trainlog.text import Splitter, number, plain, readable, skeleton
+from gpudebug.core.trainlog.text import Splitter, clock, number, plain, readable, skeleton
 from gpudebug.core.trainlog.timing import Timing
 from gpudebug.core.trainlog.trend import trend
 
@@ -32,7 +32,6 @@ MAX_NAMES = 64
 TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
 BUFFERED_SHARE = 0.5
-MEASURED = ("arrival", "stamps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +120,8 @@ class LogReader:
         return state.summary(exit_status, signal)
 
 
-class _Shapes(dict[bytes, "Shape | None"]):
-    """Shapes by skeleton, shared by copies of a reader's state: a shape follows from its skeleton."""
+class _Shapes(dict[bytes, "tuple[Shape | None, bool]"]):
+    """Shape and alarm by skeleton, shared by copies of a reader's state: a shape follows from its skeleton."""
 
     def __deepcopy__(self, memo: object) -> _Shapes:
         return self
@@ -141,6 +140,7 @@ class _Line:
     weak_data: float | None = None
     update: float | None = None
     total: float | None = None
+    part: float = 0.0
 
 
 class _State:
@@ -165,12 +165,12 @@ class _State:
         if raised > 0:
             text = text[:raised]
         key = skeleton(text)
-        shape = self.shapes[key] if key in self.shapes else self._learn(key)
+        known = self.shapes.get(key)
+        shape, alert = known if known is not None else self._learn(key)
         if time is not None:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.redraw:
-            alert = raised >= 0 or ALERT.search(text) is not None
-            self.scan.feed(segment, alert, self._seen())
+            self.scan.feed(segment, alert or raised >= 0, self._seen())
         if self.patterns:
             self._read_named(segment, time)
         if shape is not None:
@@ -179,12 +179,12 @@ class _State:
     def _seen(self) -> int:
         return self.steps.leader.seen if self.steps.leader else 0
 
-    def _learn(self, key: bytes) -> Shape | None:
-        shape = read_shape(key.decode("ascii"))
+    def _learn(self, key: bytes) -> tuple[Shape | None, bool]:
+        learned = read_shape(key.decode("ascii")), ALERT.search(key) is not None
         if len(self.shapes) >= MAX_SHAPES:
             self.shapes.clear()
-        self.shapes[key] = shape
-        return shape
+        self.shapes[key] = learned
+        return learned
 
     def _apply(self, shape: Shape, text: bytes, time: float | None) -> None:
         if shape.framework:
@@ -237,8 +237,7 @@ class _State:
             self._position(kind, phase, tier, name, style, value, total, rank, line)
         elif kind == "epoch" and isfinite(value) and phase != "val":
             line.epoch = value
-            if total is not None and total >= 1:
-                self.steps.epochs = int(total)
+            self.steps.epochs = _whole(total) or self.steps.epochs
             if value != int(value):
                 self.fractional.add(name)
             elif name not in self.fractional and len(self.fractional) < MAX_NAMES:
@@ -269,6 +268,8 @@ class _State:
         whole = _whole(total)
         key = (rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
         weight = STEP_WEIGHTS[min(tier, 2)]
+        if name == "#":
+            line.positions = [entry for entry in line.positions if entry[0] != key]
         line.positions.append((key, "other" if kind == "other" else "step", weight, int(value), whole))
 
     def _duration(self, kind: str, tier: int, value: float, line: _Line) -> None:
@@ -281,6 +282,8 @@ class _State:
             line.update = value
         elif kind == "total" and line.total is None:
             line.total = value
+        elif kind == "part":
+            line.part = max(line.part, value)
         elif kind == "rate":
             self.timing.rate(value)
 
@@ -292,7 +295,7 @@ class _State:
         whole = _whole(total)
         line.positions.append((("bar", bar.label, str(whole or ""), ""), "bar", 1.0, int(n), whole))
         if bar.elapsed:
-            self.timing.bar(f"{bar.label} {whole}", n, _clock(text[bar.elapsed[0] : bar.elapsed[1]]))
+            self.timing.bar(f"{bar.label} {whole}", n, clock(text[bar.elapsed[0] : bar.elapsed[1]]))
         speed = number(text[bar.rate[0] : bar.rate[1]]) if bar.rate else None
         if speed:
             self.timing.rate(1 / speed if bar.inverse else speed)
@@ -300,7 +303,10 @@ class _State:
     def _row(self, text: bytes, shape: Shape, line: _Line) -> None:
         if self.head is None:
             return
-        for column, value, total in read_row(self.head, text, shape.rows) or ():
+        found = read_row(self.head, text, shape.rows)
+        if found:
+            line.positions = [entry for entry in line.positions if entry[0][-1] != "#"]
+        for column, value, total in found or ():
             role = column.role
             if role.kind in ("data", "update", "total", "rate"):
                 continue
@@ -313,6 +319,8 @@ class _State:
         trained = any(key[1] != "val" for key, _, _ in line.losses)
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
+                if key[1].endswith("#") and not line.losses:
+                    continue
                 source = self.steps.source(key, kind, weight)
                 if source is not None:
                     self.steps.update(source, Reading(n, total, line.time, self.epoch, here, trained))
@@ -320,8 +328,9 @@ class _State:
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, self.steps.current, time, line.gradient_lost)
         data = line.data if line.data is not None else line.weak_data
-        if data is not None or line.total is not None:
-            self.timing.add(data, line.update, line.total)
+        total = line.total if line.total is None or line.total >= line.part else None
+        if data is not None or total is not None or line.update is not None:
+            self.timing.add(data, line.update, total)
 
     def _read_named(self, segment: bytes, time: float | None) -> None:
         text = readable(segment, USER_LINE)
@@ -364,8 +373,8 @@ class _State:
             step_unit=unit,
             total_steps=self.steps.total(counter) if unit == "step" else None,
             step_times=counter.times.items() if counter and self.arrivals else (),
-            steps_per_s=speed if unit in ("step", None) or source not in MEASURED else None,
-            progress_per_s=speed if unit == "step" or source in MEASURED else None,
+            steps_per_s=speed if unit in ("step", None) else None,
+            progress_per_s=speed if unit is not None else None,
             rate_source=source,
             data_s=self.timing.data_s(),
             update_s=self.timing.update_s(),
@@ -411,11 +420,4 @@ def _unit(leader: Source | None) -> str | None:
 
 
 def _whole(value: float | None) -> int | None:
-    return int(value) if value is not None and 0 < value < MAX_STEP else None
-
-
-def _clock(text: bytes) -> float:
-    seconds = 0.0
-    for part in text.split(b":"):
-        seconds = seconds * 60 + (number(part.split()[-1] if part.split() else b"0") or 0.0)
-    return seconds
+    return int(value) if value is not None and 1 <= value < MAX_STEP else None

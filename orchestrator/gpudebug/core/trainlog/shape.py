@@ -33,9 +33,10 @@ _STAMP = re.compile(
     r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
     r"|[IWEF]0000 00:00:00\.0+ +0+|0+:00:00(?:[.,]0+)?|0000-00-00"
 )
-_PLACE = re.compile(
-    r"[\w./-]{1,120}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+|0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*"
-)
+_PLACE = re.compile(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+")
+_HAS_PLACE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
+_VERSION = re.compile(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
+_HAS_VERSION = re.compile(r"0x0|0\.0+\.0")
 _RANK = re.compile(r"\[?(?:default|(?:local_)?rank|gpu|node|worker)[ :=_]{0,2}(?P<rank>0+)\]:?", re.I)
 _PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
 _NUMBER = re.compile(
@@ -47,8 +48,9 @@ _NUMBER = re.compile(
 )
 _RATIO_GAP = re.compile(r" ?/ *$| of $")
 _WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
-_PARENS = re.compile(r"\(([A-Za-z_ /.-]{1,20})\)")
+_PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
 _DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s")
+_PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _LETTERS = re.compile(r"[A-Za-z]")
 _SEPARATORS = " \t=:<>~\"'`([{#"
 _TIME_UNITS = {
@@ -139,14 +141,8 @@ def read_shape(skeleton: str) -> Shape | None:
     row_like = _row_like(skeleton)
     if not row_like and not _INTEREST.search(skeleton):
         return Shape(framework=framework) if framework else None
-    text, bars = _take_bars(skeleton)
-    rank = _RANK.search(text)
-    if rank:
-        text = _blank(text, rank.span())
-    text = _PID.sub(lambda m: "~" * len(m[0]), text)
-    stamp = _STAMP.search(text)
-    text = _STAMP.sub(lambda m: "~" * len(m[0]), text)
-    text = _PLACE.sub(lambda m: "~" * len(m[0]), text)
+    text, bars = _take_bars(skeleton) if "/" in skeleton or "[" in skeleton else (skeleton, ())
+    text, stamp, rank = _take_marks(text)
     fields = _fields(text, bars)
     rows = _rows(text, bars) if row_like else ()
     if not (fields or bars or rows):
@@ -154,16 +150,34 @@ def read_shape(skeleton: str) -> Shape | None:
     return Shape(
         fields=fields,
         bars=bars,
-        stamp=stamp.span() if stamp and stamp["date"] else None,
-        rank=rank.span("rank") if rank else None,
+        stamp=stamp,
+        rank=rank,
         rows=rows,
         framework=framework,
         redraw=bool(bars),
     )
 
 
-def _blank(text: str, span: Span) -> str:
-    return text[: span[0]] + "~" * (span[1] - span[0]) + text[span[1] :]
+def _mask(match: re.Match[str]) -> str:
+    return "~" * len(match[0])
+
+
+def _take_marks(text: str) -> tuple[str, Span | None, Span | None]:
+    """Masks what is no measurement: (text, dated time stamp, rank)."""
+    rank = _RANK.search(text) if "[" in text else None
+    if rank:
+        text = text[: rank.start()] + _mask(rank) + text[rank.end() :]
+    if text[:1] == "(":
+        text = _PID.sub(_mask, text)
+    stamp = _STAMP.search(text) if "00" in text else None
+    if stamp:
+        text = _STAMP.sub(_mask, text)
+    if _HAS_PLACE.search(text):
+        text = _PLACE.sub(_mask, text)
+    if _HAS_VERSION.search(text):
+        text = _VERSION.sub(_mask, text)
+    dated = stamp.span() if stamp and stamp["date"] else None
+    return text, dated, rank.span("rank") if rank else None
 
 
 def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
@@ -204,7 +218,8 @@ def _tokens(text: str) -> list[_Token]:
         unit = (match["unit"] or "").strip()
         last = tokens[-1] if tokens else None
         if last and last.total is None and not last.unit and _RATIO_GAP.match(text[last.end : start]):
-            if text[end : end + 1] != "/" and not (unit and "/" in unit):
+            whole = "." not in text[last.start : end] and "e" not in text[last.start : end].lower()
+            if whole and text[end : end + 1] != "/" and not (unit and "/" in unit):
                 tokens[-1] = _Token(last.start, last.end, unit, match.end(), (start, end))
                 continue
         tokens.append(_Token(start, end, unit, match.end()))
@@ -253,8 +268,11 @@ def _label(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | 
         trimmed = trimmed.rstrip(_SEPARATORS + "|")
     after = gap[len(trimmed) :]
     style = "q" if "'" in after or '"' in after else "=" if "=" in after else ":" if ":" in after else " "
-    parts = _DELIMITER.split(_PARENS.sub(r" \1 ", trimmed))
+    parts = _DELIMITER.split(_PARENS.sub(r" \1", trimmed))
     key = parts[-1].strip(" '\"`-./*") if parts else ""
+    parent = _PARENT.search(trimmed)
+    if parent and parent[2] == key:
+        return f"{parent[1]} {key}", parts[:-1], style, None
     if not _LETTERS.search(key):
         return "", parts, style, None
     where = gap.rfind(key)
@@ -292,7 +310,7 @@ def _unnamed(
     if (
         not fields
         and not token.unit
-        and not gap.strip(" \t~[|(#")
+        and not gap.strip(" \t~[]|(#")
         and "." not in text[token.start : token.end]
     ):
         return Role("step", tier=2, about="#"), "#"

@@ -103,16 +103,22 @@ def readable(segment: bytes, limit: int) -> str:
 
 def number(text: bytes | str) -> float | None:
     """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None where it is none."""
-    word = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip().lower()
     try:
-        return float(word)
+        return float(text)
     except ValueError:
-        pass
+        word = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip().lower()
     if word[-2:] == ".0" and word.strip("+-")[:3] in ("nan", "inf"):
-        word = word[:-2]
         return nan if "nan" in word else -inf if word[0] == "-" else inf
     scale = _SUFFIX.get(word[-1:], 1.0)
     try:
         return float((word[:-1] if scale != 1.0 else word).replace(",", "")) * scale
     except ValueError:
         return None
+
+
+def clock(text: bytes) -> float:
+    """Seconds of `M:SS` or `H:MM:SS`, with fractions."""
+    seconds = 0.0
+    for part in text.rpartition(b" ")[2].split(b":"):
+        seconds = seconds * 60 + float(part)
+    return seconds

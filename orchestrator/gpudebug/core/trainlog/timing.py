@@ -22,21 +22,28 @@ class Timing:
         self._rates: Thinned[float] = Thinned()
         self._parts: Thinned[float] = Thinned()
         self._bar_n = self._bar_s = 0.0
+        self._waiting: float | None = None
         self._bar: tuple[str, float, float] | None = None
 
     def add(self, data: float | None, update: float | None, total: float | None) -> None:
-        """One line's durations in seconds."""
+        """One line's durations in seconds; those of a block of lines are put together."""
         if total is not None:
             self._totals.add(total)
-        if data is not None and (update is not None or total is not None):
-            self._data += data
-            self._n += 1
-            if update is not None:
-                self._update += update
-                self._parts.add(data + update)
-            else:
-                self._total += total or 0.0
-                self._n_total += 1
+        if data is None:
+            data = self._waiting
+        elif update is None and total is None:
+            self._waiting = data
+        if data is None or (update is None and total is None):
+            return
+        self._waiting = None
+        self._data += data
+        self._n += 1
+        if update is not None:
+            self._update += update
+            self._parts.add(data + update)
+        else:
+            self._total += total or 0.0
+            self._n_total += 1
 
     def rate(self, value: float) -> None:
         if value > 0:
@@ -57,9 +64,9 @@ class Timing:
         """The step without its wait for data."""
         if not self._n:
             return None
-        if self._n_total:
-            return max(0.0, (self._total + self._update - self._data) / self._n)
-        return self._update / self._n
+        if self._n_total == self._n:
+            return max(0.0, (self._total - self._data) / self._n)
+        return self._update / (self._n - self._n_total)
 
     def steps_per_s(self) -> tuple[float, str] | None:
         """(rate, where it comes from): the bar's own clock, else durations, else rates as printed."""
@@ -76,9 +83,6 @@ class Timing:
 
 
 def _cumulative(values: list[float]) -> bool:
-    """Whether `time` counts from the start of the run: it never falls and grows throughout."""
-    return (
-        len(values) >= 4
-        and all(a <= b for a, b in zip(values, values[1:], strict=False))
-        and values[-1] > CUMULATIVE_GROWTH * values[0]
-    )
+    """Whether `time` counts from the start of a run or an epoch: it hardly ever falls and grows throughout."""
+    falls = sum(1 for a, b in zip(values, values[1:], strict=False) if b < a)
+    return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)
