@@ -34,7 +34,7 @@ class SavedInBetween(StoreError):
 def find_root(start: Path) -> Path | None:
     """The nearest folder at or above `start` that holds gpudebug.yaml."""
     start = start.resolve()
-    return next((d for d in (start, *start.parents) if (d / CONFIG).exists()), None)
+    return next((d for d in (start, *start.parents) if os.path.lexists(d / CONFIG)), None)
 
 
 def read_file(path: Path) -> bytes:
@@ -121,7 +121,10 @@ def _os_error(e: OSError, path: Path, what: str) -> StoreError:
 
 def resolve_inside(path: Path, root: Path) -> Path:
     """`path` with its links followed; refused where it leaves `root` or is no regular file."""
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
+        raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None
     if not target.is_relative_to(root.resolve()):
         raise StoreError(
             f"leads out of the repository, to {target}", file=str(path), next="keep it inside the repository"
