@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_every_key_and_value_has_its_line() -> None:
     ("text", "line", "says"),
     [
         ("a: [1, 2\nb: 3\n", 2, "broken YAML"),
-        ("a: 'x\n", 2, "broken YAML"),
+        ("a: 'x\nb: 1\n", 1, "broken YAML"),
         ("a:\n\t- x\n", 2, "broken YAML"),
         ("a: 1\n b: 2\n", 2, "broken YAML"),
         ("a: 1\na: 2\n", 2, "stands on line 1 already"),
@@ -81,7 +82,11 @@ def test_every_key_and_value_has_its_line() -> None:
         ("a: 1\nb: \ud800\n", 2, "no text"),
     ],
 )
-def test_what_is_no_plain_document_is_refused(text: str, line: int, says: str) -> None:
+@pytest.mark.parametrize("loader", [yaml.CSafeLoader, yaml.SafeLoader])
+def test_what_is_no_plain_document_is_refused(
+    loader: type, text: str, line: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "_LOADER", loader)
     with pytest.raises(ConfigError, match=says) as caught:
         document.read(text, "gpudebug.yaml")
     assert (caught.value.file, caught.value.line) == ("gpudebug.yaml", line)

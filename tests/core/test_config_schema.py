@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.config import Workload, expand, expand_text
+from gpudebug.core.config import Workload, expand, expand_text, load
 from gpudebug.core.errors import ConfigError
 
 
@@ -50,3 +52,12 @@ def test_two_places_are_filled_in_and_no_other_brace(word: str, expanded: str) -
 def test_text_without_the_places_is_untouched(text: str) -> None:
     if "{run}" not in text and "{run_dir}" not in text:
         assert expand_text(text, run="R", run_dir="D") == text
+
+
+def test_settings_can_be_written_as_json() -> None:
+    text = "workload: {command: [a, b], env: {A: 1}}\nmetric: steps_per_s\nexpected: {a: {b: [1, 2]}}\n"
+    found = load(text, "f")
+    written = json.loads(found.model_dump_json())
+    assert written["workload"]["command"] == ["a", "b"]
+    assert written["criteria"]["success"] == 1.2
+    assert written["expected"] == {"a": {"b": [1, 2]}}

@@ -112,6 +112,8 @@ def test_variables() -> None:
         ("t --a-b=1", "--set --a_b=3", ("the command spells --a_b as --a-b",)),
         ("t --a 1 2", "--set --a=3", ("--a had the values 1 2",)),
         ("t --a=1", "--set --a=3", ()),
+        ("t --a x", "--unset --a", ("--a is removed with x",)),
+        ("t --a=1 --b", "--unset --a", ()),
     ],
 )
 def test_what_a_reader_should_know_is_noted(command: str, change: str, notes: tuple[str, ...]) -> None:

@@ -142,7 +142,7 @@ def test_secrets_go_and_the_text_around_them_stays(text: str, redacted: str) -> 
     "text",
     [
         "--max_tokens=512 --tokenizer gpt2 --use_auth_token=True --token None",
-        "step:200 smpl:2K loss:6.781 grdn:20.0 lr:3.0e-05 updt_s:0.100 data_s:0.009 tokens: 12 token_acc: 0.9",
+        "step:200 loss:6.781 grdn:20.0 lr:3.0e-05 updt_s:0.100 data_s:0.009 tokens: 12 token_acc: 0.9",
         "pad_token=<pad>, eos_token: </s>, author: someone, --dataset.image_key=observation.image",
         "the token was rejected: KeyError('x') in sk-learn-contrib-packages, task-sk-x",
         'raise ValueError("password must not be empty")',

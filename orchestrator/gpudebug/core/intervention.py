@@ -263,7 +263,7 @@ def _set(words: list[str], name: str, value: str | None) -> list[str]:
             f"the command has {shown} already: the change has no effect", next="set another value"
         )
     first = found[0]
-    notes = _notes(words, name, found, "one is left")
+    notes = _notes(name, found, "one is left")
     if value is None and first.style == "separate" and str(first.value).lower() not in _TRUTH:
         stop = first.start + 1
     else:
@@ -318,13 +318,16 @@ def _unset(words: list[str], name: str) -> list[str]:
             f"the command has no {name}: --unset {name} has no effect",
             next="name a flag that stands in workload.command",
         )
-    notes = _notes(words, name, found, "all are removed")
+    notes = _notes(name, found, "all are removed")
+    notes += [
+        f"{option.name} is removed with {option.value}" for option in found if option.style == "separate"
+    ]
     for option in reversed(found):
         del words[option.start : option.stop]
     return notes
 
 
-def _notes(words: Sequence[str], name: str, found: Sequence[Option], repeated: str) -> list[str]:
+def _notes(name: str, found: Sequence[Option], repeated: str) -> list[str]:
     first = found[0]
     notes = []
     if len(found) > 1:

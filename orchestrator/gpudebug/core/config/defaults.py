@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import shellwords
+from ..errors import ConfigError
 from .document import Path
+from .schema import SPLIT_NEXT, split_command
 
 
 class _Setting(NamedTuple):
@@ -140,7 +142,7 @@ def config_text(
     shell: bool = False,
 ) -> str:
     """The gpudebug.yaml that `init` writes: the commands as blocks, byte for byte; variables set before the
-    program become `env`. `load` reads it back. Raises ShellSyntaxError for a command that cannot be split."""
+    program become `env`. `load` reads it back. Raises ConfigError for a command that cannot be split."""
     parts = [
         "# What gpudebug tests and how. All settings: gpudebug init --print-defaults",
         f"campaign: {_scalar(campaign)}",
@@ -165,7 +167,7 @@ def config_text(
 
 
 def _command_block(command: str, shell: bool) -> list[str]:
-    variables, rest = ({}, command) if shell else shellwords.leading_assignments(command)
+    variables, rest = ({}, command) if shell else _separated(command)
     text = rest.strip("\n")
     lines = text.split("\n")
     if text.strip() and all(char.isprintable() or char in "\t\n" for char in text):
@@ -180,6 +182,15 @@ def _command_block(command: str, shell: bool) -> list[str]:
     if variables:
         block += ["  env:", *(f"    {name}: {_scalar(value)}" for name, value in variables.items())]
     return block
+
+
+def _separated(command: str) -> tuple[dict[str, str], str]:
+    try:
+        variables, rest = shellwords.leading_assignments(command)
+        split_command(rest)
+    except shellwords.ShellSyntaxError as error:
+        raise ConfigError(f"{error} in {command!r}", next=SPLIT_NEXT) from None
+    return variables, rest
 
 
 def _scalar(text: str) -> str:

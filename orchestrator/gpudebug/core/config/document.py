@@ -95,7 +95,9 @@ def read(text: str, file: str) -> Document:
 def _broken(error: yaml.YAMLError, text: str, file: str) -> ConfigError:
     line, what = None, "no YAML"
     if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
+        # An open quote is noticed at the end of the file; where it begins says more.
+        open_quote = "quoted scalar" in (error.context or "")
+        mark = error.context_mark if open_quote else error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         what = ", ".join(part for part in (error.context, error.problem) if part)
     elif isinstance(error, yaml.reader.ReaderError):

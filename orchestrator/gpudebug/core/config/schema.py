@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainValidator
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import CoreSchema, core_schema
 
 from .. import shellwords
 from ..errors import ConfigError
 from . import values
 from .values import DeviceChoice
 
-Text = Annotated[str, PlainValidator(values.text)]
-Boolean = Annotated[bool, PlainValidator(values.boolean)]
-Duration = Annotated[float, PlainValidator(values.duration)]
-Count = Annotated[int, PlainValidator(values.count)]
-Threshold = Annotated[float, PlainValidator(values.threshold)]
-Words = Annotated[tuple[str, ...], PlainValidator(values.words)]
-Paths = Annotated[tuple[str, ...], PlainValidator(values.paths)]
+
+class _Reader:
+    """Lets one function of `values` be all of a field's validation; what it returns is serialised as it is.
+
+    Pydantic's own PlainValidator builds the annotated type's schema, with a serialiser that refuses tuples.
+    """
+
+    def __init__(self, read: Callable[[Any], object]) -> None:
+        self._read = read
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+
+Text = Annotated[str, _Reader(values.text)]
+Boolean = Annotated[bool, _Reader(values.boolean)]
+Duration = Annotated[float, _Reader(values.duration)]
+Count = Annotated[int, _Reader(values.count)]
+Threshold = Annotated[float, _Reader(values.threshold)]
+Words = Annotated[tuple[str, ...], _Reader(values.words)]
+Paths = Annotated[tuple[str, ...], _Reader(values.paths)]
 
 _PLACE = re.compile(r"\{(run|run_dir)\}")
 
@@ -35,13 +50,13 @@ class Workload(Settings):
     """A training command and how it is launched. `env` is added to the surrounding environment; `timeout`
     bounds the whole run, `stall_timeout` the time without a new step; `max_output` is in bytes."""
 
-    command: Annotated[str | tuple[str, ...], PlainValidator(values.command)]
+    command: Annotated[str | tuple[str, ...], _Reader(values.command)]
     shell: Boolean = False
-    cwd: Annotated[str, PlainValidator(values.path)] = "."
-    env: Annotated[dict[str, str], PlainValidator(values.variables)] = {}
+    cwd: Annotated[str, _Reader(values.path)] = "."
+    env: Annotated[dict[str, str], _Reader(values.variables)] = {}
     timeout: Duration = 1800.0
     stall_timeout: Duration = 300.0
-    max_output: Annotated[int, PlainValidator(values.size)] = 2 * 2**30
+    max_output: Annotated[int, _Reader(values.size)] = 2 * 2**30
 
     @property
     def text(self) -> str:
@@ -98,19 +113,17 @@ class Criteria(Settings):
 
     success: Threshold = 20.0
     failure: Threshold = 10.0
-    loss: Annotated[Literal["converging", "any"], PlainValidator(values.one_of("converging", "any"))] = (
-        "converging"
-    )
+    loss: Annotated[Literal["converging", "any"], _Reader(values.one_of("converging", "any"))] = "converging"
     throughput: Annotated[
-        Literal["better", "not_worse", "any"], PlainValidator(values.one_of("better", "not_worse", "any"))
+        Literal["better", "not_worse", "any"], _Reader(values.one_of("better", "not_worse", "any"))
     ] = "better"
 
 
 class Protocol(Settings):
     """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds."""
 
-    interval: Annotated[float, PlainValidator(values.interval)] = 0.2
-    warmup: Annotated[float | None, PlainValidator(values.warmup)] = None
+    interval: Annotated[float, _Reader(values.interval)] = 0.2
+    warmup: Annotated[float | None, _Reader(values.warmup)] = None
     min_window: Duration = 30.0
     baseline_runs: Count = 4
     max_runs: Count = 6
@@ -133,26 +146,24 @@ class Worktree(Settings):
 class Config(Settings):
     """All of gpudebug.yaml, complete: what the file left out has its default."""
 
-    campaign: Annotated[str, PlainValidator(values.slug)]
-    progress: Annotated[str, PlainValidator(values.file_path)]
+    campaign: Annotated[str, _Reader(values.slug)]
+    progress: Annotated[str, _Reader(values.file_path)]
     goal: Text = ""
     workload: Workload
     reference: Workload | None = None
-    metric: Annotated[str, PlainValidator(values.metric)] = "gpu_util"
-    direction: Annotated[Literal["higher", "lower"], PlainValidator(values.one_of("higher", "lower"))] = (
-        "higher"
-    )
+    metric: Annotated[str, _Reader(values.metric)] = "gpu_util"
+    direction: Annotated[Literal["higher", "lower"], _Reader(values.one_of("higher", "lower"))] = "higher"
     criteria: Criteria = Criteria()
-    target: Annotated[float | None, PlainValidator(values.positive)] = None
-    log: Annotated[dict[str, str], PlainValidator(values.patterns)] = {}
+    target: Annotated[float | None, _Reader(values.positive)] = None
+    log: Annotated[dict[str, str], _Reader(values.patterns)] = {}
     locked: Words = ()
     protocol: Protocol = Protocol()
     budget: Budget = Budget()
-    device: Annotated[str, PlainValidator(values.device)] = "auto"
+    device: Annotated[str, _Reader(values.device)] = "auto"
     probe: Boolean = True
     auto_propose: Boolean = False
     worktree: Worktree = Worktree()
-    expected: Annotated[dict[str, dict[str, tuple[float, float]]], PlainValidator(values.expectations)] = {}
+    expected: Annotated[dict[str, dict[str, tuple[float, float]]], _Reader(values.expectations)] = {}
     context: Paths = ()
     guidelines: Text = ""
 
