@@ -46,6 +46,8 @@ def status(answer: Answer) -> str:
     lines.append(f"Device   {_device(answer['device'])}")
     lines.append("")
     lines += [_baseline(role, b) for role, b in answer["baselines"].items() if b is not None]
+    advice = [line for b in answer["baselines"].values() if b for line in b["advice"]]
+    lines += [f"  advice: {line}" for line in dict.fromkeys(advice)]
     lines.append("")
     lines += [_hypothesis(h) for h in answer["hypotheses"]] or ["No hypotheses yet."]
     lines.append("")

@@ -62,8 +62,17 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
         "gpu_util_text": entry.fields.get("gpu util") if entry else None,
         "steps_per_s": sum(rates) / len(rates) if rates else None,
         "loss": entry.fields.get("loss") if entry else None,
+        "advice": _advice(loaded, baseline),
         "runs": list(baseline.runs),
     }
+
+
+def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
+    """What would make the baseline's loss judgeable, as its runs found it."""
+    if loaded.config.criteria.loss == "any":
+        return []
+    found = [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
+    return list(dict.fromkeys(found))
 
 
 def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""`kill -9` of gpudebug, of its warden and of its sampler at many moments of a campaign.
+
+Nothing is left 2 s later, the progress file is whole, the next `next` recovers, no result is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.support.campaigns import Campaign, make_replay_campaign, record
+
+from gpudebug.core.progress import parse
+from gpudebug.core.words import VERDICTS, Status
+
+RUN_S = 0.8
+RECORDED_S = 12.0
+CYCLE_S = 1.8
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10, seconds=RECORDED_S)
+    for number in range(1, 301):
+        good = number % 2
+        record(
+            recordings,
+            f"{number + 1:04d}-h{number}",
+            util=70 if good else 20,
+            rate=35 if good else 10,
+            seconds=RECORDED_S,
+            seed=number,
+        )
+    return make_replay_campaign(
+        tmp_path / "repository",
+        recordings,
+        RECORDED_S / RUN_S,
+        config="budget: {hypotheses: 1000, device_time: 1000h}\ntarget: 100\n",
+        runs=1,
+    )
+
+
+def _add_hypotheses(campaign: Campaign, count: int) -> None:
+    entries = [
+        f"### Hypothesis {n}: Step size {n}\n- **Intervention**: --set --lr={n / 1000 + 1}\n"
+        f"- **Status**: UNTESTED\n\n"
+        for n in range(1, count + 1)
+    ]
+    campaign.progress.parent.mkdir(exist_ok=True)
+    campaign.progress.write_text("## Hypotheses\n\n" + "".join(entries), encoding="utf-8")
+
+
+def _alive(campaign: Campaign) -> list[psutil.Process]:
+    """Processes that a run of this campaign started: its mark is in their environment or command."""
+    mark = str(campaign.folder)
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+                continue
+            run = process.environ().get("GPUDEBUG_RUN", "")
+            if run.startswith(mark) or process.cwd().startswith(mark):
+                found.append(process)
+    return found
+
+
+def _victim(root: int, word: str) -> int | None:
+    """The pid of gpudebug's descendant whose command line holds `word`; None when there is none now."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(root).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(word in part for part in process.cmdline()):
+                    return process.pid
+    return None
+
+
+def _kill_once(campaign: Campaign, whom: str, moment: float) -> bool:
+    """Start a cycle, kill one of its processes at `moment`; False where it was not there to be killed."""
+    process = campaign.start("next")
+    time.sleep(moment)
+    pid = process.pid if whom == "gpudebug" else _victim(process.pid, whom)
+    killed = pid is not None and process.poll() is None
+    if killed:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if whom == "gpudebug":
+        process.communicate(timeout=60)
+    else:
+        _, err = process.communicate(timeout=60)
+        assert b"Traceback" not in err and process.returncode in (0, 1), err
+    deadline = time.monotonic() + 2
+    while (left := _alive(campaign)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left, [p.cmdline() for p in left]
+    parse(campaign.progress.read_bytes(), "progress.md")
+    return killed
+
+
+def _finish(campaign: Campaign, cycles: int) -> None:
+    for _ in range(cycles):
+        done = campaign.run("next", "--json")
+        if done.status == 5:
+            assert done.json["action"] == "propose"
+            return
+        done.expect(0)
+    raise AssertionError("the campaign did not come to its end")
+
+
+def _check(campaign: Campaign, count: int) -> None:
+    """Every hypothesis has one result, every verdict in runs/ stands in the file once, all is sealed."""
+    document = parse(campaign.progress.read_bytes(), "progress.md")
+    assert len(document.hypotheses) == count
+    listed = [name for h in document.hypotheses for name in h.runs]
+    assert len(listed) == len(set(listed))
+    for h in document.hypotheses:
+        assert h.status in VERDICTS and h.status is not Status.INVALID
+        wanted = Status.VALIDATED if h.number % 2 else Status.REJECTED
+        assert h.status is wanted, (h.number, h.result)
+        assert campaign.text.count(f"### Hypothesis {h.number}:") == 1
+    for name in campaign.runs():
+        folder = campaign.folder / "runs" / name
+        assert (folder / "manifest.json").exists()
+        if (folder / "verdict.json").exists():
+            assert name in listed
+
+
+def _story(campaign: Campaign, whom: str, moments: int) -> None:
+    # A cycle whose gpudebug is killed seldom ends its hypothesis; with another victim it does.
+    count = max(3, moments // 2) if whom == "gpudebug" else moments
+    _add_hypotheses(campaign, count)
+    campaign.run("next", "--json").expect(0)
+    rng = random.Random(f"{whom}{moments}")
+    hits = 0
+    for _ in range(moments):
+        hits += _kill_once(campaign, whom, rng.uniform(0, CYCLE_S))
+    assert hits >= moments // 3
+    _finish(campaign, 4 * count + 4)
+    _check(campaign, count)
+
+
+@pytest.mark.parametrize("whom", ["gpudebug", "warden", "sampler"])
+def test_a_campaign_survives_kills(campaign: Campaign, whom: str) -> None:
+    _story(campaign, whom, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("whom", "moments"), [("gpudebug", 200), ("warden", 200), ("sampler", 50)])
+def test_a_campaign_survives_kills_at_many_moments(campaign: Campaign, whom: str, moments: int) -> None:
+    _story(campaign, whom, moments)
