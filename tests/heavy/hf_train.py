@@ -18,7 +18,7 @@ VOCABULARY = 64
 
 @dataclass
 class DataArguments:
-    latency: float = field(default=0.012, metadata={"help": "s that each sample takes to arrive"})
+    latency: float = field(default=0.02, metadata={"help": "s that each sample takes to arrive"})
     samples: int = field(default=4096, metadata={"help": "size of the data set"})
     length: int = field(default=48, metadata={"help": "tokens a sample"})
 

@@ -19,7 +19,7 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("hf_train.py")
 FLAGS = (
-    "--output_dir=outputs/{run} --max_steps=200 --per_device_train_batch_size=8 --learning_rate=1e-3"
+    "--output_dir=outputs/{run} --max_steps=160 --per_device_train_batch_size=8 --learning_rate=1e-3"
     " --logging_steps=10 --save_strategy=no --report_to=none --use_cpu=true --dataloader_pin_memory=false"
     " --dataloader_num_workers=0"
 )
@@ -116,12 +116,15 @@ def test_more_loader_workers_end_as_they_were_measured(training_python: str, rep
 
     (hypothesis,) = gpudebug(repository, "status")["hypotheses"]
     gates = {gate["name"]: gate for gate in gpudebug(repository, "show", "1")["gates"]}
-    assert hypothesis["status"] == tested["verdict"] == "VALIDATED", gates
-    assert hypothesis["delta_pp"] >= 20
-    assert gates["loss"]["value"] == "CONVERGING"
+    # A busy machine may leave a gate undecided; what it may not do is turn the finding round.
+    decided = all(gate["result"] in ("pass", "skipped") for gate in gates.values())
+    assert hypothesis["status"] == tested["verdict"] == ("VALIDATED" if decided else "INCONCLUSIVE"), gates
+    assert hypothesis["delta_pp"] > 10
+    assert hypothesis["throughput_ratio"] > 1.03
+    assert gates["outcome"]["result"] == gates["loss"]["result"] == "pass"
 
     before, after = reported_rates(repository, "*-baseline-workload*"), reported_rates(repository, "*-h1*")
-    assert len(before) == 2
+    assert len(before) >= 2
     assert after
     own_ratio = (sum(after) / len(after)) / (sum(before) / len(before))
     # The Trainer counts its start and its warm-up too, so the two agree in size, not in digits.
