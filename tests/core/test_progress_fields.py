@@ -72,6 +72,7 @@ def result(text: str) -> dict[str, str]:
         "- **Status**: ~~UNTESTED~~ REJECTED",
         "- **Status**: <!-- VALIDATED or REJECTED --> REJECTED",
         "- ✅ **Status**: REJECTED",
+        "- [x] **Status**: REJECTED",
         "- **Status**:\n  REJECTED",
         "- **Status**:\n  - REJECTED",
         "**Status**: REJECTED",

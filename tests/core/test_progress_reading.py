@@ -78,6 +78,7 @@ def test_the_file_of_the_contract() -> None:
         "### __Hypothesis 3__ - Title",
         "### ✅ Hypothesis 3: Title",
         "### ❌ **Hypothesis 3**: Title",
+        "### :x: Hypothesis 3: Title",
         "### Hypothesis 3: Title ###",
         "   ### Hypothesis 3: Title",
         "###\tHypothesis 3: Title",

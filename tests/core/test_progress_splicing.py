@@ -48,6 +48,9 @@ def crlf(text: str) -> str:
         ("- **Status: UNTESTED - as yet**", "- **Status: TESTING**"),
         ("- **Status**: **UNTESTED - as yet**", "- **Status**: **TESTING**"),
         ("- **Status**: ⏳ UNTESTED", "- **Status**: TESTING"),
+        ("- **Status**: **⏳ UNTESTED**", "- **Status**: **TESTING**"),
+        ("- **Status**: **⏳ UNTESTED - as yet**", "- **Status**: **TESTING**"),
+        ("- [ ] **Status**: UNTESTED", "- [ ] **Status**: TESTING"),
         ("- **Status**: REJECTED - no effect", "- **Status**: TESTING"),
         ("- **Status**:", "- **Status**: TESTING"),
         ("- **Status**: ", "- **Status**: TESTING"),
@@ -129,8 +132,10 @@ def test_a_result_is_replaced_and_own_bullets_stay() -> None:
     block = crlf(RESULT.replace("- ", "* "))
     assert made.decode() == (
         "## Hypothesis 1: A\r\n* **Owner**: me\r\n* **Status**: INCONCLUSIVE\r\n"
-        + block
-        + "    * Seen by: Ada\r\n      and Bob\r\n* own bullet\r\n\r\nown text\r\n\r\n## End\r\n"
+        + block.replace("GPU util before", "Seen by: Ada\r\n      and Bob\r\n  * GPU util before").replace(
+            "  * Seen", "    * Seen"
+        )
+        + "* own bullet\r\n\r\nown text\r\n\r\n## End\r\n"
     )
     [entry] = read(made).hypotheses
     assert entry.runs == ("0009-h1", "0010-h1")
@@ -209,6 +214,12 @@ def test_where_a_hypothesis_is_added(before: str, after: str, ending: str, bom: 
     assert made.startswith(bom) and made.replace("\r\n", "\n").removeprefix(bom) == rendered_here
     again = read(made).hypotheses
     assert (again[-1].number, again[-1].title, again[-1].status) == (number, "New", Status.UNTESTED)
+
+
+def test_a_hypothesis_follows_the_last_one_where_the_section_has_none() -> None:
+    doc = read("## Hypotheses\n- ideas\n\n## Log\n\n#### Hypothesis 1: A\n\n## End\n")
+    made = add_hypothesis(doc, ENTRY.format(2)).decode()
+    assert made == doc.data.decode().replace("\n## End", f"\n#{ENTRY.format(2)}\n## End")
 
 
 def test_numbers_go_on_after_the_highest() -> None:
@@ -418,6 +429,7 @@ def test_a_result_changes_one_entry_and_nothing_else(data: bytes, status: Status
     assert changed.status is status
     assert changed.result["gpu util after"] == "2.0%"
     assert set(changed.runs) >= {"0009-h1", "0010-h1"}
+    assert changed.result["runs"] == "runs/0009-h1, runs/0010-h1"
     assert values(again, entry.number) == values(doc, entry.number)
     assert (changed.description, changed.test_method) == (entry.description, entry.test_method)
     assert outside(again, changed.start, changed.end) == outside(doc, entry.start, entry.end)

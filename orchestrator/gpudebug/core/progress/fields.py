@@ -23,7 +23,7 @@ RESULT_KEYS = frozenset(
 KNOWN_KEYS = ENTRY_KEYS | RESULT_KEYS | {"command", "gpu util"}
 _OTHER_NAMES = {"results": "result", "method": "test method", "run": "runs", "change": "intervention"}
 
-_BULLET = re.compile(rb"([ \t]*)[-*+](?:[ \t]+|\Z)")
+_BULLET = re.compile(rb"([ \t]*)[-*+](?:[ \t]+(?:\[[ xX]\][ \t]+)?|\Z)")
 _KEY = re.compile(
     rb"((?:[^\w\n:]|_){0,40})([A-Za-z][A-Za-z0-9 _/().#%-]{0,60}?)([*_`]*)[ \t]*(?::|\xef\xbc\x9a)"
 )
@@ -204,7 +204,7 @@ def read_status(status: Field) -> StatusReading:
     if match is None:
         said = value.decode("utf-8", "replace")
         return StatusReading(None if said else Status.UNTESTED, said, "", start, end, b"", b"")
-    opening = _edge_marks(plain[: match.start()])
+    opening = _edge_marks(plain[: match.start()]) or _leading_marks(plain)
     closing = value[match.end() : match.end() + len(_leading_marks(value[match.end() :]))]
     carried = status.key.open if status.key else b""
     note = _unmark(value[match.end() + len(closing) :], carried or opening).lstrip(b" \t-:,.;|/])")

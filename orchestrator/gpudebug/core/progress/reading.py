@@ -23,7 +23,9 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _LINE_ENDING = re.compile(rb"\r\n|\n|\r")
 
-_HYPOTHESIS = re.compile(rb"((?:[^\w]|_){0,40})hypothesis(?![A-Za-z])(.*)", re.IGNORECASE | re.DOTALL)
+_HYPOTHESIS = re.compile(
+    rb"((?:[^\w]|_|:[a-z0-9_+-]{1,40}:){0,40})hypothesis(?![A-Za-z])(.*)", re.IGNORECASE | re.DOTALL
+)
 _NUMBER = re.compile(
     rb"[\s*_`]*(?:\#|no\.?|number|-)?[\s*_`]*(\d{1,9})(?![A-Za-z0-9])(?!\.\d|[-/]\d)(.*)", re.I | re.DOTALL
 )

@@ -7,11 +7,11 @@ is rendered elsewhere; a text that would reach beyond its own entry is a defect 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
-from gpudebug.core.progress.blocks import Heading
+from gpudebug.core.progress.blocks import Heading, width
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import (
     RESULT_KEYS,
@@ -27,6 +27,7 @@ from gpudebug.core.progress.sanitising import harmless
 from gpudebug.core.words import Status
 
 NOTE_LIMIT = 300
+_RENDERED_INDENT = 2
 _BOM = b"\xef\xbb\xbf"
 _HASHES = re.compile(rb"\A#{1,6}")
 _BULLETS = re.compile(rb"^([ \t]*)- ", re.MULTILINE)
@@ -62,22 +63,27 @@ def with_heading(doc: ProgressFile, rendered: str) -> ProgressFile:
 def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
     """The file with a rendered entry at the end of its Hypotheses section, which is made if absent.
 
-    Without such a section the entry follows the last hypothesis. Own sections stay where they are.
+    Where the last hypothesis stands elsewhere the entry follows it. Own sections stay where they are.
     Raises ProgressError when its number is taken or an unclosed fence would swallow the entry.
     """
     number = _rendered_hypothesis(rendered).number
-    if any(entry.number == number for entry in doc.hypotheses):
+    if twin := next((entry for entry in doc.hypotheses if entry.number == number), None):
         raise ProgressError(
-            f"hypothesis {number} stands in the file already", file=doc.file, next=f"use {next_number(doc)}"
+            f"hypothesis {number} stands in the file already",
+            file=doc.file,
+            line=twin.line,
+            next=f"use {next_number(doc)}",
         )
-    last = doc.hypotheses[-1] if doc.hypotheses else None
-    section = _section(doc, "hypotheses")
     text = rendered.strip("\n").encode()
-    if section is None and last is None:
-        return _insert(doc, len(doc.data), b"## Hypotheses\n\n" + text)
-    level = last.place.level if last else (section.level + 1 if section else 3)
-    at = _section_end(doc, section) if section else last.end if last else len(doc.data)
-    return _insert(doc, at, _HASHES.sub(b"#" * min(level, 6), text))
+    section = _section(doc, "hypotheses")
+    at = _section_end(doc, section, doc.hypotheses) if section else len(doc.data)
+    if doc.hypotheses:
+        last = doc.hypotheses[-1]
+        inside = section is not None and section.start < last.start < at
+        return _insert(doc, at if inside else last.end, _at_level(text, last.place.level))
+    if section:
+        return _insert(doc, at, _at_level(text, section.level + 1))
+    return _insert(doc, at, b"## Hypotheses\n\n" + text)
 
 
 def set_status(doc: ProgressFile, number: int, status: Status, note: str = "") -> bytes:
@@ -102,8 +108,7 @@ def set_result(doc: ProgressFile, number: int, status: Status, result_block: str
     edits = [_status_edit(doc, entry, status, note)]
     old = first_of(entry.fields, "result")
     if old is not None:
-        own = b"".join(doc.data[i.start : i.end] for i in result_items(old) if i.name not in RESULT_KEYS)
-        edits.append(Edit(old.first.offset, old.end, _with_ending(doc, old.first.offset, block) + own))
+        edits.append(Edit(old.first.offset, old.end, _with_own_items(doc, old, block)))
         return _apply(doc.data, edits)
     before = first_of(entry.fields, "status")
     if before is not None:
@@ -182,11 +187,10 @@ def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes, bel
 def _add_baseline(doc: ProgressFile, text: bytes) -> bytes:
     section = _section(doc, "baselines")
     if section is not None:
-        level = min(section.level + 1, 6)
-        return _insert(doc, _section_end(doc, section), _HASHES.sub(b"#" * level, text))
+        return _insert(doc, _section_end(doc, section, doc.baselines), _at_level(text, section.level + 1))
     if doc.baselines:
         last = doc.baselines[-1]
-        return _insert(doc, last.end, _HASHES.sub(b"#" * last.place.level, text))
+        return _insert(doc, last.end, _at_level(text, last.place.level))
     text = b"## Baselines\n\n" + text
     hypotheses = _section(doc, "hypotheses")
     if hypotheses is not None:
@@ -216,11 +220,10 @@ def _section(doc: ProgressFile, word: str) -> Heading | None:
     return None
 
 
-def _section_end(doc: ProgressFile, section: Heading) -> int:
+def _section_end(
+    doc: ProgressFile, section: Heading, entries: Sequence[HypothesisEntry] | Sequence[BaselineEntry]
+) -> int:
     """Where a section ends: at the next heading of its level or above that is no entry of its kind."""
-    entries: Iterable[HypothesisEntry | BaselineEntry] = doc.hypotheses
-    if section != _section(doc, "hypotheses"):
-        entries = doc.baselines
     own = {entry.start for entry in entries}
     for heading in doc.outline.headings:
         if heading.start > section.start and heading.level <= section.level and heading.start not in own:
@@ -242,8 +245,7 @@ def _insert(doc: ProgressFile, at: int, text: bytes) -> bytes:
     lead = b""
     if before:
         lead = b"" if before.endswith((b"\n", b"\r")) else b"\n"
-        lines = before.splitlines()[-1:] if len(before) < 4096 else before[-4096:].splitlines()[-1:]
-        lead += b"\n" if lines and lines[0].strip() else b""
+        lead += b"\n" if before[-4096:].splitlines()[-1].strip() else b""
     tail = b"\n\n" if after else b"\n"
     return doc.data[:at] + _with_ending(doc, at, lead + text.strip(b"\n") + tail) + after
 
@@ -256,6 +258,24 @@ def _lines_after(doc: ProgressFile, at: int, text: bytes) -> Edit:
     # A paragraph right below a bullet would become a part of it.
     apart = b"" if not following or following[:1] in b"-*+#" or text[:1] not in b"-*+" else b"\n"
     return Edit(at, at, _with_ending(doc, at, lead + text + apart))
+
+
+def _with_own_items(doc: ProgressFile, old: Field, block: bytes) -> bytes:
+    """A new Result with what people wrote into the old one, above the figures where it is indented deeper."""
+    block = _with_ending(doc, old.first.offset, block)
+    own = [doc.data[i.start : i.end] for i in result_items(old) if i.name not in RESULT_KEYS]
+    if all(width(item[: len(item) - len(item.lstrip())]) <= _RENDERED_INDENT for item in own):
+        return block + b"".join(own)
+    head, *figures = block.splitlines(keepends=True)
+    ended = [
+        item if item.endswith((b"\n", b"\r")) else _with_ending(doc, old.end, item + b"\n") for item in own
+    ]
+    return b"".join([head, *ended, *figures])
+
+
+def _at_level(text: bytes, level: int) -> bytes:
+    """A rendered entry with its heading at this level."""
+    return _HASHES.sub(b"#" * min(level, 6), text)
 
 
 def _styled(fields: Sequence[Field], block: bytes) -> bytes:
