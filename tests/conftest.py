@@ -1,9 +1,105 @@
-"""Fixtures and the guard that every test runs under."""
+"""Options, fixtures, and the guard that every test runs under."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+OPT_IN = {
+    "slow": "takes more than half a minute",
+    "heavy": "installs a real training framework",
+    "gpu": "needs an NVIDIA GPU",
+}
+# What a test starts inherits this, and with it what that starts: nobody escapes by changing parents.
+_MARK = "GPUDEBUG_TESTS_RUN_BY"
+# What is just ending may take this long.
+_PATIENCE_S = 2.0
+_HOSTILE = {
+    "blanks": "a b  c",
+    "quotes": 'it\'s "here"',
+    "unicode": "Größe-模型-é",
+    "shell": "$HOME;&|*?[x]{run}",
+    "dash": "-C --json",
+    "newline": "two\nlines",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for marker, why in OPT_IN.items():
+        parser.addoption(f"--run-{marker}", action="store_true", help=f"run what {why}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker, why in OPT_IN.items():
+            if marker in item.keywords and not config.getoption(f"--run-{marker}"):
+                item.add_marker(pytest.mark.skip(reason=f"{why}: --run-{marker}"))
+
+
+@pytest.fixture(params=_HOSTILE.values(), ids=_HOSTILE)
+def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A new folder whose name breaks what is quoted, split or printed carelessly."""
+    folder = tmp_path / str(request.param)
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def guard() -> Iterator[None]:
+    """Fails a test that leaves a process, a thread, or a file of a campaign in this checkout."""
+    os.environ[_MARK] = str(os.getpid())
+    processes, threads, files = _processes(), set(threading.enumerate()), _checkout()
+    yield
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := _left(processes, threads)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for pid in left.get("processes", {}):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    assert not left, f"left behind: {left}"
+    assert not (written := _checkout() - files), f"written into the checkout: {sorted(written)}"
+
+
+def _left(processes: dict[int, str], threads: set[threading.Thread]) -> dict[str, object]:
+    left = {pid: name for pid, name in _processes().items() if pid not in processes}
+    alive = [t.name for t in threading.enumerate() if t not in threads]
+    return {key: value for key, value in (("processes", left), ("threads", alive)) if value}
+
+
+def _processes() -> dict[int, str]:
+    """Everything that this test process started, at whatever remove: number and command line."""
+    mark = f"{_MARK}={os.getpid()}".encode()
+    found = {}
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        # It may end, or be somebody else's, while it is looked at.
+        with contextlib.suppress(OSError):
+            stat = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()
+            ours = int(stat[1]) == os.getpid() or mark in Path(entry.path, "environ").read_bytes().split(
+                b"\0"
+            )
+            if ours and (stat[0] != "Z" or int(stat[1]) == os.getpid()):
+                command = Path(entry.path, "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(entry.name)] = command.decode(errors="replace").strip() or "(a zombie)"
+    return found
+
+
+def _checkout() -> set[str]:
+    """Names at the top of the checkout and in its folders that belong to campaigns."""
+    found = set()
+    for folder in (ROOT, ROOT / "runs", ROOT / "progress", ROOT / "hypotheses"):
+        if folder.is_dir():
+            found |= {str(p.relative_to(ROOT)) for p in folder.iterdir() if not p.name.endswith("_cache")}
+    return found - {".hypothesis", "__pycache__"}
