@@ -1,38 +1,64 @@
-"""samples.csv: columns, and reading rows back without trusting them."""
+"""samples.csv, and other monitors' CSVs: reading rows back without trusting them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
 from gpudebug.core.errors import GpudebugError
 
-COLUMNS = (
-    "elapsed",
-    "gpu_util",
-    "mem_util",
-    "mem_used_mb",
-    "mem_total_mb",
-    "gpu_index",
-    "gpu_uuid",
-    "power_w",
-    "sm_clock_mhz",
-    "mem_clock_mhz",
-    "temperature_c",
-    "throttle",
-    "new_samples",
-    "cpu_util",
-    "rss_mb",
-    "read_mb_s",
-    "write_mb_s",
-    "procs",
-    "log_bytes",
-)
-# The five columns that the first monitor script of this kind wrote, in its order.
-SEED_COLUMNS = ("elapsed", "gpu_util", "mem_util", "mem_used_mb", "mem_total_mb")
-_TEXT = frozenset({"gpu_uuid", "throttle"})
+# What other monitors call our columns, after `_plain`; where one name could mean two things it is not here.
+_NAMES = {
+    "elapsed": (
+        "elapsed",
+        "elapsed_s",
+        "elapsed_sec",
+        "elapsed_seconds",
+        "elapsed_time",
+        "timestamp",
+        "datetime",
+        "time",
+        "time_s",
+    ),
+    "gpu_util": (
+        "gpu_util",
+        "gpu_util_percent",
+        "gpu_util_pct",
+        "gpu_utilization",
+        "gpu_utilization_percent",
+        "gpu_utilization_pct",
+        "gpu_utilisation",
+        "utilization_gpu",
+    ),
+    "mem_used_mb": (
+        "mem_used_mb",
+        "mem_used_mib",
+        "memory_used",
+        "memory_used_mb",
+        "memory_used_mib",
+        "gpu_mem_used_mb",
+        "gpu_memory_used_mb",
+    ),
+    "gpu_index": ("gpu_index", "gpu_id", "index"),
+    "gpu_uuid": ("gpu_uuid", "uuid"),
+    "new_samples": ("new_samples",),
+    "rss_mb": ("rss_mb",),
+    "log_bytes": ("log_bytes",),
+}
+# Columns of a training program's own table, which may list utilisation among its metrics.
+_METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
+_FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
+_LACKING = frozenset({"", "n/a", "[n/a]", "[not supported]"})
 _MAX_FIELD = 1000
+# A number of at least this is a time of day since 1970; the unit follows from its size.
+_EPOCH = 1e8
+_EPOCH_UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (_EPOCH, 1.0))
+_DATE = re.compile(
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +90,40 @@ class Samples:
     @property
     def log_times(self) -> list[tuple[float, int]]:
         """(elapsed seconds, size of train.log in bytes) at each tick."""
-        first = self.rows[0].gpu_uuid if self.rows else ""
-        return [(r.elapsed, r.log_bytes) for r in self.rows if r.log_bytes is not None and r.gpu_uuid == first]
+        first = self.devices[:1]
+        return [
+            (r.elapsed, r.log_bytes)
+            for r in self.rows
+            if r.log_bytes is not None and [(r.gpu_index, r.gpu_uuid)] == first
+        ]
 
 
 def looks_like_samples(head: str) -> bool:
-    """Whether text starts with a header of samples.csv, ours or the seed monitor's."""
-    names = [c.strip().lower() for c in head.split("\n", 1)[0].lstrip("\ufeff").split(",")]
-    return len(names) >= 3 and names[0] in _ELAPSED and "gpu_util" in names
-
-
-_ELAPSED = ("elapsed", "elapsed_s", "timestamp", "time")
+    """Whether text starts with a header of samples.csv, ours or another monitor's."""
+    return _columns(head.split("\n", 1)[0]) is not None
 
 
 def read_samples(lines: Iterable[str], file: str) -> Samples:
-    """Parse samples.csv. Raises GpudebugError where the header is not one of samples."""
+    """Parse samples.csv, each line with its newline.
+
+    The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
+    1970) becomes seconds since the first row. Raises GpudebugError where the header is not one of samples.
+    """
     iterator = iter(lines)
-    header = next(iterator, "")
-    if not looks_like_samples(header):
+    columns = _columns(next(iterator, ""))
+    if columns is None:
         raise GpudebugError(
             "not a samples CSV: the first line must name at least elapsed and gpu_util",
             file=file,
             line=1,
             next="record one with `gpudebug sample -o samples.csv -- CMD`",
         )
-    names = [c.strip().lower() for c in header.lstrip("\ufeff").split(",")]
-    at = {name: i for i, name in enumerate(names)}
-    at["elapsed"] = 0
+    rows = _Rows(columns)
     out = Samples()
     for line in iterator:
         if not line.strip():
             continue
-        sample = _row(line.rstrip("\r\n").split(","), at, len(names)) if line.endswith("\n") else None
+        sample = rows.read(line) if line.endswith("\n") else None
         if sample is None:
             out.unreadable += 1
         else:
@@ -103,34 +131,103 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
     return out
 
 
-def _row(cells: Sequence[str], at: dict[str, int], width: int) -> Sample | None:
-    if len(cells) != width or any(len(c) > _MAX_FIELD for c in cells):
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where our columns are, by name, in rows of `width` cells."""
+
+    at: dict[str, int]
+    width: int
+    from_first_row: bool
+
+
+def _columns(header: str) -> _Columns | None:
+    names = [_plain(cell) for cell in header.lstrip("\ufeff").split(",")]
+    at = {}
+    for column, spellings in _NAMES.items():
+        found = next((s for s in spellings if s in names), None)
+        if found is not None:
+            at[column] = names.index(found)
+    if "elapsed" not in at or "gpu_util" not in at or _METRICS.intersection(names):
         return None
+    return _Columns(at, len(names), names[at["elapsed"]] in _FROM_FIRST_ROW)
 
-    def cell(name: str) -> str:
-        return cells[at[name]].strip() if name in at else ""
 
-    try:
-        elapsed = _number(cell("elapsed"))
-        if elapsed is None:
+def _plain(name: str) -> str:
+    """`utilization.gpu [%]` -> `utilization_gpu`."""
+    name = re.sub(r"\[[^\]]*\]|\([^)]*\)", "", name.strip().strip('"').lower())
+    return re.sub(r"[.\s%_-]+", "_", name).strip("_")
+
+
+class _Rows:
+    """Reads the rows of one file; the first one says what kind of time the file counts."""
+
+    def __init__(self, columns: _Columns) -> None:
+        self._columns = columns
+        self._unit = 1.0
+        self._start: float | None = None
+        self._dated = False
+
+    def read(self, line: str) -> Sample | None:
+        cells = line.rstrip("\r\n").split(",")
+        if len(cells) != self._columns.width or any(len(c) > _MAX_FIELD for c in cells):
             return None
+        try:
+            return self._sample(cells)
+        except ValueError:
+            return None
+
+    def _sample(self, cells: Sequence[str]) -> Sample:
+        at = self._columns.at
+
+        def cell(name: str) -> str:
+            return cells[at[name]].strip().strip('"') if name in at else ""
+
+        utilisation = _number(cell("gpu_util").removesuffix("%"))
+        if utilisation is not None and not 0 <= utilisation <= 100:
+            raise ValueError(utilisation)
+        memory = re.sub(r" ?Mi?B$", "", cell("mem_used_mb"))
         return Sample(
-            elapsed=elapsed,
-            gpu_util=_number(cell("gpu_util")),
-            mem_used_mb=_number(cell("mem_used_mb")),
-            gpu_index=_integer(cell("gpu_index")) or 0,
+            gpu_util=utilisation,
+            mem_used_mb=_number(memory),
+            gpu_index=_count(cell("gpu_index")) or 0,
             gpu_uuid=cell("gpu_uuid"),
-            new_samples=_integer(cell("new_samples")) if "new_samples" in at else 1,
+            new_samples=_count(cell("new_samples")) if "new_samples" in at else 1,
             rss_mb=_number(cell("rss_mb")),
-            log_bytes=_integer(cell("log_bytes")),
+            log_bytes=_count(cell("log_bytes")),
+            # Last, so that a row that is refused does not set the start.
+            elapsed=self._elapsed(cell("elapsed")),
         )
-    except ValueError:
-        return None
+
+    def _elapsed(self, text: str) -> float:
+        date = _DATE.fullmatch(text)
+        time = _since_1970(date) if date else _number(text)
+        if time is None:
+            raise ValueError(text)
+        if self._start is None:
+            absolute = time >= _EPOCH
+            if absolute and not date:
+                self._unit = next(unit for least, unit in _EPOCH_UNITS if time >= least)
+            self._start = time if absolute or self._columns.from_first_row else 0.0
+            self._dated = date is not None
+        if self._dated is not (date is not None):
+            raise ValueError(text)
+        elapsed = (time - self._start) * self._unit
+        if elapsed < 0:
+            raise ValueError(text)
+        return elapsed
+
+
+def _since_1970(date: re.Match[str]) -> float:
+    """Seconds since 1970 of a date that `_DATE` matched; UTC where it names no offset."""
+    year, month, day, clock, fraction, offset = date.groups()
+    zone = "+00:00" if offset in (None, "Z") else f"{offset[:3]}:{offset[-2:]}"
+    moment = datetime.fromisoformat(f"{year}-{month}-{day}T{clock}{zone}").astimezone(timezone.utc)
+    return moment.timestamp() + float(f"0.{fraction or 0}")
 
 
 def _number(text: str) -> float | None:
-    """A finite decimal number in ASCII; None where empty."""
-    if not text:
+    """A finite decimal number in ASCII; None where the cell is empty or says that it has none."""
+    if text.lower() in _LACKING:
         return None
     if not text.isascii() or "_" in text:
         raise ValueError(text)
@@ -140,6 +237,10 @@ def _number(text: str) -> float | None:
     return value
 
 
-def _integer(text: str) -> int | None:
+def _count(text: str) -> int | None:
     number = _number(text)
-    return None if number is None else int(number)
+    if number is None:
+        return None
+    if number < 0 or number != int(number):
+        raise ValueError(text)
+    return int(number)
