@@ -75,14 +75,6 @@ def test_a_crash_costs_samples_and_not_the_run(tmp_path: Path) -> None:
     assert rows(tmp_path)[-1] == ["last"]
 
 
-def test_a_hang_costs_samples_and_not_the_run(tmp_path: Path) -> None:
-    launched = run(tmp_path, "sleep 4.5", "hang_once")
-    assert launched.outcome is Outcome.COMPLETED
-    assert launched.sampler is not None
-    assert (launched.sampler["restarts"], launched.sampler["why"]) == (1, "the sampler wrote no row for 3 s")
-    assert rows(tmp_path)[-1] == ["last"]
-
-
 def test_lost_twice_stops_a_run_that_needs_it(tmp_path: Path) -> None:
     launched = run(tmp_path, "sleep 60", "crash")
     assert (launched.outcome, launched.ladder) == (Outcome.SAMPLER_LOST, "interrupt")
@@ -126,13 +118,19 @@ def test_a_sampler_that_cannot_be_started(tmp_path: Path) -> None:
         launch(spec_for(("true",), tmp_path, sampler=sampler))
 
 
-def test_a_machine_that_stood_still_is_not_held_against_it(tmp_path: Path) -> None:
-    """Warden and sampler are both stopped for longer than any silence that is allowed."""
-    with nobody_left([tmp_path]):
-        driver = Driver(spec_for(("sleep", "4.4"), tmp_path, sampler=sampler_for(tmp_path)))
-        csv = tmp_path / "samples.csv"
-        wait_until(lambda: csv.exists() and csv.stat().st_size)
-        sampler, warden = driver.sampler(), driver.warden()
+def test_silence_of_a_hang_and_of_a_machine_that_stood_still(tmp_path: Path) -> None:
+    """A hung driver call costs samples and one restart; a pause of warden and sampler alike costs nothing.
+
+    Both take seconds and so run beside each other: the silence that is allowed is 3 s.
+    """
+    hung, paused = tmp_path / "hung", tmp_path / "paused"
+    with nobody_left([hung, paused]):
+        drivers = [
+            Driver(spec_for(("sleep", "4.5"), hung, sampler=sampler_for(hung, "hang_once"))),
+            Driver(spec_for(("sleep", "4.5"), paused, sampler=sampler_for(paused))),
+        ]
+        wait_until(lambda: (paused / "samples.csv").exists() and rows(paused))
+        sampler, warden = drivers[1].sampler(), drivers[1].warden()
         assert sampler is not None and warden is not None
         warden.suspend()
         sampler.suspend()
@@ -140,8 +138,12 @@ def test_a_machine_that_stood_still_is_not_held_against_it(tmp_path: Path) -> No
         warden.resume()
         time.sleep(0.1)
         sampler.resume()
-        assert driver.wait() == 0
-        assert (driver.launched()["outcome"], driver.launched()["sampler"]["restarts"]) == ("COMPLETED", 0)
+        assert [driver.wait() for driver in drivers] == [0, 0]
+        first, second = (driver.launched() for driver in drivers)
+        assert (first["outcome"], second["outcome"]) == ("COMPLETED", "COMPLETED")
+        assert (first["sampler"]["restarts"], second["sampler"]["restarts"]) == (1, 0)
+        assert first["sampler"]["why"] == "the sampler wrote no row for 3 s"
+        assert rows(hung)[-1] == rows(paused)[-1] == ["last"]
 
 
 def test_a_request_travels_unchanged(tmp_path: Path) -> None:

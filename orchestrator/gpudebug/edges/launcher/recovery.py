@@ -81,11 +81,16 @@ def marked(marker: str) -> list[Proc]:
 
 def _environment(proc: Proc) -> list[bytes]:
     """The entries that it was started with; none if they are closed to us or it has just ended."""
-    folder = Path(f"/proc/{proc.pid}")
-    # The first thread's end takes its view of the memory away, but not the other threads'.
+    folder = f"/proc/{proc.pid}"
+    data = _read(f"{folder}/environ")
+    if not data and proc.threads > 1:
+        # The first thread's end takes its view of the memory away, but not that of the others.
+        with contextlib.suppress(FileNotFoundError):
+            data = b"".join(_read(f"{thread}/environ") for thread in Path(f"{folder}/task").iterdir())
+    return data.split(b"\0")
+
+
+def _read(path: str) -> bytes:
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
-        for thread in (folder / "task").iterdir() if proc.state == "Z" else (folder,):
-            data = (thread / "environ").read_bytes()
-            if data:
-                return data.split(b"\0")
-    return []
+        return Path(path).read_bytes()
+    return b""
