@@ -175,3 +175,28 @@ def test_an_empty_tree_has_no_process_and_no_memory() -> None:
     child.wait()
     reading = ProcessTree(child.pid).read()
     assert (reading.procs, reading.rss_mb) == (0, 0)
+
+
+def test_a_walk_through_all_processes_finds_the_same_children(start: Start) -> None:
+    job = start(FAMILY)
+    ready(job)
+    below = proctree.children(job.pid)
+    walked = proctree.walked_children()
+    assert sorted(walked(job.pid)) == sorted(below)
+    assert job.pid in walked(os.getpid())
+    assert walked(below[0]) == []
+    for pid in below:
+        os.kill(pid, 9)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read the traffic of every process")
+def test_traffic_that_may_not_be_read_is_unknown_with_its_reason(start: Start) -> None:
+    # A process that is not dumpable belongs to root in /proc: prctl(2), PR_SET_DUMPABLE.
+    ready(start("import ctypes; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True); input()"))
+    tree = ProcessTree(os.getpid())
+    tree.read()
+    time.sleep(0.15)
+    reading = tree.read()
+    assert (reading.read_mb_s, reading.write_mb_s) == (None, None)
+    assert "Permission denied" in tree.missing["read_mb_s"]
+    assert reading.cpu_util is not None

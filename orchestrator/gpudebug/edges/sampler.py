@@ -145,7 +145,9 @@ class _Sampling:
         except DeviceLostError as error:
             self._notes.lost = error.message
         self._file.close()
-        self._notes.finish(self._device, self._tree)
+        with _deadline(self._order.hang):
+            summary = self._device.summary()
+        self._notes.finish(self._device, self._tree, summary)
         return EXIT_LOST if self._notes.lost else 0
 
     def _first_tick(self) -> int:
@@ -252,12 +254,12 @@ class Notes:
         self._summary: dict[str, Any] = {}
         self._complete = False
 
-    def finish(self, device: Device, tree: Processes) -> None:
+    def finish(self, device: Device, tree: Processes, summary: dict[str, Any]) -> None:
         """The run is over: add its figures and write the last version."""
         self._source = device.source
         self._missing = {**device.missing, **tree.missing}
         self.devices = device.describe()
-        self._summary = device.summary()
+        self._summary = dict(summary)
         if self._resumed_after is not None and "energy_j" in self._summary:
             self._summary["energy_j"] = {}
             self._missing["energy_j"] = "the sampler was restarted in mid-run"

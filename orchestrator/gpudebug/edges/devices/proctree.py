@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.readings import HostReading
@@ -67,15 +68,17 @@ def command_line(pid: int) -> str:
 
 
 def cpu_clock(pid: int) -> float | None:
-    """CPU time in s of all threads of the process, ended ones too, in ns steps; None where it is gone.
+    """CPU time in s of all threads of the process, ended ones too; None where it is gone.
 
-    The number of a process's CPU clock is made from its PID: clock_getcpuclockid(3), and
+    It comes from the process's CPU clock in steps of ns, or where the kernel offers none (gVisor) from
+    /proc in steps of 10 ms. The clock's number is made from the PID: clock_getcpuclockid(3), and
     MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED in include/linux/posix-timers_types.h.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
-        return None
+        process = read_process(pid)
+        return process.cpu_s if process else None
 
 
 def children(pid: int) -> list[int]:
@@ -98,12 +101,30 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def lists_children() -> bool:
+    """The kernel keeps the list that `children` reads (CONFIG_PROC_CHILDREN; gVisor has none)."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+def walked_children() -> Callable[[int], list[int]]:
+    """What `children` answers, from one walk through all of /proc."""
+    found: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        process = read_process(int(name)) if name.isdecimal() else None
+        if process is not None:
+            found.setdefault(process.parent, []).append(process.pid)
+    return lambda pid: found.get(pid, [])
+
+
 def moved_bytes(pid: int) -> tuple[int, int] | None:
-    """Bytes that the process and its reaped children read from and wrote to storage; None where unknown."""
+    """Bytes that the process and its reaped children read from and wrote to storage; None where it is gone.
+
+    Raises `PermissionError` for a process of somebody else.
+    """
     try:
         with open(f"/proc/{pid}/io", "rb") as file:
             fields = dict(line.split(b": ") for line in file.read().splitlines())
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+    except (FileNotFoundError, ProcessLookupError):
         return None
     return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
 
@@ -122,6 +143,7 @@ class ProcessTree:
         self.missing: dict[str, str] = {}
         self.members: dict[int, Process] = {}
         self._last: tuple[float, float, tuple[int, int] | None] | None = None
+        self._listed = lists_children()
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; the host columns count from here."""
@@ -130,8 +152,9 @@ class ProcessTree:
 
     def scan(self) -> dict[int, Process]:
         """Who is in the tree now."""
+        below = children if self._listed else walked_children()
         found: dict[int, Process] = {}
-        pending = children(self.root)
+        pending = list(below(self.root))
         while pending:
             pid = pending.pop()
             if pid in self.exclude or pid in found:
@@ -139,7 +162,7 @@ class ProcessTree:
             process = read_process(pid)
             if process is not None:
                 found[pid] = process
-                pending += children(pid)
+                pending += below(pid)
         self.members = found
         return found
 
@@ -169,10 +192,12 @@ class ProcessTree:
         return reaped + sum(process.cpu_s + process.reaped_s for process in self.members.values())
 
     def _moved_bytes(self) -> tuple[int, int] | None:
-        totals = [moved for pid in (self.root, *self.members) if (moved := moved_bytes(pid)) is not None]
-        if not totals:
-            reason = f"/proc/{self.root}/io cannot be read by this user"
-            self.missing.update(read_mb_s=reason, write_mb_s=reason)
+        # The root's own traffic is the warden's, next to nothing; what it has reaped was the job's.
+        try:
+            totals = [moved for pid in (self.root, *self.members) if (moved := moved_bytes(pid)) is not None]
+        except PermissionError as error:
+            # A sum without one process would be less than the truth.
+            self.missing.update(dict.fromkeys(("read_mb_s", "write_mb_s"), str(error)))
             return None
         return sum(read for read, _ in totals), sum(written for _, written in totals)
 
