@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from gpudebug.core import shellwords
@@ -126,6 +127,8 @@ def test_quoted_words_survive(words: list[str]) -> None:
 )
 def test_any_mix_of_quotes_splits_as_in_bash(pieces: list[str], tmp_path: Path) -> None:
     text = "a" + "".join(pieces)
+    # A backslash that is itself escaped leaves a bare newline, which ends bash's command.
+    assume(not re.search(r"\\\\\n", text))
     try:
         ours: list[str] | None = values(text)
     except ShellSyntaxError as error:

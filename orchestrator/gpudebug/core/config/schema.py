@@ -61,7 +61,7 @@ class Workload(Settings):
     @property
     def text(self) -> str:
         """The command on paper: as written, without the line end of a block."""
-        return self.command.strip() if isinstance(self.command, str) else shlex.join(self.command)
+        return self.command.strip(" \t\r\n") if isinstance(self.command, str) else shlex.join(self.command)
 
     def argv(self) -> tuple[str, ...]:
         """The words to launch, `{run}` still in them; `/bin/sh -c TEXT` for a shell command.

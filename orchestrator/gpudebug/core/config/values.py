@@ -213,7 +213,7 @@ def command(value: Any) -> str | tuple[str, ...]:
         return words(value)
     if not isinstance(value, str):
         raise _expected("a command, as text or as a list of words", value)
-    if not value.strip():
+    if not value.strip(" \t\r\n"):
         raise ValueError("the command is empty")
     return text(value)
 
