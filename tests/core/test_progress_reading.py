@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.progress_files import CONTRACT
+from tests.support.progress_files import CONTRACT, many_hypotheses
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress import parse
@@ -120,6 +120,17 @@ def test_a_bom_right_before_an_entry_and_mixed_endings() -> None:
         (1, Status.TESTING, 1, 3),
         (2, Status.INVALID, 4, data.index(b"## Hypothesis 2")),
     ]
+
+
+def test_the_short_way_through_plain_entries_reads_what_the_long_way_reads() -> None:
+    plain = many_hypotheses(20)
+    other = plain.replace(b"### Hypothesis ", b"### Hypothesis #").replace(b"**Status**: ", b"**Status**:  ")
+    found = [
+        [(h.number, h.title, h.status, h.line, h.status_line, h.runs) for h in parse(data, "p.md").hypotheses]
+        for data in (plain, other)
+    ]
+    assert found[0] == found[1]
+    assert len({status for _, _, status, *_ in found[0]}) == 4
 
 
 def test_own_sections_between_and_after_entries_belong_to_none() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 # How far above a fence its list item is looked for, in lines: keeps hostile files linear.
 LOOK_BACK = 100
@@ -33,8 +34,7 @@ _NO_PARAGRAPH = re.compile(rb" {0,3}(?:[-*+>]|\d{1,9}[.)])(?:[ \t]|\Z)|>|    |\t
 _CLOSING_HASHES = re.compile(rb"(?:^|[ \t]+)#+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """One heading. `start` and `end` are the byte offsets of its line or lines, `line` is 1-based."""
 
     start: int
@@ -100,7 +100,9 @@ def _heading(text: bytes, match: re.Match[bytes], line: int) -> Heading | None:
     # `###Hypothesis 3` is no heading to CommonMark, yet only one thing can be meant by it.
     if glued and (level == 1 or not words.lower().startswith(_TITLED)):
         return None
-    words = _CLOSING_HASHES.sub(b"", words.strip()).rstrip()
+    words = words.strip()
+    if words.endswith(b"#"):
+        words = _CLOSING_HASHES.sub(b"", words).rstrip()
     return Heading(match.start(), min(end, len(text) - 1), line, level, words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Outline
@@ -20,8 +21,7 @@ from gpudebug.core.words import Status
 _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where an entry stands: byte offsets of its lines and of its fields, and its level of heading."""
 
     start: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Heading, Outline, outline
@@ -44,7 +44,9 @@ _BASELINE = re.compile(
 _ROLES = ("workload", "reference")
 _DECORATION = "*_`"
 
-# A status as gpudebug writes it, in an entry that says `status` nowhere else, needs no closer look.
+# A heading and a status as gpudebug writes them need no closer look, the status where an entry says
+# the word nowhere else: this halves the time for a large file and changes no result.
+_PLAIN_HEADING = re.compile(rb"Hypothesis (\d{1,9}):(?: (.*)|$)", re.DOTALL)
 _PLAIN_STATUS = re.compile(
     rb"^- \*\*Status\*\*: (UNTESTED|TESTING|VALIDATED|REJECTED|INCONCLUSIVE|INVALID)\r?$", re.MULTILINE
 )
@@ -52,8 +54,7 @@ _STATUSES = {status.value.encode(): status for status in Status}
 _UNNUMBERED_ENTRY_KEYS = ("description", "test method", "status")
 
 
-@dataclass(frozen=True, slots=True)
-class _Titled:
+class _Titled(NamedTuple):
     """A heading that begins an entry; a number of None is one that lacks it."""
 
     heading: Heading
@@ -138,6 +139,8 @@ class _Reader:
 
     def _titled(self, index: int) -> _Titled | None:
         heading = self.outline.headings[index]
+        if heading.level > 1 and (plain := _PLAIN_HEADING.match(heading.text)):
+            return _Titled(heading, None, int(plain[1]), self._decode(heading.start, plain[2] or b"").strip())
         match = _HYPOTHESIS.match(heading.text)
         if match is None:
             return self._titled_baseline(heading) if b"baseline" in heading.text.lower() else None
