@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import lerobot
+from tests.support import lerobot, lerobot_standin
 
 PROGRESS = "outputs/tmp/gpu_debug_progress.md"
 SETTINGS = "device: cpu:1\nprotocol: {{min_window: 5s, baseline_runs: {runs}, max_runs: 3}}\n"
@@ -55,6 +56,18 @@ class Campaign:
             text = text.replace(old, new)
         path.write_text(text + SETTINGS.format(runs=runs), encoding="utf-8")
 
+    def logs(self, pattern: str) -> list[str]:
+        return [path.read_text(errors="replace") for path in self.folder.glob(f"runs/{pattern}/train.log")]
+
+    def least_core_share(self) -> float:
+        """Of all runs at full length, the least CPU time a second of a step's computation.
+
+        The stand-in says how long the fixed CPU time of a step took; below 1, other programs had the core.
+        """
+        updates = [re.findall(r"updt_s:([\d.]+)", log) for log in self.logs("*")]
+        means = [sum(map(float, found)) / len(found) for found in updates if len(found) > 1]
+        return min(lerobot_standin.WORK_S / mean for mean in means)
+
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
@@ -91,14 +104,16 @@ def test_seed_004_from_its_command_to_its_progress_file(campaign: Campaign) -> N
         assert campaign("next")["action"] == "tested"
 
     codec, backbone, workers = campaign("status")["hypotheses"]
-    assert (codec["status"], backbone["status"], workers["status"]) == ("REJECTED", "REJECTED", "VALIDATED")
-    assert abs(codec["delta_pp"]) < 10
     outcome = next(gate for gate in campaign("show 2")["gates"] if gate["name"] == "outcome")
-    assert outcome["result"] == "fail"
-    assert workers["delta_pp"] >= 20
-
+    assert (backbone["status"], outcome["result"]) == ("REJECTED", "fail")
     text = (campaign.folder / PROGRESS).read_text(encoding="utf-8")
     for number, (title, _) in enumerate(lerobot.HYPOTHESES, start=1):
         assert f"### Hypothesis {number}: {title}" in text
-    logs = {path: path.read_text(errors="replace") for path in campaign.folder.glob("runs/*/train.log")}
-    assert not any("FileExistsError" in log for log in logs.values())
+    assert not any("FileExistsError" in log for log in campaign.logs("*"))
+
+    share = campaign.least_core_share()
+    if share < 0.75:
+        pytest.skip(f"a run got only {share:.0%} of a core while it computed: too busy here to judge figures")
+    assert (codec["status"], workers["status"]) == ("REJECTED", "VALIDATED")
+    assert abs(codec["delta_pp"]) < 10
+    assert workers["delta_pp"] >= 20

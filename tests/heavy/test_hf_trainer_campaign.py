@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.machine import core_share
 
 PROGRAM = Path(__file__).with_name("hf_train.py")
 FLAGS = (
@@ -93,6 +94,7 @@ def reported_rates(folder: Path, pattern: str) -> list[float]:
 
 def test_more_loader_workers_end_as_they_were_measured(training_python: str, repository: Path) -> None:
     command = f"OMP_NUM_THREADS=1 {shlex.quote(training_python)} hf_train.py {FLAGS}"
+    spare = core_share()
     gpudebug(repository, "init", "--command", command)
     with (repository / "gpudebug.yaml").open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS)
@@ -116,12 +118,10 @@ def test_more_loader_workers_end_as_they_were_measured(training_python: str, rep
 
     (hypothesis,) = gpudebug(repository, "status")["hypotheses"]
     gates = {gate["name"]: gate for gate in gpudebug(repository, "show", "1")["gates"]}
-    # A busy machine may leave a gate undecided; what it may not do is turn the finding round.
-    decided = all(gate["result"] in ("pass", "skipped") for gate in gates.values())
-    assert hypothesis["status"] == tested["verdict"] == ("VALIDATED" if decided else "INCONCLUSIVE"), gates
-    assert hypothesis["delta_pp"] > 10
-    assert hypothesis["throughput_ratio"] > 1.03
+    assert hypothesis["status"] == tested["verdict"]
     assert gates["outcome"]["result"] == gates["loss"]["result"] == "pass"
+    passed = all(gate["result"] in ("pass", "skipped") for gate in gates.values())
+    assert (hypothesis["status"] == "VALIDATED") == passed
 
     before, after = reported_rates(repository, "*-baseline-workload*"), reported_rates(repository, "*-h1*")
     assert len(before) >= 2
@@ -129,3 +129,9 @@ def test_more_loader_workers_end_as_they_were_measured(training_python: str, rep
     own_ratio = (sum(after) / len(after)) / (sum(before) / len(before))
     # The Trainer counts its start and its warm-up too, so the two agree in size, not in digits.
     assert hypothesis["throughput_ratio"] == pytest.approx(own_ratio, rel=0.35)
+
+    share = min(spare, core_share())
+    if share < 0.75:
+        pytest.skip(f"a busy thread gets only {share:.0%} of a core: too busy here to judge figures")
+    assert hypothesis["status"] == "VALIDATED", gates
+    assert hypothesis["delta_pp"] >= 20
