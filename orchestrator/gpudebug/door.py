@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +14,28 @@ INTERRUPTED = 130
 _BROKEN_PIPE = 128 + 13
 
 
+class _ReaderGone(Exception):
+    """Nobody reads our standard output any more. No OSError, which the command line's library would take."""
+
+
 def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable[[], bool]) -> int:
     """The exit status of `command`. Its expected errors become one line, its defects a log file.
 
     `json` and `debug` are asked when something failed: the command line that says so may itself be at fault.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A file's name need not be text, nor a terminal know every letter: neither is a reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _told(command, json, debug)
+    except (_ReaderGone, BrokenPipeError):
+        # Whoever read our output is gone; the interpreter must not complain about it at exit.
+        _discard()
+        return _BROKEN_PIPE
+
+
+def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[[], bool]) -> int:
     try:
         return command()
     except GpudebugError as e:
@@ -25,8 +43,8 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
     except KeyboardInterrupt:
         print("gpudebug: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        return _broken_pipe()
+    except (_ReaderGone, BrokenPipeError):
+        raise
     except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
         return _defect(e, as_json=json(), debug=debug())
 
@@ -34,30 +52,45 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
 def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     """Print an expected error where its reader looks for it; returns `status`."""
     if as_json:
-        from json import dumps
-
-        print(dumps({"error": error.as_json()}, ensure_ascii=False))
+        print(_document({"error": error.as_json()}), flush=True)
     else:
-        print(f"gpudebug: {error}", file=sys.stderr)
+        print(f"gpudebug: {_one_line(str(error))}", file=sys.stderr)
     return status
 
 
 def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     """An answer of the engine: one JSON document, or text for people."""
-    if as_json:
-        from json import dumps
+    try:
+        print(_document(answer) if as_json else text(answer), flush=True)
+    except BrokenPipeError:
+        raise _ReaderGone from None
+    except OSError as e:
+        _discard()
+        raise GpudebugError(
+            f"cannot write to standard output: {e.strerror}", next="send the output somewhere else"
+        ) from None
 
-        print(dumps(answer, ensure_ascii=False, allow_nan=False))
-    else:
-        print(text(answer))
+
+def _document(value: dict[str, Any]) -> str:
+    """One line of JSON. A lone surrogate in it becomes its escape, by the stream's `backslashreplace`."""
+    from json import dumps
+
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return dumps(value, ensure_ascii=not utf8, allow_nan=False)
 
 
-def _broken_pipe() -> int:
-    """Whoever read our output is gone; the interpreter must not complain about it at exit."""
+def _one_line(text: str) -> str:
+    """Names of files may hold line breaks and terminal codes; the report of an error is one plain line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _discard() -> None:
+    """Whatever is still to be printed goes nowhere."""
     import os
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _BROKEN_PIPE
+    fd = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(fd, sys.stdout.fileno())
+    os.close(fd)
 
 
 def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import present, progress
-from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError
 from gpudebug.core.digests import short_digest
-from gpudebug.core.intervention import Intervention
+from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError
+from gpudebug.core.intervention import Applied, Intervention
 from gpudebug.core.models import Evidence, RunRecord, UsedRun, Verdict
 from gpudebug.core.verdict import (
     Setting,
@@ -76,7 +76,7 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
     job = job_of(cycle, workload, f"h{number}", f"h{number}", loaded.identities["workload"])
-    applied = intervention.apply(job.argv, dict(job.env))
+    applied = _applied(loaded, number, intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
         job,
@@ -93,13 +93,24 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
     return trial
 
 
+def _applied(loaded: Loaded, number: int, intervention: Intervention, job: Job) -> Applied:
+    """The change applied to the command; a change that cannot be is refused with its place in the file."""
+    try:
+        return intervention.apply(job.argv, dict(job.env))
+    except InterventionError as e:
+        line = loaded.document.hypothesis(number).line
+        raise InterventionError(
+            f"hypothesis {number}: {e.message}", file=str(loaded.progress_path), line=line, next=e.next
+        ) from None
+
+
 def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:
     """Refuse, before device time is spent, what the gates would refuse after it."""
     said = f"hypothesis {number}" if number is not None else "this hypothesis"
     where = str(loaded.progress_path)
     line = None
     if number is not None:
-        line = next(h.line for h in loaded.document.hypotheses if h.number == number)
+        line = loaded.document.hypothesis(number).line
     locked = intervention.locked_by(loaded.config.locked)
     if locked:
         raise InterventionError(
