@@ -95,7 +95,7 @@ def test_more_cores_than_there_are_is_remarked_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", ["cpu:0", "cpu:-1", "cpu:x", "cpu:", "cpu:inf", "cpu:nan", "gpu", "", "NVML"]
+    "setting", ["cpu:0", "cpu:-1", "cpu:x", "cpu:", "cpu:inf", "cpu:nan", "tpu", "", "NVML"]
 )
 def test_a_setting_that_means_nothing(setting: str) -> None:
     env: Mapping[str, str] = {}
