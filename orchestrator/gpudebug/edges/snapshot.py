@@ -54,11 +54,17 @@ def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
 
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that `folder` is in. GitError outside of one."""
-    process = _start(folder, "rev-parse", "--is-bare-repository", "--show-toplevel")
+    return _top_and_commit(folder)[0]
+
+
+def _top_and_commit(folder: Path) -> tuple[Path, str | None]:
+    """The top of the work tree, and the commit of HEAD or None before the first one."""
+    process = _start(folder, "rev-parse", "--show-toplevel", "--verify", "HEAD")
     out, err = process.communicate()
-    if process.returncode == 0:
-        return Path(os.fsdecode(out.split(b"\n")[1]))
-    text = err.decode("utf-8", "replace")
+    lines = out.split(b"\n")
+    if lines[0]:
+        return Path(os.fsdecode(lines[0])), lines[1].decode() if process.returncode == 0 else None
+    text = err.decode("utf-8", "replace").strip()
     if "not a git repository" in text:
         raise GitError(
             "not in a git repository: every measurement is tied to the code that it measured",
@@ -69,11 +75,8 @@ def top_folder(folder: Path) -> Path:
         raise GitError(
             "a bare git repository has no files to run", file=str(folder), next="use a clone of it"
         )
-    raise GitError(
-        text.strip().splitlines()[0].removeprefix("fatal: ") if text.strip() else "git failed",
-        file=str(folder),
-        next="mend the git repository",
-    )
+    said = text.splitlines()[0].removeprefix("fatal: ") if text else "git failed"
+    raise GitError(said, file=str(folder), next="mend the git repository")
 
 
 def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
@@ -83,18 +86,15 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
     own code in folders of their own) must not make its own baseline stale.
     """
-    top = top_folder(folder)
-    head = _start(top, "rev-parse", "--verify", "--quiet", "HEAD")
-    listing = _start(top, "ls-files", "-s", "-z")
-    status = _start(top, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    commit, _ = head.communicate()
-    if head.returncode:
-        listing.communicate(), status.communicate()
+    top, commit = _top_and_commit(folder)
+    if commit is None:
         raise GitError(
             "the git repository has no commit yet",
             file=str(top),
             next="git add -A && git commit -m 'Start'",
         )
+    listing = _start(top, "ls-files", "-s", "-z")
+    status = _start(top, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     outside = _outside(top, exclude)
     entries = _entries(_finish(listing, top), outside)
     dirty = []
@@ -112,7 +112,7 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
         else:
             entries[path] = content
     listed = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
-    return Checkout(top, commit.decode().strip(), short_digest(listed), tuple(dirty))
+    return Checkout(top, commit, short_digest(listed), tuple(dirty))
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:

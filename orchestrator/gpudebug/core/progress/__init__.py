@@ -6,17 +6,22 @@ replaces only the lines of the entry that changes; every other byte stays.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.reading import parse
-from gpudebug.core.progress.sanitising import harmless
-from gpudebug.core.progress.splicing import (
-    add_hypothesis,
-    next_number,
-    set_baseline,
-    set_result,
-    set_status,
-    with_heading,
-)
+
+if TYPE_CHECKING:
+    from gpudebug.core.progress.sanitising import harmless
+    from gpudebug.core.progress.splicing import (
+        add_hypothesis,
+        next_number,
+        set_baseline,
+        set_result,
+        set_status,
+        with_heading,
+    )
 
 __all__ = [
     "BaselineEntry",
@@ -31,3 +36,11 @@ __all__ = [
     "set_status",
     "with_heading",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the writing half when it is asked for: `status` only reads."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "sanitising" if name == "harmless" else "splicing"
+    return getattr(import_module(f"{__name__}.{home}"), name)
