@@ -14,6 +14,9 @@ from gpudebug.core.errors import GitError
 # Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
 _QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
+# Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
+_LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -22,7 +25,6 @@ class Checkout:
     top: Path
     commit: str
     tree: str
-    dirty: tuple[str, ...]
 
 
 def _environment() -> dict[str, str]:
@@ -93,26 +95,19 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
             file=str(top),
             next="git add -A && git commit -m 'Start'",
         )
-    listing = _start(top, "ls-files", "-s", "-z")
-    status = _start(top, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     outside = _outside(top, exclude)
-    entries = _entries(_finish(listing, top), outside)
-    dirty = []
+    listed = _finish(_start(top, "ls-files", *_LISTED), top)
+    entries, changed, untracked = _read_listing(listed, outside)
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
-    for line in _finish(status, top).split(b"\0"):
-        state, path = line[:2], line[3:]
-        if not path or not outside(path):
-            continue
-        if state == b"??" and not (path.endswith(b".py") and path.rpartition(b"/")[0] in folders):
-            continue
-        dirty.append(os.fsdecode(path))
+    beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
+    for path in changed | beside:
         content = _content(top / os.fsdecode(path))
         if content is None:
             entries.pop(path, None)
         else:
             entries[path] = content
-    listed = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
-    return Checkout(top, commit, short_digest(listed), tuple(dirty))
+    text = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
+    return Checkout(top, commit, short_digest(text))
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
@@ -129,15 +124,26 @@ def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
     return outside
 
 
-def _entries(listing: bytes, outside: Callable[[bytes], bool]) -> dict[bytes, bytes]:
-    """path -> mode and blob of every tracked file, as the index has it."""
-    entries = {}
+def _read_listing(
+    listing: bytes, outside: Callable[[bytes], bool]
+) -> tuple[dict[bytes, bytes], set[bytes], set[bytes]]:
+    """Mode and blob of every tracked path as the index has it, changed tracked paths, untracked paths."""
+    entries: dict[bytes, bytes] = {}
+    changed: set[bytes] = set()
+    untracked: set[bytes] = set()
     for line in listing.split(b"\0"):
-        head, tab, path = line.partition(b"\t")
-        if tab and outside(path):
-            mode, blob, _stage = head.split(b" ")
-            entries[path] = mode[:3] + b" " + blob
-    return entries
+        tag, _, rest = line.partition(b" ")
+        if tag == b"?":
+            untracked.add(rest)
+            continue
+        head, tab, path = rest.partition(b"\t")
+        if not tab or not outside(path):
+            continue
+        if tag in (b"C", b"R"):
+            changed.add(path)
+        mode, blob, _stage = head.split(b" ")
+        entries[path] = mode[:3] + b" " + blob
+    return entries, changed, {p for p in untracked if outside(p)}
 
 
 def _content(path: Path) -> bytes | None:
