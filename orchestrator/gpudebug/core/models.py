@@ -154,6 +154,8 @@ class Evidence(Record):
 
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
+    `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
+    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's.
     """
 
     format: int = FORMAT_VERSION
@@ -171,6 +173,8 @@ class Evidence(Record):
     standard_error: float | None = None
     steps: int | None = None
     steps_per_s: float | None = None
+    step_unit: str | None = None
+    progress_per_s: float | None = None
     data_s: float | None = None
     update_s: float | None = None
     framework: str | None = None
