@@ -61,7 +61,7 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
 def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     """An answer of the engine: one JSON document, or text for people."""
     try:
-        print(_document(answer) if as_json else text(answer), flush=True)
+        print(_document(answer) if as_json else text(_harmless(answer)), flush=True)
     except BrokenPipeError:
         raise _ReaderGone from None
     except OSError as e:
@@ -77,6 +77,19 @@ def _document(value: dict[str, Any]) -> str:
 
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return dumps(value, ensure_ascii=not utf8, allow_nan=False)
+
+
+def _harmless(value: Any) -> Any:
+    """The answer without the control characters of files and logs, which could rewrite a terminal."""
+    if isinstance(value, str):
+        return value if value.isprintable() else "".join(filter(_shows, value))
+    if isinstance(value, dict):
+        return {k: _harmless(v) for k, v in value.items()}
+    return [_harmless(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _shows(character: str) -> bool:
+    return character.isprintable() or character in "\n\t"
 
 
 def _one_line(text: str) -> str:

@@ -60,7 +60,7 @@ def propose(
         "action": "proposed",
         "campaign": loaded.config.campaign,
         "hypothesis": number,
-        "title": title,
+        "title": progress.harmless(title, limit=_TITLE),
         "intervention": change.text if change else None,
         "next_command": "gpudebug next",
         "files": [str(loaded.progress_path)],
