@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.command import find_command
-    from gpudebug.edges.launcher.launch import Launched, LaunchSpec, SamplerSpec, Tick, launch
+    from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.recovery import sweep
 
 __all__ = ["LaunchSpec", "Launched", "SamplerSpec", "Tick", "find_command", "launch", "sweep"]
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
     """Load what is asked for: `status` looks a command up and launches nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'launch')}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, "following")}"), name)

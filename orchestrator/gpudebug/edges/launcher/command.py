@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -36,21 +37,45 @@ def find_command(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str:
                 f"{argv[0]}: an argument or variable holds a NUL byte", NOT_EXECUTABLE, next="remove it"
             )
     folder = Path(cwd).absolute()
-    if not folder.is_dir():
+    if not _is_folder(folder):
         raise cannot_launch(f"the working folder {cwd} does not exist or is no folder", FAILED)
     blocked = None
     for candidate in _candidates(argv[0], folder, env):
-        if not candidate.exists():
+        try:
+            mode = candidate.stat().st_mode
+        except PermissionError:
+            blocked = blocked or candidate if "/" in argv[0] else blocked
             continue
-        if candidate.is_file() and os.access(candidate, os.X_OK):
+        except OSError:
+            continue
+        if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
             _check_interpreter(candidate, argv[0], folder)
             return str(candidate)
         blocked = blocked or candidate
     if blocked is None:
         raise cannot_launch(f"{argv[0]}: command not found", NOT_FOUND)
-    if blocked.is_dir():
+    if _is_folder(blocked):
         raise cannot_launch(f"{argv[0]}: is a folder", NOT_EXECUTABLE, next="name the program inside it")
     raise cannot_launch(f"{argv[0]}: {blocked} is not executable", NOT_EXECUTABLE)
+
+
+def _is_folder(path: Path) -> bool:
+    """False also where we may not look."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _is_missing(path: Path) -> bool:
+    """Known not to be there; where we may not look, the launch itself will tell."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _candidates(name: str, folder: Path, env: Mapping[str, str]) -> Iterator[Path]:
@@ -60,7 +85,7 @@ def _candidates(name: str, folder: Path, env: Mapping[str, str]) -> Iterator[Pat
     for entry in env.get("PATH", os.defpath).split(os.pathsep):
         # An empty entry is the working folder; a folder of that name on PATH is no program.
         candidate = folder / entry / name
-        if not candidate.is_dir():
+        if not _is_folder(candidate):
             yield candidate
 
 
@@ -72,7 +97,7 @@ def _check_interpreter(program: Path, name: str, folder: Path) -> None:
     except OSError:
         return  # executable but not readable: not a script that we could judge
     words = first[2:].split() if first.startswith(b"#!") else []
-    if words and not (folder / os.fsdecode(words[0])).exists():
+    if words and _is_missing(folder / os.fsdecode(words[0])):
         interpreter = words[0].decode("utf-8", "backslashreplace")
         raise cannot_launch(
             f"{name}: its first line names the interpreter {interpreter}, which does not exist",
