@@ -22,4 +22,5 @@ def __getattr__(name: str) -> Any:
     """Load what is asked for: `status` looks a command up and launches nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, "following")}"), name)
+    home = _HOMES.get(name, "following")
+    return getattr(import_module(f"{__name__}.{home}"), name)
