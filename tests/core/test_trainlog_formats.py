@@ -1,5 +1,7 @@
 """Excerpts in the style of many training programs, each with its truth: the reader knows none of them."""
 
+# ruff: noqa: E501 - printed lines are as long as they are
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ class Case:
 def lines(template: str, head: str = "", between: str = "", end: str = "\n") -> str:
     """`template` once for each step, with {step}, {loss}, {val} (loss + 1) and {i} (0, 1, ...)."""
     rows = [
-        template.format(step=step, loss=loss, val=round(loss + 1, 6), i=i, epoch=i // 2 + 1, half=step % 20 or 20)
+        template.format(
+            step=step, loss=loss, val=round(loss + 1, 6), i=i, epoch=i // 2 + 1, half=step % 20 or 20
+        )
         for i, (step, loss) in enumerate(zip(STEPS, LOSSES, strict=True))
     ]
     return head + (end + between).join(rows) + end
@@ -274,8 +278,13 @@ def read(text: str) -> LogReader:
 def test_reads_the_style(case: Case) -> None:
     summary = read(case.text).summary()
     found = (summary.first, summary.last, summary.points, summary.steps, str(summary.trend))
-    assert repr(found) == repr((case.first, case.last, case.points, case.steps, case.trend)), summary.loss_name
+    assert repr(found) == repr((case.first, case.last, case.points, case.steps, case.trend)), (
+        summary.loss_name
+    )
     if case.total is not None:
         assert summary.total_steps == case.total
     if case.data_s is not None:
-        assert (summary.data_s, summary.update_s) == (pytest.approx(case.data_s), pytest.approx(case.update_s))
+        assert (summary.data_s, summary.update_s) == (
+            pytest.approx(case.data_s),
+            pytest.approx(case.update_s),
+        )

@@ -42,7 +42,7 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"^(?:\w+\.)*(?:MemoryError|_ArrayMemoryError)|DefaultCPUAllocator|Cannot allocate memory"
             r"|can't allocate memory|bad_alloc|oom[-_]kill|OOM Killer|Out of memory: Kill|Unable to allocate"
             r"|insufficient shared memory|killed by signal: Killed|CPU out of memory"
-            r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|[Nn]ode)",
+            r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|node)",
         ),
         (
             "oom_gpu",
@@ -53,7 +53,8 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "nccl",
-            r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d|collective operation timeout"
+            r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d"
+            r"|collective operation timeout"
             r"|TCPStore|rendezvous|Rendezvous|DistNetworkError|DistStoreError",
         ),
         (
@@ -68,21 +69,25 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"loading state_dict|size mismatch for |[Mm]issing key\(s\)|[Uu]nexpected key\(s\)"
             r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load|Safetensor"
             r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
-            r"|HFValidationError|UnpicklingError|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
-            r"|(?:No such file|not found|does not exist).{0,200}(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
+            r"|HFValidationError|UnpicklingError"
+            r"|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
+            r"|(?:No such file|not found|does not exist).{0,200}"
+            r"(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
         ),
         (
             "shape",
             r"size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
             r"|[Ss]hape mismatch|size mismatch|broadcast|[Ii]ncompatible shapes?|invalid for input of size"
             r"|Sizes of tensors must match|expanded size of the tensor|[Ee]xpected input batch_size"
-            r"|Dimension out of range|to have \d+ channels|[Dd]imensions? (?:must|mismatch|do not match|incompatible)"
+            r"|Dimension out of range|to have \d+ channels"
+            r"|[Dd]imensions? (?:must|mismatch|do not match|incompatible)"
             r"|must have the same (?:shape|size|dimension)|dot_general|inhomogeneous shape|expected shape"
             r"|same number of dimensions|cannot reshape|is incompatible with the layer",
         ),
         (
             "config",
-            r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice|No such option"
+            r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice"
+            r"|No such option"
             r"|Invalid value for|omegaconf|hydra|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
             r"|ConfigCompositionException|ValidationError|ScannerError|ParserError|ParsingError|DecodingError"
             r"|draccus|jsonargparse|Unknown command line flag|UnrecognizedFlagError|ArgumentError"
@@ -167,7 +172,7 @@ class FailureScan:
         if open_ is not None:
             self._in_traceback(who, open_, line, steps)
             return
-        if self._after is not None and self._continue(line):
+        if self._after is not None and self._continue(line) and not _CHILD_KILLED.search(line):
             return
         self._ignored = any(sign in text for sign in _IGNORED)
         if alert and not self._ignored:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
 
 from gpudebug.core.trainlog.series import Point, Thinned
 
@@ -32,7 +32,7 @@ class LossSeries:
         """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite."""
         self.printed += 1
         self.hidden_nan = gradient_lost and value == 0
-        if self.first is not None and (value == self.last or (value != value and self.last != self.last)):
+        if self.last is not None and (value == self.last or (isnan(value) and isnan(self.last))):
             return
         if self.first is None:
             self.first = value
@@ -70,6 +70,13 @@ class Losses:
             series = LossSeries(key[2], key[1], tier, len(self._series))
             self._series[key] = series
         series.add(value, step, time, gradient_lost)
+
+    def lost(self) -> bool:
+        """Whether a training loss, under whatever name, was last seen as nan or inf."""
+        return any(
+            s.phase != "val" and s.tier == 0 and s.last is not None and not isfinite(s.last)
+            for s in self._series.values()
+        )
 
     def best(self) -> LossSeries | None:
         """The training loss: not of validation, the loss itself before its parts, then the most points."""

@@ -14,63 +14,69 @@ _LEVEL = re.compile(r"(?:^|[^a-z])l0$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|bin|log)$", re.I)
 _RATE = re.compile(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
 
-VALIDATION = frozenset(
-    "val valid validation validating eval evaluation evaluating test testing dev holdout heldout oof"
-    " vali sanity predict predicting prediction".split()
+LONGEST_NAME = 80
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VALIDATION = word_set(
+    "val valid validation validating eval evaluation evaluating test testing dev holdout heldout "
+    "oof vali sanity predict predicting prediction"
 )
-TRAINING = frozenset("train training trn tr learn".split())
+TRAINING = word_set("train training trn tr learn")
 
 _FILLER = (
     TRAINING
     | VALIDATION
-    | frozenset(
-        "step steps epoch iter iteration batch minibatch avg avr average mean running smoothed smooth ema"
-        " moving total overall lm global current cur so far value final all reduced per token sample s the is"
-        " last log main interval sum item tot window micro rank local".split()
+    | word_set(
+        "step steps epoch iter iteration batch minibatch avg avr average mean running smoothed smooth "
+        "ema moving total overall lm global current cur so far value final all reduced per token "
+        "sample s the is last log main interval sum item tot window micro rank local"
     )
 )
-_NOT_A_LOSS = frozenset(
-    "scale scaler weight weights coef coeff coefficient factor alpha beta gamma lambda type fn func name"
-    " ratio threshold reduction freq frequency every lr norm patience count num number smoothing clip eps"
-    " diff std var time margin decay temperature gradient grad accuracy acc rate tokens best min minimum"
-    " lowest lowest max id scaling spike spikes bound skip".split()
+_NOT_A_LOSS = word_set(
+    "scale scaler weight weights coef coeff coefficient factor alpha beta gamma lambda type fn "
+    "func name ratio threshold reduction freq frequency every lr norm patience count num number "
+    "smoothing clip eps diff std var time margin decay temperature accuracy acc "
+    "rate tokens best min minimum lowest lowest max id scaling spike spikes bound skip"
 )
-_METRIC = frozenset(
-    "nll xent mse rmse mae mape huber crossentropy deviance objective obj bpb bpc elbo logloss nloglik"
-    " cost learn ce rmsle".split()
+_METRIC = word_set(
+    "nll xent mse rmse mae mape huber crossentropy deviance objective obj bpb bpc elbo logloss "
+    "nloglik cost learn ce rmsle"
 )
-_WEAK = frozenset("ppl perplexity error err merror".split())
-_SECONDARY = frozenset(
-    "actor policy surrogate entropy ent kl pg alpha aux auxiliary penalty regularization reg l discount"
-    " load balancing z router symmetry estimation".split()
+_WEAK = word_set("ppl perplexity error err merror")
+_SECONDARY = word_set(
+    "actor policy surrogate entropy ent kl pg alpha aux auxiliary penalty regularization reg l "
+    "discount load balancing z router symmetry estimation"
 )
 
-_STEP = frozenset(
-    "step steps iter iters iteration iterations itr it update updates batch batches round rounds gstep"
-    " minibatch minibatches".split()
+_STEP = word_set(
+    "step steps iter iters iteration iterations itr it update updates batch batches round rounds "
+    "gstep minibatch minibatches"
 )
-_STRONG_STEP = frozenset("step steps update updates gstep".split())
-_OTHER_COUNT = frozenset("timestep timesteps frame frames episode episodes env ts".split())
-_NOT_A_STEP = frozenset(
-    "per every skipped nan accumulation warmup eval save saving logging log freq frequency interval time"
-    " size sec secs second seconds s ms inference tokens examples samples remaining loss cost avg mean"
-    " timing lr decay action obs observation chunk horizon denoising tok flops speed fps reward patience"
-    " checkpoint ckpt until best since from resume resuming stop stopping".split()
+_STRONG_STEP = word_set("step steps update updates gstep")
+_OTHER_COUNT = word_set("timestep timesteps frame frames episode episodes env ts")
+_NOT_A_STEP = word_set(
+    "per every skipped nan accumulation warmup eval save saving logging log freq frequency "
+    "interval time size sec secs second seconds s ms inference tokens examples samples remaining "
+    "loss cost avg mean timing lr decay action obs observation chunk horizon denoising tok flops "
+    "speed fps reward patience checkpoint ckpt until best since from resume resuming stop "
+    "stopping"
 )
-_LIMIT = frozenset("max total maximum num number target".split())
+_LIMIT = word_set("max total maximum num number target")
 
-_DURATION = frozenset("time sec secs second seconds s ms us duration dur cost wait timing dt wall".split())
-_DATA = frozenset(
-    "data dataload dataloading dataloader loader loading load fetch fetching reader collection collect"
-    " datatime dataset".split()
+_DURATION = word_set("time sec secs second seconds s ms us duration dur cost wait timing dt wall")
+_DATA = word_set(
+    "data dataload dataloading dataloader loader loading load fetch fetching reader collection "
+    "collect datatime dataset"
 )
-_UPDATE = frozenset("update updt upd learning optim optimizer optimization compute computation model".split())
-_GRADIENT = frozenset("norm gnorm grdn".split())
-_PARTS = frozenset("forward backward fwd bwd comm allreduce reduce sync optimizer optim clip".split())
-_PER_STEP = (
-    _DURATION | _STEP | frozenset("elapsed per train training in avg average mean batchtime itertime".split())
-)
-_CUMULATIVE = frozenset("eta remaining runtime total last max min eval val wall left estimated".split())
+_UPDATE = word_set("update updt upd learning optim optimizer optimization compute computation model")
+_GRADIENT = frozenset(["norm", "gnorm", "grdn"])
+_PARTS = word_set("forward backward fwd bwd comm allreduce reduce sync optimizer optim clip")
+_PER_STEP = _DURATION | _STEP | word_set("elapsed per train training in avg average mean batchtime itertime")
+_CUMULATIVE = word_set("eta remaining runtime total last max min eval val wall left estimated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +84,10 @@ class Role:
     """What a name stands for.
 
     `kind`: loss, step, other (a count that is no optimiser step), epoch, epochs, limit, data, update,
-    total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty. `phase`: train, val or
-    empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric that acts as one, 3 what
-    says less. `milli` scales a duration given in the name to seconds.
+    total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty.
+    `phase`: train, val or empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric
+    that acts as one, 3 and 4 what says less. `scale` turns a duration in the name's unit into seconds;
+    `about` is the loss that `loss at step 5: 2.5` tells of.
     """
 
     kind: str
@@ -101,10 +108,14 @@ def phase_of(parts: list[str]) -> str:
     return "train" if any(word in TRAINING for word in parts) else ""
 
 
-@lru_cache(maxsize=4096)
 def classify(name: str) -> Role:
     """The role of a name whose digits are zeroed."""
-    if len(name) > 80 or _FILE.search(name):
+    return _classify(name) if len(name) <= LONGEST_NAME else Role("")
+
+
+@lru_cache(maxsize=4096)
+def _classify(name: str) -> Role:
+    if _FILE.search(name):
         return Role("")
     parts = words(name)
     while len(parts) > 1 and parts[-1] in ("idx", "index", "id", "no", "is"):
@@ -187,11 +198,11 @@ def _duration(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
         and (bag & _DURATION or parts == ["learning"])
     ):
         return Role("update", phase, scale=scale, tier=0 if bag & _DURATION else 1)
-    if bag & _DURATION and bag <= _PER_STEP and not (bag == {"elapsed", "time"} or bag == {"train", "time"}):
+    if bag & _DURATION and bag <= _PER_STEP and bag not in ({"elapsed", "time"}, {"train", "time"}):
         return Role("total", phase, scale=scale)
     if name.lower() in ("step_avg",):
         return Role("total", phase, tier=1)
     return None
 
 
-_NOT_DATA = frozenset("size sets type path num number parallel shape dir root".split())
+_NOT_DATA = word_set("size sets type path num number parallel shape dir root")

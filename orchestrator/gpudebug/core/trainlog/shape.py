@@ -10,24 +10,24 @@ import re
 from dataclasses import dataclass
 
 from gpudebug.core.trainlog.frameworks import recognise
-from gpudebug.core.trainlog.names import Role, classify, phase_of, words
-
-Span = tuple[int, int]
+from gpudebug.core.trainlog.names import Role, classify, phase_of, word_set, words
+from gpudebug.core.trainlog.table import find_header, find_rows, row_like
+from gpudebug.core.trainlog.text import NUMBER, Span
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
 
-_CLOCK = r"(?:0+ ?d(?:ays?)?,? ?)?(?:0+:)?0+:00(?:\.0+)?"
-_NUM = r"0[0,]*(?:\.0*)?(?:[kKMGB](?![A-Za-z]))?"
+_CLOCK = r"(?:0{1,4} ?d(?:ays?)?,? ?)?(?:0{1,4}:)?0{1,3}:00(?:\.0{1,9})?"
+_NUM = r"0[0,]{0,15}(?:\.0{0,9})?(?:[kKMGB](?![A-Za-z]))?"
 _BAR = re.compile(
-    rf"(?:0+(?:\.0+)?% ?\|[^|]{{0,400}}\| *)?(?P<n>{_NUM})/(?P<total>{_NUM}|\?) *"
+    rf"(?<![\w.,])(?:0{{1,3}}(?:\.0{{1,9}})?% ?\|[^|]{{0,400}}\| *)?(?P<n>{_NUM})/(?P<total>{_NUM}|\?) *"
     rf"(?:(?P<open>\[) *(?P<elapsed>{_CLOCK})(?: *< *(?P<eta>{_CLOCK}|\?|-:--:--))?"
     rf"(?: *, *(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}}))?"
     rf"|(?P<elapsed_r>{_CLOCK}) +(?:{_CLOCK}|-:--:--) +(?P<rate_r>{_NUM}) ?(?P<unit_r>it/s))"
 )
 _COUNTER = re.compile(
-    rf"(?P<n>0+)(?P<what>it|step|steps|batch|batches) \[(?P<elapsed>{_CLOCK}), *(?P<rate>{_NUM}|\?) ?"
-    rf"(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}})"
+    rf"(?<![\w.,])(?P<n>0{{1,15}})(?:it|step|steps|batch|batches) \[(?P<elapsed>{_CLOCK}), *"
+    rf"(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}})"
 )
 _STAMP = re.compile(
     r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
@@ -39,13 +39,6 @@ _VERSION = re.compile(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
 _HAS_VERSION = re.compile(r"0x0|0\.0+\.0")
 _RANK = re.compile(r"\[?(?:default|(?:local_)?rank|gpu|node|worker)[ :=_]{0,2}(?P<rank>0+)\]:?", re.I)
 _PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
-_NUMBER = re.compile(
-    r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?(?!\.?0|,000)"
-    r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?(?![A-Za-z]))"
-    r"(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
-    r" ?(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?\b|"
-    r" (?:ms|us|s|secs?|seconds?)(?:/(?:it|iter|iteration|step|batch))?\b)?(?![\w@])(?!\.0)"
-)
 _RATIO_GAP = re.compile(r" ?/ *$| of $")
 _WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
 _PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
@@ -67,11 +60,11 @@ _TIME_UNITS = {
 }
 _PER_STEP_UNIT = re.compile(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
 _RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
-_PREPARING = frozenset(
-    "map mapping download downloading loading generating fetching tokenizing tokenize filter filtering"
-    " resolving saving creating extracting preprocess preprocessing preparing caching converting writing"
-    " compiling collecting shards checkpoint computing indexing scanning building encoding rendering"
-    " uploading evaluate inference".split()
+_PREPARING = word_set(
+    "map mapping download downloading loading generating fetching tokenizing tokenize filter "
+    "filtering resolving saving creating extracting preprocess preprocessing preparing caching "
+    "converting writing compiling collecting shards checkpoint computing indexing scanning "
+    "building encoding rendering uploading evaluate inference"
 )
 _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
@@ -122,6 +115,11 @@ class Shape:
     framework: str | None = None
     redraw: bool = False
 
+    @property
+    def size(self) -> int:
+        """How much it takes to keep, in fields."""
+        return len(self.fields) + len(self.bars) + sum(len(cells) for _, cells in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class _Token:
@@ -135,16 +133,16 @@ class _Token:
 def read_shape(skeleton: str) -> Shape | None:
     """The shape of a skeleton, or None where the line says nothing about the training's progress."""
     framework = recognise(skeleton)
-    header = _header(skeleton) if "oss" in skeleton.lower() or "error" in skeleton else None
+    header = find_header(skeleton) if "oss" in skeleton.lower() or "error" in skeleton else None
     if header is not None:
         return Shape(header=header, framework=framework)
-    row_like = _row_like(skeleton)
-    if not row_like and not _INTEREST.search(skeleton):
+    tabular = row_like(skeleton)
+    if not tabular and not _INTEREST.search(skeleton):
         return Shape(framework=framework) if framework else None
     text, bars = _take_bars(skeleton) if "/" in skeleton or "[" in skeleton else (skeleton, ())
     text, stamp, rank = _take_marks(text)
     fields = _fields(text, bars)
-    rows = _rows(text, bars) if row_like else ()
+    rows = find_rows(text, bool(bars)) if tabular else ()
     if not (fields or bars or rows):
         return Shape(framework=framework) if framework else None
     return Shape(
@@ -213,7 +211,7 @@ def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    for match in _NUMBER.finditer(text):
+    for match in NUMBER.finditer(text):
         start, end = match.span("value")
         unit = (match["unit"] or "").strip()
         last = tokens[-1] if tokens else None
@@ -236,9 +234,11 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[Field, ...]:
     for index, token in enumerate(tokens):
         gap = text[at : token.start]
         key, prefix, style, key_span = _label(gap, at, table)
+        role = classify(key) if key else Role("")
+        if style == " " and not role.kind and text[token.end - 1] in "nNfFyY":
+            continue
         at = token.unit_end
         phase = _phase(prefix, phase)
-        role = classify(key) if key else Role("")
         if index == 0 and role.kind in ("step", "epoch", ""):
             phase = phase_of(words(key)) or phase
         if not key:
@@ -342,9 +342,9 @@ def _field(
         scale = _TIME_UNITS[unit]
         if not kind:
             role = classify(f"{key} time") if key else role
-    elif kind in ("data", "update") and role.tier and unit:
-        role = Role("", phase)
-    elif unit and "/" in unit and kind in ("step", "other", "loss"):
+    elif (kind in ("data", "update") and role.tier and unit) or (
+        unit and "/" in unit and kind in ("step", "other", "loss")
+    ):
         role = Role("", phase)
     if not role.kind or (unit == "%" and role.kind != "loss"):
         return None
@@ -354,68 +354,3 @@ def _field(
     name = " ".join(key.lower().split())
     bare = name in ("", "#") and role.kind == "step"
     return Field(role, name, key_span, style, (token.start, end), scale, token.total, bare)
-
-
-_PIPES = re.compile(r"\|")
-_WIDE = re.compile(r"\s{2,}|\t+")
-_SPACES = re.compile(r"\s+")
-_CELL_NUMBER = re.compile(
-    r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$", re.I
-)
-
-
-def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]:
-    spans: list[Span] = []
-    at = 0
-    for match in [*pattern.finditer(text), None]:
-        end = match.start() if match else len(text)
-        cell = text[at:end]
-        left = len(cell) - len(cell.lstrip())
-        if cell.strip():
-            spans.append((offset + at + left, offset + at + len(cell.rstrip())))
-        elif pattern is not _SPACES and pattern is not _WIDE and match and at:
-            spans.append((offset + at, offset + at))
-        at = match.end() if match else at
-    return tuple(spans)
-
-
-_COMMAS = re.compile(",")
-_DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
-
-
-def _header(text: str) -> tuple[str, tuple[Span, ...]] | None:
-    """(delimiter, cells) where a line is the head of a table whose columns include a loss."""
-    if len(text) > 600 or ":" in text or "=" in text or "'" in text or _NUMBER.search(text):
-        return None
-    for sign, pattern in (("|", _PIPES), (",", _COMMAS), (" ", _WIDE), (" ", _SPACES)):
-        if sign != " " and sign not in text:
-            continue
-        cells = _split(text, pattern, 0)
-        names = [text[a:b].strip("'\" ") for a, b in cells]
-        if len(cells) < 2 or any(len(name) > 40 or len(name.split()) > 4 for name in names):
-            continue
-        kinds = [classify(name).kind for name in names]
-        counted = any(kind in ("step", "epoch", "other") for kind in kinds)
-        if "loss" in kinds and (counted or (sign == "," and len(cells) > 2)):
-            return sign, cells
-    return None
-
-
-def _row_like(text: str) -> bool:
-    start = text.lstrip(" |")[:1]
-    return start == "0" or (start in "+-.ni" and "0" in text[:12]) or text.lstrip()[:1] == "|"
-
-
-def _rows(text: str, bars: tuple[Bar, ...]) -> tuple[tuple[str, tuple[Span, ...]], ...]:
-    """The ways in which a line may be a table's row, for the reader to match with the head in force."""
-    cut = text.find("~") if bars else -1
-    body = text[:cut].rstrip(": ") if cut > 0 else text
-    rows = []
-    for sign, pattern in _DELIMITERS.items():
-        if sign not in body:
-            continue
-        cells = _split(body, pattern, 0)
-        numeric = sum(1 for a, b in cells if _CELL_NUMBER.match(body[a:b]))
-        if len(cells) >= 2 and numeric * 2 >= len(cells) or (sign == "|" and len(cells) > 2 and numeric):
-            rows.append((sign, cells))
-    return tuple(rows)

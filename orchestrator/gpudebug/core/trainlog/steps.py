@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A counter's printed value; `epoch_here` where the same line names the epoch, `loss` where it has one."""
+    """A counter's value; `epoch_here` where the same line names the epoch, `loss` where it has one."""
 
     n: int
     total: int | None
@@ -137,9 +137,10 @@ class Steps:
         return found
 
     def update(self, source: Source, reading: Reading) -> None:
-        if source.update(reading) and source is not self.leader:
-            if self.leader is None or source.score() > self.leader.score():
-                self.leader = source
+        if not source.update(reading) or source is self.leader:
+            return
+        if self.leader is None or source.score() > self.leader.score():
+            self.leader = source
 
     def counted(self) -> Source | None:
         """The leader, or the best named step where the leading bar counts what `timesteps` count."""

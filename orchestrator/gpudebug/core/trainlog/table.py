@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gpudebug.core.trainlog.names import Role, classify
-from gpudebug.core.trainlog.shape import Span
-from gpudebug.core.trainlog.text import number, skeleton
+from gpudebug.core.trainlog.text import NUMBER, Span, number, skeleton
 
 MAX_COLUMNS = 200
 
@@ -68,3 +68,68 @@ def _values(head: Head, cells: list[bytes]) -> list[tuple[Column, float, float |
             continue
         found.append((column, value, number(rest) if slash else None))
     return found if any(column.role.kind != "total" for column, _, _ in found) else None
+
+
+_PIPES = re.compile(r"\|")
+_WIDE = re.compile(r"\s{2,}|\t+")
+_SPACES = re.compile(r"\s+")
+_CELLNUMBER = re.compile(r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$", re.I)
+
+
+def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    at = 0
+    for match in [*pattern.finditer(text), None]:
+        end = match.start() if match else len(text)
+        cell = text[at:end]
+        left = len(cell) - len(cell.lstrip())
+        if cell.strip():
+            spans.append((offset + at + left, offset + at + len(cell.rstrip())))
+        elif pattern is not _SPACES and pattern is not _WIDE and match and at:
+            spans.append((offset + at, offset + at))
+        at = match.end() if match else at
+    return tuple(spans)
+
+
+_COMMAS = re.compile(",")
+_DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
+
+
+def find_header(text: str) -> tuple[str, tuple[Span, ...]] | None:
+    """(delimiter, cells) where a line is the head of a table whose columns include a loss."""
+    if len(text) > 600 or ":" in text or "=" in text or "'" in text or NUMBER.search(text):
+        return None
+    for sign, pattern in (("|", _PIPES), (",", _COMMAS), (" ", _WIDE), (" ", _SPACES)):
+        if sign != " " and sign not in text:
+            continue
+        cells = _split(text, pattern, 0)
+        names = [text[a:b].strip("'\" ") for a, b in cells]
+        if len(cells) < 2 or any(len(name) > 40 or len(name.split()) > 4 for name in names):
+            continue
+        kinds = [classify(name).kind for name in names]
+        if pattern is _SPACES and kinds[0] not in ("step", "epoch", "other"):
+            continue
+        counted = any(kind in ("step", "epoch", "other") for kind in kinds)
+        if "loss" in kinds and (counted or (sign == "," and len(cells) > 2)):
+            return sign, cells
+    return None
+
+
+def row_like(text: str) -> bool:
+    start = text.lstrip(" |")[:1]
+    return start == "0" or (start in "+-.ni" and "0" in text[:12]) or text.lstrip()[:1] == "|"
+
+
+def find_rows(text: str, masked: bool) -> tuple[tuple[str, tuple[Span, ...]], ...]:
+    """The ways in which a line may be a table's row, for the reader to match with the head in force."""
+    cut = text.find("~") if masked else -1
+    body = text[:cut].rstrip(": ") if cut > 0 else text
+    rows = []
+    for sign, pattern in _DELIMITERS.items():
+        if sign not in body:
+            continue
+        cells = _split(body, pattern, 0)
+        numeric = sum(1 for a, b in cells if _CELLNUMBER.match(body[a:b]))
+        if (len(cells) >= 2 and numeric * 2 >= len(cells)) or (sign == "|" and len(cells) > 2 and numeric):
+            rows.append((sign, cells))
+    return tuple(rows)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from math import inf, nan
 
+Span = tuple[int, int]
+
 HEAD = TAIL = 32 * 1024
 SEAM = b" ~ "
 """Stands where the middle of an overlong segment was dropped."""
@@ -25,6 +27,14 @@ _CONTROL = re.compile(
 _DROPPED = bytes([*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0x100)])
 _ZEROED = bytes(0x30 if 0x31 <= b <= 0x39 else b for b in range(256))
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+NUMBER = re.compile(
+    r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?(?!\.?0|,000)"
+    r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?(?![A-Za-z]))"
+    r"(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
+    r" ?(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?\b|"
+    r" (?:ms|us|s|secs?|seconds?)(?:/(?:it|iter|iteration|step|batch))?\b)?(?![\w@])(?!\.0)"
+)
 
 _SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
 
 from gpudebug.core.trainlog.series import Thinned
@@ -83,6 +84,6 @@ class Timing:
 
 
 def _cumulative(values: list[float]) -> bool:
-    """Whether `time` counts from the start of a run or an epoch: it hardly ever falls and grows throughout."""
-    falls = sum(1 for a, b in zip(values, values[1:], strict=False) if b < a)
+    """Whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
+    falls = sum(1 for a, b in pairwise(values) if b < a)
     return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)

@@ -1,0 +1,352 @@
+"""What has been read of a log so far, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from math import isfinite
+
+from gpudebug.core.models import Trend
+from gpudebug.core.trainlog.clock import stamp_seconds
+from gpudebug.core.trainlog.failure import ALERT, FailureScan, classify_failure
+from gpudebug.core.trainlog.losses import Losses, LossSeries
+from gpudebug.core.trainlog.patterns import GROUP
+from gpudebug.core.trainlog.series import Point, Thinned
+from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
+from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
+from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.table import Head, read_head, read_row
+from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
+from gpudebug.core.trainlog.timing import Timing
+from gpudebug.core.trainlog.trend import trend
+
+MAX_HELD = 16384
+"""Fields of all kept shapes together."""
+
+LONGEST_KEPT = 1024
+MAX_STEP = 1 << 53
+USER_LINE = 4096
+MAX_NAMES = 64
+TRACEBACK = b"Traceback (most recent call last)"
+STEP_WEIGHTS = (1.1, 1.0, 0.8)
+BUFFERED_SHARE = 0.5
+
+
+Learned = tuple[Shape | None, bool]
+
+
+class _Shapes(dict[bytes, Learned]):
+    """Shape and alarm by skeleton; copies of a state share it, as a shape follows from its skeleton."""
+
+    held = 0
+
+    def keep(self, key: bytes, learned: Learned) -> None:
+        if self.held > MAX_HELD:
+            self.clear()
+            self.held = 0
+        shape, _ = learned
+        self.held += 1 + len(key) // 64 + (shape.size if shape else 0)
+        self[key] = learned
+
+    def __deepcopy__(self, memo: object) -> _Shapes:
+        return self
+
+
+@dataclass(slots=True)
+class _Line:
+    """Readings of one line that wait for one another."""
+
+    time: float | None
+    epoch: float | None = None
+    losses: list[tuple[tuple[str, str, str], int, float]] = field(default_factory=list)
+    positions: list[tuple[Key, str, float, int, int | None]] = field(default_factory=list)
+    gradient_lost: bool = False
+    data: float | None = None
+    weak_data: float | None = None
+    update: float | None = None
+    total: float | None = None
+    part: float = 0.0
+
+
+class State:
+    def __init__(self, patterns: dict[str, re.Pattern[str]]) -> None:
+        self.patterns = patterns
+        self.shapes = _Shapes()
+        self.steps = Steps()
+        self.losses = Losses()
+        self.timing = Timing()
+        self.scan = FailureScan()
+        self.head: Head | None = None
+        self.epoch: float | None = None
+        self.frameworks: dict[str, int] = {}
+        self.named: dict[str, Thinned[Point]] = {}
+        self.stamp: float | None = None
+        self.arrivals = False
+        self.fractional: set[str] = set()
+
+    def read(self, segment: bytes, time: float | None) -> None:
+        text = plain(segment)
+        raised = text.find(TRACEBACK)
+        if raised > 0:
+            text = text[:raised]
+        key = skeleton(text)
+        known = self.shapes.get(key)
+        shape, alert = known if known is not None else self._learn(key)
+        if time is not None:
+            self.arrivals = True
+        if raised >= 0 or shape is None or not shape.redraw:
+            self.scan.feed(segment, alert or raised >= 0, self._seen())
+        named = self._named(segment) if self.patterns else []
+        for name, value in named:
+            if name == "step":
+                self._user_step(value, time)
+        if shape is not None:
+            self._apply(shape, text, time)
+        for name, value in named:
+            self._take_named(name, value, time)
+
+    def _seen(self) -> int:
+        return self.steps.leader.seen if self.steps.leader else 0
+
+    def _learn(self, key: bytes) -> Learned:
+        learned = read_shape(key.decode("ascii")), ALERT.search(key) is not None
+        if len(key) <= LONGEST_KEPT:
+            self.shapes.keep(key, learned)
+        return learned
+
+    def _apply(self, shape: Shape, text: bytes, time: float | None) -> None:
+        if shape.framework:
+            self.frameworks[shape.framework] = self.frameworks.get(shape.framework, 0) + 1
+        if shape.header:
+            self.head = read_head(text, *shape.header)
+            return
+        at = time
+        if shape.stamp and not self.arrivals:
+            self.stamp = stamp_seconds(text[shape.stamp[0] : shape.stamp[1]].decode("ascii"))
+        if not self.arrivals:
+            at = self.stamp
+        line = _Line(at)
+        rank = text[shape.rank[0] : shape.rank[1]].decode("ascii") if shape.rank else ""
+        for item in shape.fields:
+            self._field(item, text, line, rank)
+        for bar in shape.bars:
+            self._bar(bar, text, line)
+        if shape.rows and self.head and not line.losses:
+            self._row(text, shape, line)
+        self._settle(line, time)
+
+    def _field(self, item: Field, text: bytes, line: _Line, rank: str) -> None:
+        value = number(text[item.value[0] : item.value[1]])
+        if value is None:
+            return
+        role = item.role
+        name = item.name
+        if item.named:
+            name = text[item.named[0] : item.named[1]].decode("ascii").lower()
+        total = number(text[item.total[0] : item.total[1]]) if item.total else None
+        self._take(role.kind, role.phase, role.tier, name, item.style, value, total, item.scale, rank, line)
+
+    def _take(
+        self,
+        kind: str,
+        phase: str,
+        tier: int,
+        name: str,
+        style: str,
+        value: float,
+        total: float | None,
+        scale: float,
+        rank: str,
+        line: _Line,
+    ) -> None:
+        if kind == "loss":
+            line.losses.append(((style, "val" if phase == "val" else "", name), tier, value))
+        elif kind in ("step", "other"):
+            self._position(kind, phase, tier, name, style, value, total, rank, line)
+        elif kind == "epoch" and isfinite(value) and phase != "val":
+            line.epoch = value
+            self.steps.epochs = _whole(total) or self.steps.epochs
+            if value != int(value):
+                self.fractional.add(name)
+            elif name not in self.fractional and len(self.fractional) < MAX_NAMES:
+                line.positions.append(((rank, name), "epoch", 1.0, int(value), _whole(total)))
+        elif kind == "epochs" and 0 < value < MAX_STEP:
+            self.steps.epochs = int(value)
+        elif kind == "limit" and 0 < value < MAX_STEP:
+            self.steps.limit = int(value)
+        elif kind == "gradient":
+            line.gradient_lost = line.gradient_lost or not isfinite(value)
+        elif phase != "val" and isfinite(value) and value >= 0:
+            self._duration(kind, tier, value * scale, line)
+
+    def _position(
+        self,
+        kind: str,
+        phase: str,
+        tier: int,
+        name: str,
+        style: str,
+        value: float,
+        total: float | None,
+        rank: str,
+        line: _Line,
+    ) -> None:
+        if phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
+            return
+        whole = _whole(total)
+        key = (rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
+        weight = STEP_WEIGHTS[min(tier, 2)]
+        if name == "#":
+            line.positions = [entry for entry in line.positions if entry[0] != key]
+        line.positions.append((key, "other" if kind == "other" else "step", weight, int(value), whole))
+
+    def _duration(self, kind: str, tier: int, value: float, line: _Line) -> None:
+        if kind == "data":
+            if tier:
+                line.weak_data = value if line.weak_data is None else line.weak_data
+            else:
+                line.data = value if line.data is None else line.data
+        elif kind == "update" and line.update is None:
+            line.update = value
+        elif kind == "total" and line.total is None:
+            line.total = value
+        elif kind == "part":
+            line.part = max(line.part, value)
+        elif kind == "rate":
+            self.timing.rate(value)
+
+    def _bar(self, bar: Bar, text: bytes, line: _Line) -> None:
+        n = number(text[bar.n[0] : bar.n[1]])
+        total = number(text[bar.total[0] : bar.total[1]]) if bar.total else None
+        if n is None or bar.phase == "val" or not 0 <= n < MAX_STEP:
+            return
+        whole = _whole(total)
+        line.positions.append((("bar", bar.label, str(whole or ""), ""), "bar", 1.0, int(n), whole))
+        if bar.elapsed:
+            self.timing.bar(f"{bar.label} {whole}", n, clock(text[bar.elapsed[0] : bar.elapsed[1]]))
+        speed = number(text[bar.rate[0] : bar.rate[1]]) if bar.rate else None
+        if speed:
+            self.timing.rate(1 / speed if bar.inverse else speed)
+
+    def _row(self, text: bytes, shape: Shape, line: _Line) -> None:
+        if self.head is None:
+            return
+        found = read_row(self.head, text, shape.rows)
+        if found:
+            line.positions = [entry for entry in line.positions if entry[0][-1] != "#"]
+        for column, value, total in found or ():
+            role = column.role
+            if role.kind in ("data", "update", "total", "rate"):
+                continue
+            self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
+
+    def _settle(self, line: _Line, time: float | None) -> None:
+        here = line.epoch is not None
+        if here:
+            self.epoch = line.epoch
+        trained = any(key[1] != "val" for key, _, _ in line.losses)
+        if "step" not in self.patterns:
+            for key, kind, weight, n, total in line.positions:
+                if key[1].endswith("#") and not line.losses:
+                    continue
+                source = self.steps.source(key, kind, weight)
+                if source is not None:
+                    self.steps.update(source, Reading(n, total, line.time, self.epoch, here, trained))
+        if "loss" not in self.patterns:
+            for name, tier, value in line.losses:
+                self.losses.add(name, tier, value, self.steps.current, time, line.gradient_lost)
+        data = line.data if line.data is not None else line.weak_data
+        whole = line.total if line.total is None or line.total >= line.part else None
+        if data is not None or whole is not None or line.update is not None:
+            self.timing.add(data, line.update, whole)
+
+    def _named(self, segment: bytes) -> list[tuple[str, float]]:
+        text = readable(segment, USER_LINE)
+        found = [
+            (name, number(match[GROUP] or ""))
+            for name, pattern in self.patterns.items()
+            for match in pattern.finditer(text)
+        ]
+        return [(name, value) for name, value in found if value is not None]
+
+    def _take_named(self, name: str, value: float, time: float | None) -> None:
+        if name == "loss":
+            self.losses.add(("user", "train", "loss"), 0, value, self.steps.current, time, False)
+        elif name != "step":
+            series = self.named.setdefault(name, Thinned())
+            series.add(Point(self.steps.current, value, time))
+
+    def _user_step(self, value: float, time: float | None) -> None:
+        source = self.steps.source(("user", "step", ""), "step", 1.0)
+        if source is not None and 0 <= value < MAX_STEP:
+            self.steps.update(source, Reading(int(value), None, time, loss=True))
+
+    def summary(self, exit_status: int | None, signal: int | None) -> LogSummary:
+        best = self.losses.best()
+        counter = self.steps.counted()
+        if counter is not None and counter.score()[0] < 0:
+            counter = None
+        unit = _unit(counter)
+        speed, source = self._rate(counter, unit)
+        failure = classify_failure(self.scan, exit_status, signal, self._seen())
+        frameworks = sorted(self.frameworks, key=lambda name: -self.frameworks[name])
+        return LogSummary(
+            framework=frameworks[0] if frameworks else None,
+            loss_name=best.name if best else None,
+            loss=_points(best) if best else (),
+            points=best.count if best else 0,
+            first=best.first if best else None,
+            last=best.last if best else None,
+            trend=_trend(best, self.losses.lost()),
+            steps=counter.reached if counter and unit == "step" else None,
+            step_unit=unit,
+            total_steps=self.steps.total(counter) if unit == "step" else None,
+            step_times=counter.times.items() if counter and self.arrivals else (),
+            steps_per_s=speed if unit in ("step", None) else None,
+            progress_per_s=speed if unit is not None else None,
+            rate_source=source,
+            data_s=self.timing.data_s(),
+            update_s=self.timing.update_s(),
+            failure=failure,
+            extra={name: series.items() for name, series in self.named.items()},
+        )
+
+    def _rate(self, counter: Source | None, unit: str | None) -> tuple[float | None, str | None]:
+        if counter is not None:
+            measured = rate(counter.times.items())
+            if measured is not None:
+                return measured, "arrival" if self.arrivals else "stamps"
+        printed = None if unit == "samples" else self.timing.steps_per_s()
+        return printed if printed else (None, None)
+
+
+def _trend(best: LossSeries | None, lost: bool) -> Trend:
+    if best is None:
+        return Trend.UNKNOWN
+    if lost or not best.finite or best.hidden_nan:
+        return Trend.NAN
+    if best.phase == "val":
+        return Trend.UNKNOWN
+    values = [point.value for point in best.points.items()]
+    return trend(values if len(values) > 1 or best.printed < 2 else values * 2)
+
+
+def _points(best: LossSeries) -> tuple[Point, ...]:
+    """Points, without steps where most share one: buffered lines come after the steps they tell of."""
+    points = best.points.items()
+    distinct = len({point.step for point in points})
+    if len(points) > 2 and distinct < BUFFERED_SHARE * len(points):
+        return tuple(Point(None, point.value, point.time) for point in points)
+    return points
+
+
+def _unit(leader: Source | None) -> str | None:
+    if leader is None:
+        return None
+    if leader.samples:
+        return "samples"
+    return {"other": "timesteps", "epoch": "epoch"}.get(leader.kind, "step")
+
+
+def _whole(value: float | None) -> int | None:
+    return int(value) if value is not None and 1 <= value < MAX_STEP else None

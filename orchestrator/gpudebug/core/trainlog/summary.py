@@ -1,0 +1,40 @@
+"""What a log says, as one frozen record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpudebug.core.models import Failure, Trend
+from gpudebug.core.trainlog.series import Point
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """What a log says. Times are seconds, rates per second; None is not known.
+
+    `loss` is an even spread of the printed values (equal neighbours count once), `points` how many there
+    were, `first` and `last` the ends. `step_unit` is what the log counts: step, timesteps (of an
+    environment), samples or epoch; `step_times` are (count, seconds since launch at which it was first
+    seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
+    where the log counts something else. `rate_source` says where the rate comes from: arrival, stamps,
+    bar or printed. `extra` holds the user's other patterns.
+    """
+
+    framework: str | None = None
+    loss_name: str | None = None
+    loss: tuple[Point, ...] = ()
+    points: int = 0
+    first: float | None = None
+    last: float | None = None
+    trend: Trend = Trend.UNKNOWN
+    steps: int | None = None
+    step_unit: str | None = None
+    total_steps: int | None = None
+    step_times: tuple[tuple[int, float], ...] = ()
+    steps_per_s: float | None = None
+    progress_per_s: float | None = None
+    rate_source: str | None = None
+    data_s: float | None = None
+    update_s: float | None = None
+    failure: Failure | None = None
+    extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)

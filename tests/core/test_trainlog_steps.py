@@ -1,0 +1,104 @@
+"""Counters, their turns, and rates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.steps import Reading, Source, Steps, rate, reached_steps
+
+
+def run(*readings: Reading, key: str = "step") -> Source:
+    source = Source(("", key), "step", 1.0, 0)
+    for reading in readings:
+        source.update(reading)
+    return source
+
+
+def test_a_counter_that_starts_again_each_epoch_goes_on() -> None:
+    source = run(*(Reading(n, 60, None, float(epoch)) for epoch in (1, 2, 3) for n in (20, 40, 60)))
+    assert (source.value, source.rolls, source.seen) == (180, 2, 9)
+
+
+def test_without_an_epoch_a_finished_counter_may_start_again() -> None:
+    assert run(*(Reading(n, 30, None) for n in (0, 10, 20, 29, 0, 10, 29))).value == 59
+    assert run(*(Reading(n, 60, None) for n in (0, 20, 40, 0, 20, 40))).value == 100
+
+
+def test_lines_of_several_ranks_out_of_order_are_no_new_epoch() -> None:
+    source = run(*(Reading(n, 200, None) for n in (10, 20, 10, 20, 30, 20, 40)))
+    assert (source.value, source.rolls) == (40, 0)
+
+
+def test_a_redraw_is_no_step() -> None:
+    assert run(Reading(5, 10, 1.0), Reading(5, 10, 2.0)).seen == 1
+
+
+def test_the_first_step_may_be_zero() -> None:
+    assert run(Reading(0, None, None, loss=True), Reading(9, None, None, loss=True)).reached == 10
+    assert run(Reading(0, 10, None), Reading(10, 10, None)).reached == 10
+
+
+def test_multiples_of_batches_are_samples() -> None:
+    assert run(*(Reading(640 * i, 6000, None) for i in range(9)), key="#").samples
+    assert not run(*(Reading(100 * i, 6000, None) for i in range(9)), key="#").samples
+
+
+def test_the_number_of_counters_is_bounded() -> None:
+    steps = Steps()
+    found = [steps.source(("", str(i)), "step", 1.0) for i in range(1000)]
+    assert sum(source is not None for source in found) == 64
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([], None),
+        ([(1, 0.0), (2, 0.1)], None),
+        ([(1, 5.0), (2, 5.0), (3, 5.0), (4, 5.0)], None),
+        ([(0, 0.0), (10, 1.0), (20, 2.0)], 10.0),
+        ([(10 * i, float(i)) for i in range(20)], 10.0),
+        ([(10 * i, float(i)) for i in range(20)] + [(200, 60.0)], 10.0),
+        ([(0, -30.0)] + [(10 * i, float(i)) for i in range(1, 20)], 10.0),
+    ],
+)
+def test_rate(points: list[tuple[int, float]], expected: float | None) -> None:
+    assert rate(points) == (None if expected is None else pytest.approx(expected))
+
+
+@given(st.floats(-1, 12))
+def test_reached_steps_between_the_readings(time: float) -> None:
+    points = [(0, 0.0), (50, 5.0), (100, 10.0)]
+    found = reached_steps(points, time)
+    assert found == (pytest.approx(10 * time) if 0 <= time <= 10 else None)
+
+
+def test_the_training_bar_leads_not_that_of_validation_or_download() -> None:
+    reader = LogReader()
+    for n in range(0, 101, 10):
+        reader.feed(f"\rDownloading: 10%|# | {n * 9}/900 [00:01<00:01, 9.5it/s]\n".encode())
+    for n in range(0, 61, 20):
+        reader.feed(f"\rEpoch 0: 10%|# | {n}/60 [00:01<00:01, 9.5it/s, loss=0.{n}1]\n".encode())
+        reader.feed(b"".join(b"\rValidation: 1%%|# | %d/99 [00:01<00:01, 9it/s]\n" % i for i in range(99)))
+    assert (reader.step, reader.total_steps, reader.steps_seen) == (60, 60, 4)
+
+
+def test_a_bar_of_environment_steps_gives_way_to_updates() -> None:
+    reader = LogReader()
+    for i in range(1, 6):
+        reader.feed(f"\r 10%|# | {i * 2048}/10240 [00:01<00:01, 9it/s]\n".encode())
+        reader.feed(
+            f"| total_timesteps | {i * 2048} |\n| n_updates | {i * 10} |\n| loss | 1.{i} |\n".encode()
+        )
+    assert (reader.summary().steps, reader.summary().step_unit) == (50, "step")
+
+
+def test_samples_and_epochs_are_no_steps() -> None:
+    reader = LogReader()
+    for i in range(10):
+        reader.feed(f"Train Epoch: 1 [{640 * i}/6000 ({i * 10}%)]\tLoss: 1.{i}\n".encode(), float(i))
+    summary = reader.summary()
+    assert (summary.steps, summary.steps_per_s, summary.step_unit) == (None, None, "samples")
+    assert summary.progress_per_s == pytest.approx(640)

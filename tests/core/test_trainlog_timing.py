@@ -1,0 +1,65 @@
+"""Printed durations and rates."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.trainlog.timing import Timing
+
+
+def test_means_of_data_and_update() -> None:
+    timing = Timing()
+    timing.add(0.1, 0.3, None)
+    timing.add(0.3, 0.5, None)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.2), pytest.approx(0.4))
+
+
+def test_update_is_what_the_whole_leaves() -> None:
+    timing = Timing()
+    timing.add(0.1, None, 0.5)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.1), pytest.approx(0.4))
+
+
+def test_a_block_of_lines_is_put_together() -> None:
+    timing = Timing()
+    timing.add(0.4, None, None)
+    timing.add(None, 0.05, None)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.4), pytest.approx(0.05))
+
+
+def test_nothing_printed_is_unknown() -> None:
+    timing = Timing()
+    timing.add(None, None, 0.5)
+    assert (timing.data_s(), timing.update_s(), timing.steps_per_s()) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("totals", "rate"),
+    [
+        ([0.5, 0.5, 0.5], 2.0),
+        ([5.0, 0.5, 0.5, 0.5], 2.0),
+        ([0.5, 0.5], None),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], None),
+        ([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None),
+    ],
+)
+def test_the_rate_from_durations_that_do_not_add_up(totals: list[float], rate: float | None) -> None:
+    timing = Timing()
+    for total in totals:
+        timing.add(None, None, total)
+    assert timing.steps_per_s() == ((rate, "printed") if rate else None)
+
+
+def test_a_bars_own_clock_comes_first_over_all_its_turns() -> None:
+    timing = Timing()
+    for n, elapsed in ((0, 0.0), (10, 2.0), (0, 0.0), (10, 2.0)):
+        timing.bar("epoch", n, elapsed)
+    timing.rate(99.0)
+    assert timing.steps_per_s() == (5.0, "bar")
+
+
+def test_printed_rates_come_last() -> None:
+    timing = Timing()
+    for value in (3.0, 5.0, 4.0, 0.0):
+        timing.rate(value)
+    assert timing.steps_per_s() == (4.0, "printed")
