@@ -22,25 +22,26 @@ class Point:
 class Thinned(Generic[T]):
     """Keeps the first and the last item and every k-th between; k doubles whenever the limit is met."""
 
-    __slots__ = ("_every", "_items", "_last", "count")
+    __slots__ = ("_every", "_items", "_last", "_last_kept", "count")
 
     def __init__(self) -> None:
         self._items: list[T] = []
         self._every = 1
         self._last: T | None = None
+        self._last_kept = True
         self.count = 0
 
     def add(self, item: T) -> None:
-        if self.count % self._every == 0:
-            if len(self._items) >= LIMIT:
-                self._items = self._items[::2]
-                self._every *= 2
-            if self.count % self._every == 0:
-                self._items.append(item)
+        if len(self._items) >= LIMIT and self.count % self._every == 0:
+            self._items = self._items[::2]
+            self._every *= 2
+        self._last_kept = self.count % self._every == 0
+        if self._last_kept:
+            self._items.append(item)
         self._last = item
         self.count += 1
 
     def items(self) -> tuple[T, ...]:
-        if self._last is None or self._items[-1] is self._last:
+        if self._last_kept or self._last is None:
             return tuple(self._items)
         return (*self._items, self._last)
