@@ -166,6 +166,7 @@ def _recorded(answer: Answer) -> str:
     for one in answer.get("baselines", [answer]):
         rate = present.number(one["steps_per_s"], "steps/s")
         lines.append(f"Baseline {one['role']} recorded: {one['gpu_util_text']}, {rate}, loss {one['loss']}")
+        lines += [f"  note: {line}" for line in one["notes"]]
         lines += [f"  advice: {line}" for line in one["advice"]]
     return "\n".join([*lines, f"Next: {answer['next_command']}"])
 
@@ -211,6 +212,7 @@ def sample(answer: Answer) -> str:
     rate = answer["throughput"]["steps_per_s"]
     if rate is not None:
         lines.append(f"throughput {present.number(rate, 'steps/s')}")
+    lines += [f"note: {line}" for line in answer["notes"]]
     return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}"])
 
 

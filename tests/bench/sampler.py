@@ -1,4 +1,4 @@
-"""What the sampler costs: `python -m tests.bench.sampler [SECONDS]`.
+"""What the sampler costs: `python -m tests.bench.sampler`.
 
 Samples a job of a few processes at 10 Hz with host columns and prints the sampler's CPU time as a share
 of one core, and its peak resident memory. The goal is at most 1 % and 20 MB.
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.bench.table import Row, print_table
 from tests.support import nvml
 from tests.support.sampling import SamplerProcess
 
@@ -67,23 +68,28 @@ def measure(folder: Path, name: str, spec: dict[str, object], env: dict[str, str
     return Cost(name, 100 * used / span, peak / 1024, before)
 
 
-def main(seconds: float = 20.0) -> list[Cost]:
-    """Measure both devices and print a line each."""
+def costs(seconds: float = 20.0) -> list[Cost]:
+    """Measure both devices."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         env = nvml.standin(folder, "count=1\ngpu 0 util=15")
         gpu = devices.resolve("nvml", {**env, "CUDA_VISIBLE_DEVICES": "0"}).spec
-        costs = [
+        return [
             measure(folder, "cpu", {"kind": "cpu", "cores": 1.0}, dict(os.environ), seconds),
             measure(folder, "nvml", gpu, env, seconds),
         ]
-    for cost in costs:
-        print(
-            f"sampler at 10 Hz, {cost.device}: {cost.core_percent:.2f} % of a core "
-            f"(goal {GOAL_CORE_PERCENT:g}), {cost.rss_mb:.1f} MB resident (goal {GOAL_RSS_MB:g}), "
-            f"{cost.start_s:.3f} s of CPU to start"
+
+
+def rows() -> list[Row]:
+    """CPU share of a core and peak memory, for each device."""
+    return [
+        row
+        for cost in costs()
+        for row in (
+            Row(f"sampler at 10 Hz, {cost.device}", cost.core_percent, GOAL_CORE_PERCENT, "% of a core"),
+            Row("  its peak memory", cost.rss_mb, GOAL_RSS_MB, "MB"),
         )
-    return costs
+    ]
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -92,4 +98,4 @@ def _cpu_seconds(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)
+    print_table(rows())

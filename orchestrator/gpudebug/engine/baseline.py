@@ -34,7 +34,7 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     fields = entry_fields(role, runs)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
-    return answer(cycle, role, why, runs)
+    return answer(cycle, role, why, runs, bench.notes)
 
 
 def run_once(cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None) -> Measured:
@@ -127,7 +127,9 @@ def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
     return lines
 
 
-def answer(cycle: Cycle, role: str, why: str, runs: list[Measured]) -> dict[str, Any]:
+def answer(
+    cycle: Cycle, role: str, why: str, runs: list[Measured], notes: tuple[str, ...] = ()
+) -> dict[str, Any]:
     evidence = [m.evidence for m in runs]
     known = [e.utilisation for e in evidence if e.utilisation is not None]
     return {
@@ -143,6 +145,7 @@ def answer(cycle: Cycle, role: str, why: str, runs: list[Measured]) -> dict[str,
         "steps_per_s": next((e.steps_per_s for e in evidence if e.steps_per_s), None),
         "loss": str(worst_trend(evidence)),
         "advice": advice(cycle, role, runs),
+        "notes": list(notes),
         "why": why,
         "next_command": "gpudebug next",
         "files": [str(m.folder.path) for m in runs] + [str(cycle.loaded.progress_path)],

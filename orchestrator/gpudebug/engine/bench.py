@@ -75,7 +75,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
             next="use metric: gpu_util",
         )
     env = training_environment(workload)
-    spec, infos = resolve_device(config.device, env)
+    spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
     cwd = str(cycle.loaded.workspace.root / workload.cwd)
     launcher.find_command(workload.argv(), cwd, env)
     return Bench(
@@ -89,6 +89,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         commit=cycle.loaded.checkout.commit,
         hold_fds=(cycle.claim.fd,),
         report=cycle.report,
+        notes=notes,
     )
 
 

@@ -61,7 +61,7 @@ class Loaded:
     records: dict[str, dict[str, Any]]
     baselines: dict[str, Baseline]
     trials: dict[int, Trial]
-    interventions: dict[int, Intervention | None] = field(default_factory=dict)
+    interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
     campaign: machine.Campaign = field(init=False)
 
@@ -206,29 +206,30 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Trial
     if entry.status not in VERDICTS or not entry.runs:
         return Trial(None, False)
     run = workspace.run(entry.runs[-1])
-    if not run.sealed or not run.has("verdict.json"):
+    if not run.sealed:
         return Trial(None, False)
-    verdict = run.read("verdict.json")
-    same = verdict.get("status") == entry.status.value and same_figures(verdict, entry.result)
+    try:
+        verdict = dict(run.read("verdict.json"))
+        said = (verdict["hypothesis"], verdict["status"])
+        same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
+    except (GpudebugError, KeyError, TypeError, ValueError):
+        return Trial(None, False)
     return Trial(verdict, same)
 
 
 def _interventions(
     document: progress.ProgressFile,
-) -> tuple[dict[int, Intervention | None], dict[int, InterventionError]]:
-    parsed: dict[int, Intervention | None] = {}
+) -> tuple[dict[int, Intervention], dict[int, InterventionError]]:
+    """The changes of UNTESTED hypotheses, and what is wrong with those that cannot be read."""
+    parsed = {}
     problems = {}
     for h in document.hypotheses:
+        if h.status is not Status.UNTESTED or not h.intervention:
+            continue
         try:
-            parsed[h.number] = (
-                parse_intervention(h.intervention, file=document.file, line=h.line)
-                if h.intervention
-                else None
-            )
+            parsed[h.number] = parse_intervention(h.intervention, file=document.file, line=h.line)
         except InterventionError as e:
-            if h.status is Status.UNTESTED:
-                problems[h.number] = e
-            parsed[h.number] = None
+            problems[h.number] = e
     return parsed, problems
 
 
@@ -254,7 +255,7 @@ def _ours(loaded: Loaded, record: Mapping[str, Any]) -> bool:
 
 def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.HypothesisState:
     trial = loaded.trials[entry.number]
-    intervention = loaded.interventions[entry.number]
+    intervention = loaded.interventions.get(entry.number)
     return machine.HypothesisState(
         number=entry.number,
         status=entry.status,

@@ -77,6 +77,7 @@ class Bench:
     commit: str | None
     hold_fds: tuple[int, ...]
     report: Report
+    notes: tuple[str, ...] = ()
     require_sampler: bool = True
 
 
@@ -98,10 +99,15 @@ class Files:
     notes: Path
 
 
-def resolve_device(setting: str, env: Mapping[str, str]) -> tuple[dict[str, object], tuple[DeviceInfo, ...]]:
-    """The device of a run, found before any device time is spent. DeviceError says what to do next."""
-    resolved = devices.resolve(setting, env)
-    return dict(resolved.spec), tuple(DeviceInfo(**d) for d in resolved.devices)
+def resolve_device(
+    setting: str, env: Mapping[str, str], root: Path
+) -> tuple[dict[str, object], tuple[DeviceInfo, ...], tuple[str, ...]]:
+    """Specification, devices and remarks of the device that a run would use, found before it is used.
+
+    `root` is what a relative replay folder is relative to. DeviceError says what to do next.
+    """
+    resolved = devices.resolve(setting, env, root)
+    return dict(resolved.spec), tuple(DeviceInfo(**d) for d in resolved.devices), resolved.notes
 
 
 def measure(bench: Bench, job: Job) -> Measured:

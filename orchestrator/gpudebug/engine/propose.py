@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core import progress
-from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.errors import GpudebugError, InterventionError, UsageError
 from gpudebug.core.intervention import Intervention
 from gpudebug.edges import templates
 from gpudebug.engine.bench import splice
@@ -89,11 +89,20 @@ def _check(loaded: Loaded, change: Intervention) -> None:
     if change.mechanical:
         change.apply(workload.argv(), training_environment(workload))
     for h in loaded.document.hypotheses:
-        other = loaded.interventions.get(h.number)
-        if other is not None and change.same_effect(other, workload.argv()):
+        if _same(change, h.intervention, workload.argv()):
             raise Duplicate(
                 f"the same change is hypothesis {h.number} already ({h.status}): {h.title}",
                 file=str(loaded.progress_path),
                 line=h.line,
                 next=f"gpudebug show {h.number}, then propose something else",
             )
+
+
+def _same(change: Intervention, written: str | None, argv: tuple[str, ...]) -> bool:
+    """Whether an entry's change, as written, has the same effect; one that cannot be read has none."""
+    if not written:
+        return False
+    try:
+        return change.same_effect(interventions.parse(written), argv)
+    except InterventionError:
+        return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from gpudebug.engine.measure import (
     Bench,
     Files,
     Job,
-    Measured,
     Report,
     measure,
     resolve_device,
@@ -43,7 +43,7 @@ def sample(
         raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
     env = dict(os.environ)
     launcher.find_command(tuple(command), str(directory), env)
-    spec, infos = resolve_device(device, env)
+    spec, infos, notes = resolve_device(device, env, directory)
     root = store.find_root(directory)
     job = Job(
         label="sample",
@@ -67,6 +67,7 @@ def sample(
         commit=None,
         hold_fds=(),
         report=report,
+        notes=notes,
         require_sampler=False,
     )
     if output is None and root is not None:
@@ -74,20 +75,17 @@ def sample(
     files = _files(directory, output)
     launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
     files.notes.unlink(missing_ok=True)
-    return _answer(evidence, launched.exit_status, launched.signal, files)
+    return _answer(evidence, launched.exit_status, launched.signal, files, notes)
 
 
 def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
     with claim_of(bench.workspace, "gpudebug sample") as claim:
-        bench = Bench(**{**vars(bench), "hold_fds": (claim.fd,)})
+        bench = replace(bench, hold_fds=(claim.fd,))
         measured = measure(bench, job)
         bench.workspace.seal(measured.folder)
-    return _measured(measured)
-
-
-def _measured(m: Measured) -> dict[str, Any]:
-    files = Files(m.folder.samples, m.folder.log, m.folder.notes)
-    return _answer(m.evidence, m.record.exit_status, m.record.signal, files)
+    folder, record = measured.folder, measured.record
+    files = Files(folder.samples, folder.log, folder.notes)
+    return _answer(measured.evidence, record.exit_status, record.signal, files, bench.notes)
 
 
 def _files(directory: Path, output: Path | None) -> Files:
@@ -125,7 +123,13 @@ def summary(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _answer(evidence: Evidence, exit_status: int | None, signal_: int | None, files: Files) -> dict[str, Any]:
+def _answer(
+    evidence: Evidence,
+    exit_status: int | None,
+    signal_: int | None,
+    files: Files,
+    notes: tuple[str, ...],
+) -> dict[str, Any]:
     return {
         "outcome": str(evidence.outcome),
         "exit_status": shell_status(evidence.outcome, exit_status, signal_),
@@ -137,6 +141,7 @@ def _answer(evidence: Evidence, exit_status: int | None, signal_: int | None, fi
         else None,
         "probe": None,
         "missing": evidence.missing,
+        "notes": list(notes),
         "csv": str(files.samples),
         "log": str(files.log),
     }

@@ -35,6 +35,9 @@ from gpudebug.engine.bench import (
 from gpudebug.engine.campaign import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure
 
+# Longer than any note of ours; a program's error line may be of any length.
+_NOTES = 1000
+
 
 @dataclass
 class _Trial:
@@ -71,7 +74,6 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
     if number in loaded.problems:
         raise loaded.problems[number]
     intervention = loaded.interventions[number]
-    assert intervention is not None
     refuse_before_running(loaded, number, intervention)
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
@@ -154,7 +156,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
     criteria = criteria_of(trial.cycle.loaded.config)
     while True:
         measured = measure(trial.bench, trial.job)
-        if measured.evidence.outcome is Outcome.INTERRUPTED and measured.record.reason == "interrupted":
+        if _by_the_user(measured):
             trial.bench.workspace.seal(measured.folder)
             raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
         spoilt = is_infrastructure(measured.evidence)
@@ -172,6 +174,11 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             return verdict
         if needs_fresh_baseline(verdict, criteria, _evidence(trial.after)):
             trial.before.append(baseline.run_once(trial.cycle, trial.bench, "workload", trial.number))
+
+
+def _by_the_user(m: Measured) -> bool:
+    """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
+    return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
 
 
 def _evidence(runs: list[Measured]) -> list[Evidence]:
@@ -251,8 +258,12 @@ def _uuids(record: RunRecord) -> str:
 def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any], runs: list[str]) -> None:
     """Splice a verdict into the progress file. A run that stands there already changes nothing."""
     scrub = cycle.loaded.workspace.scrub
-    fields = {key.replace(" ", "_"): scrub(text) for key, text in present.result_fields(verdict).items()}
-    block = templates.render("result.md.j2", **fields, notes=scrub(present.result_notes(verdict)), runs=runs)
+    fields = {
+        key.replace(" ", "_"): progress.harmless(scrub(text), limit=_NOTES)
+        for key, text in present.result_fields(verdict).items()
+    }
+    notes = progress.harmless(scrub(present.result_notes(verdict)), limit=_NOTES)
+    block = templates.render("result.md.j2", **fields, notes=notes, runs=runs)
     status = Status(verdict["status"])
     splice(cycle.loaded, lambda d: progress.set_result(d, number, status, block))
 
