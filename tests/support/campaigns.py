@@ -177,6 +177,10 @@ def _line(rate: float, seconds: float, losses: Callable[[float], float | str], s
     )
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Campaign:
     """A repository with a campaign in it. `run` starts the real command there."""
 
@@ -211,6 +215,8 @@ class Campaign:
             env=environment(more.pop("env", None)),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            # Tests may run in the background of a shell, where Ctrl-C is ignored and children inherit that.
+            preexec_fn=_heed_interrupts,  # noqa: PLW1509
             **more,
         )
 
