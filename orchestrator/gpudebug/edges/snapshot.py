@@ -63,9 +63,12 @@ def _top_and_commit(folder: Path) -> tuple[Path, str | None]:
     """The top of the work tree, and the commit of HEAD or None before the first one."""
     process = _start(folder, "rev-parse", "--show-toplevel", "--verify", "HEAD")
     out, err = process.communicate()
-    lines = out.split(b"\n")
-    if lines[0]:
-        return Path(os.fsdecode(lines[0])), lines[1].decode() if process.returncode == 0 else None
+    # The name of a folder may hold a line break.
+    top, _, commit = (
+        out.rpartition(b"\n")[0].rpartition(b"\n") if process.returncode == 0 else (out[:-1], b"", b"")
+    )
+    if top:
+        return Path(os.fsdecode(top)), commit.decode() or None
     text = err.decode("utf-8", "replace").strip()
     if "not a git repository" in text:
         raise GitError(
