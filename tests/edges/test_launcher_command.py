@@ -84,3 +84,20 @@ def test_a_relative_interpreter_counts_from_the_working_folder(tmp_path: Path) -
 
 def test_every_status_has_advice() -> None:
     assert all(cannot_launch("m", status).next for status in (125, 126, 127))
+
+
+def test_a_folder_on_the_path_that_may_not_be_entered_is_passed_over(tmp_path: Path) -> None:
+    """As the superuser a name that is too long stands for it: the system refuses to look."""
+    wanted = script(tmp_path / "open/train")
+    closed = tmp_path / "closed"
+    script(closed / "train")
+    closed.chmod(0)
+    entry = str(closed) if os.geteuid() else "x" * 300
+    try:
+        found = find_command(["train"], str(tmp_path), {"PATH": f"{entry}:{tmp_path}/open"})
+        assert found == str(wanted)
+        if os.geteuid():
+            with pytest.raises(LaunchError, match="not executable"):
+                find_command([f"{closed}/train"], str(tmp_path), {})
+    finally:
+        closed.chmod(0o755)
