@@ -112,7 +112,7 @@ def test_seed_004_from_its_command_to_its_progress_file(campaign: Campaign) -> N
     assert not any("FileExistsError" in log for log in campaign.logs("*"))
 
     share = campaign.least_core_share()
-    if share < 0.75:
+    if share < 0.6:
         pytest.skip(f"a run got only {share:.0%} of a core while it computed: too busy here to judge figures")
     assert (codec["status"], workers["status"]) == ("REJECTED", "VALIDATED")
     assert abs(codec["delta_pp"]) < 10

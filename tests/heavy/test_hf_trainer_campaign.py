@@ -73,6 +73,7 @@ def gpudebug(folder: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "gpudebug", *words, "--json"],
         cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -93,7 +94,7 @@ def reported_rates(folder: Path, pattern: str) -> list[float]:
 
 
 def test_more_loader_workers_end_as_they_were_measured(training_python: str, repository: Path) -> None:
-    command = f"OMP_NUM_THREADS=1 {shlex.quote(training_python)} hf_train.py {FLAGS}"
+    command = f"{shlex.quote(training_python)} hf_train.py {FLAGS}"
     spare = core_share()
     gpudebug(repository, "init", "--command", command)
     with (repository / "gpudebug.yaml").open("a", encoding="utf-8") as settings:
@@ -131,7 +132,7 @@ def test_more_loader_workers_end_as_they_were_measured(training_python: str, rep
     assert hypothesis["throughput_ratio"] == pytest.approx(own_ratio, rel=0.35)
 
     share = min(spare, core_share())
-    if share < 0.75:
+    if share < 0.6:
         pytest.skip(f"a busy thread gets only {share:.0%} of a core: too busy here to judge figures")
     assert hypothesis["status"] == "VALIDATED", gates
     assert hypothesis["delta_pp"] >= 20
