@@ -19,9 +19,8 @@ from tests.support.campaigns import Campaign, make_replay_campaign, record
 from gpudebug.core.progress import parse
 from gpudebug.core.words import VERDICTS, Status
 
-RUN_S = 0.8
+RUN_S = 0.5
 RECORDED_S = 12.0
-CYCLE_S = 1.8
 
 
 @pytest.fixture
@@ -136,11 +135,13 @@ def _story(campaign: Campaign, whom: str, moments: int) -> None:
     # A cycle whose gpudebug is killed seldom ends its hypothesis; with another victim it does.
     count = max(3, moments // 2) if whom == "gpudebug" else moments
     _add_hypotheses(campaign, count)
+    began = time.monotonic()
     campaign.run("next", "--json").expect(0)
+    cycle = time.monotonic() - began
     rng = random.Random(f"{whom}{moments}")
     hits = 0
     for _ in range(moments):
-        hits += _kill_once(campaign, whom, rng.uniform(0, CYCLE_S))
+        hits += _kill_once(campaign, whom, rng.uniform(0, cycle))
     assert hits >= moments // 3
     _finish(campaign, 4 * count + 4)
     _check(campaign, count)

@@ -7,8 +7,9 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _PYTHON = re.compile(r"python[\d.]*$")
@@ -72,14 +73,19 @@ def interpreter_identity(path: str | None) -> str:
     return f"{path} {status.st_size} {int(status.st_mtime)}"
 
 
-def ask_interpreter(path: str, env: dict[str, str]) -> Interpreter:
-    """Version and installed packages of an interpreter, asked in the training's environment."""
+def ask_interpreter(path: str, env: Mapping[str, str]) -> Interpreter:
+    """Version and installed packages of an interpreter, asked once in each environment of a training."""
+    return _asked(path, tuple(sorted(env.items())))
+
+
+@lru_cache(maxsize=8)
+def _asked(path: str, env: tuple[tuple[str, str], ...]) -> Interpreter:
     try:
         done = subprocess.run(
             [path, "-c", _ASK],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=env,
+            env=dict(env),
             timeout=_ASK_TIMEOUT_S,
             check=True,
         )

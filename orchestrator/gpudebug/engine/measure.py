@@ -113,9 +113,9 @@ def resolve_device(
 def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
-    executable = launcher.find_command(job.argv, str(job.cwd), dict(job.env))
+    python = _interpreter(job)
     folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
-    record = _record(bench, job, folder, redactor, executable)
+    record = _record(bench, job, folder, redactor, python)
     folder.write("run.json", record)
     files = Files(folder.samples, folder.log, folder.notes)
     launched, evidence = run_files(bench, job, files, folder.name, marker=str(folder.path))
@@ -178,12 +178,18 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
+def _interpreter(job: Job) -> host.Interpreter | None:
+    """The Python that the command runs on, with its packages; None where it is no Python."""
+    path = host.find_interpreter(job.argv, launcher.find_command(job.argv, str(job.cwd), job.env))
+    if path is None:
+        return None
+    return host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
+
+
 def _record(
-    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, executable: str
+    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, python: host.Interpreter | None
 ) -> RunRecord:
     argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.path)))
-    python = host.find_interpreter(job.argv, executable)
-    asked = host.ask_interpreter(python, dict(job.env)) if python and job.role != "sample" else None
     return RunRecord(
         name=folder.name,
         campaign=bench.campaign,
@@ -198,8 +204,8 @@ def _record(
         change=job.change,
         change_digest=job.change_digest,
         identity=dict(job.identity),
-        interpreter=f"{asked.path} {asked.version}".strip() if asked else python,
-        packages=asked.packages if asked else {},
+        interpreter=f"{python.path} {python.version}".strip() if python else None,
+        packages=python.packages if python else {},
         host=host.host_name(),
         cpu_quota=host.cpu_quota(),
         devices=bench.devices,
