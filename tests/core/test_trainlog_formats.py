@@ -264,6 +264,28 @@ CASES = (
         lines("step {step}: val_loss {loss}"),
         trend="UNKNOWN",
     ),
+    Case(
+        "table rows drawn before their bar, epochs in a cell",
+        "".join(
+            "\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+            + "".join(
+                f"\r        {e}/3         0G      {LOSSES[2 * e - 2 + b]:.3f}      4.{b}12      1.5         12"
+                f"        640: {b + 1}0%|##  | {b + 1}/2 [00:01<00:01,  3.2it/s]"
+                for b in range(2)
+            )
+            + "\n\r                 Class     Images      Box(P          R: 100%|####| 2/2 [00:00<00:00,  5.1it/s]\n"
+            + "                   all          4         17      0.622       0.58      0.638      0.415\n"
+            for e in (1, 2, 3)
+        ),
+        steps=6,
+        total=6,
+    ),
+    Case(
+        "an environment's bar beside the optimiser's counter",
+        lines("\rEpoch #1:  1%|#  | {step}0/1000 [00:01<00:05, 190.1it/s, env_step={step}0, gradient_step={step}, loss={loss}]"),
+    ),
+    Case("value (average) by twin names", lines("iter: {step} time (data): 0.5 (0.1) loss: {loss}"), data_s=0.1, update_s=0.4),
+    Case("Loss step N: value", lines("Loss step {step}: {loss}")),
     Case("no loss", lines("step {step} fps 100"), first=None, last=None, points=0, trend="UNKNOWN"),
 )  # fmt: skip
 

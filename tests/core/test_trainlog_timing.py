@@ -30,7 +30,7 @@ def test_a_block_of_lines_is_put_together() -> None:
 def test_nothing_printed_is_unknown() -> None:
     timing = Timing()
     timing.add(None, None, 0.5)
-    assert (timing.data_s(), timing.update_s(), timing.steps_per_s()) == (None, None, None)
+    assert (timing.data_s(), timing.update_s(), timing.steps_per_s(True)) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,36 @@ def test_the_rate_from_durations_that_do_not_add_up(totals: list[float], rate: f
     timing = Timing()
     for total in totals:
         timing.add(None, None, total)
-    assert timing.steps_per_s() == ((rate, "printed") if rate else None)
+    assert timing.steps_per_s(True) == ((rate, "printed") if rate else None)
 
 
 def test_a_bars_own_clock_comes_first_over_all_its_turns() -> None:
     timing = Timing()
-    for n, elapsed in ((0, 0.0), (10, 2.0), (0, 0.0), (10, 2.0)):
+    for n, elapsed in ((0, 0.0), (100, 20.0), (0, 0.0), (100, 20.0)):
         timing.bar("epoch", n, elapsed)
     timing.rate(99.0)
-    assert timing.steps_per_s() == (5.0, "bar")
+    assert timing.steps_per_s(True) == (5.0, "bar")
+
+
+def test_a_bars_clock_of_whole_seconds_is_too_coarse_for_short_turns() -> None:
+    timing = Timing()
+    for n, elapsed in ((0, 0.0), (50, 2.0), (0, 0.0), (50, 2.0)):
+        timing.bar("epoch", n, elapsed)
+    timing.bar_rate(19.0)
+    assert timing.steps_per_s(True) == (19.0, "printed")
+
+
+def test_a_bar_that_counts_something_else_says_nothing() -> None:
+    timing = Timing()
+    timing.bar("epoch", 0, 0.0)
+    timing.bar("epoch", 5000, 25.0)
+    timing.bar_rate(200.0)
+    assert timing.steps_per_s(False) is None
+    assert timing.steps_per_s(True) == (200.0, "bar")
 
 
 def test_printed_rates_come_last() -> None:
     timing = Timing()
     for value in (3.0, 5.0, 4.0, 0.0):
         timing.rate(value)
-    assert timing.steps_per_s() == (4.0, "printed")
+    assert timing.steps_per_s(True) == (4.0, "printed")

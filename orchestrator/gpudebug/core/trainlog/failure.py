@@ -254,11 +254,12 @@ def classify_failure(
     fatal = [b for b in blocks if steps - b.steps <= GOES_ON]
     if exit_status == 0 and signal is None:
         return _hidden(scan, fatal)
-    if exit_status is not None and not any(_tells(b) for b in fatal):
+    unknown = exit_status is None and signal is None
+    if (fatal or not unknown) and not any(_tells(b) for b in fatal):
         fatal = blocks
-    if exit_status is None and signal is None:
-        fatal = [b for b in fatal if b.raised or _KILL_LINE.match(b.head) or _CHILD_KILLED.search(b.head)]
-        return _from_blocks(fatal) if fatal else None
+    if unknown:
+        sure = [b for b in fatal if b.raised or _KILL_LINE.match(b.head) or _CHILD_KILLED.search(b.head)]
+        return _from_blocks(sure) if sure else _hidden(scan, fatal)
     if signal == 2:
         return Failure(kind="interrupted", lines=_lines(scan, _of_kind(fatal, "interrupted")))
     found = _from_blocks(fatal)

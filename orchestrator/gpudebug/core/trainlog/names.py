@@ -67,7 +67,7 @@ _NOT_A_STEP = word_set(
 )
 _LIMIT = word_set("max total maximum num number target")
 
-_DURATION = word_set("time sec secs second seconds s ms us duration dur cost wait timing dt wall")
+_DURATION = word_set("time sec secs second seconds s t ms us duration dur cost wait timing dt wall")
 _DATA = word_set(
     "data dataload dataloading dataloader loader loading load fetch fetching reader collection "
     "collect datatime dataset"
@@ -187,6 +187,8 @@ def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role 
 
 
 def _duration(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role | None:
+    if parts == ["t"]:
+        return None
     scale = 1e-3 if "ms" in bag else 1e-6 if "us" in bag else 1.0
     if bag & _CUMULATIVE or phase == "val":
         return None

@@ -7,7 +7,7 @@ skeleton; the reader keeps shapes and reads most lines by slicing alone.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpudebug.core.trainlog.frameworks import recognise
 from gpudebug.core.trainlog.names import Role, classify, phase_of, word_set, words
@@ -43,6 +43,7 @@ _RATIO_GAP = re.compile(r" ?/ *$| of $")
 _WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
 _PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
 _DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s")
+_TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _LETTERS = re.compile(r"[A-Za-z]")
 _SEPARATORS = " \t=:<>~\"'`([{#"
@@ -77,7 +78,10 @@ _INTEREST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One number of a line. `name` is zeroed where it holds digits; `named` is then its place."""
+    """One number of a line. `name` is zeroed where it holds digits; `named` is then its place.
+
+    `bare` says that it has no name and may be the cell of a row.
+    """
 
     role: Role
     name: str
@@ -143,6 +147,9 @@ def read_shape(skeleton: str) -> Shape | None:
     text, stamp, rank = _take_marks(text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
+    if rows:
+        end = max(cells[-1][1] for _, cells in rows)
+        fields = tuple(replace(f, bare=f.bare and f.value[1] <= end) for f in fields)
     if not (fields or bars or rows):
         return Shape(framework=framework) if framework else None
     return Shape(
@@ -228,29 +235,45 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[Field, ...]:
     fields: list[Field] = []
     phase = bars[0].phase if bars else ""
     at = 0
-    pending = ""
+    opening = pending = after = ""
     tokens = _tokens(text)
     table = text.lstrip()[:1] == "|"
     for index, token in enumerate(tokens):
         gap = text[at : token.start]
         key, prefix, style, key_span = _label(gap, at, table)
+        twin = _TWIN.search(gap) if gap[-2:-1] == ":" else None
+        if twin and text[token.end : token.end + 2] == " (":
+            key, after = twin[1], twin[2]
+        elif after and gap == " (":
+            key, after = after, ""
         role = classify(key) if key else Role("")
+        if role.kind == "loss" and style == " " and _told_at(key, text, token):
+            role = Role("step", role.phase, tier=1, about=key.rpartition(" ")[0])
         if style == " " and not role.kind and text[token.end - 1] in "nNfFyY":
             continue
         at = token.unit_end
         phase = _phase(prefix, phase)
         if index == 0 and role.kind in ("step", "epoch", ""):
             phase = phase_of(words(key)) or phase
+        if index == 0:
+            opening = phase
         if not key:
             suffix = _suffix(text, token, tokens[index + 1].start if index + 1 < len(tokens) else len(text))
             role, key = _unnamed(token, pending, suffix, text, fields, gap)
         pending = ""
         if role.about:
             pending = role.about if role.about != "#" else ""
-        field = _field(role, key, key_span, style, token, role.phase or phase)
+        timed = role.kind in ("total", "data", "update", "part") or not role.kind
+        field = _field(role, key, key_span, style, token, role.phase or (opening if timed else phase))
         if field:
             fields.append(field)
     return tuple(fields)
+
+
+def _told_at(key: str, text: str, token: _Token) -> bool:
+    """Whether `Loss step 10: 0.5` tells the loss of step 10, and 10 is none."""
+    last = key.rpartition(" ")[2].lower()
+    return last in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (": ", " =")
 
 
 def _phase(prefix: list[str], phase: str) -> str:
@@ -297,12 +320,10 @@ def _unnamed(
     if token.total is not None:
         if role.kind == "step":
             return role, suffix
-        enclosed = text[token.start - 1 : token.start] in ("[", "(")
-        opening = not text[: token.start].strip(" ~\t")
+        before = text[: token.start]
+        alone = not before.strip(" ~\t") or before.rstrip().endswith((":", "|", "%")) or before[-1:] in "[("
         percent = "%" in text[token.unit_end : token.unit_end + 12]
-        if (enclosed or opening or percent or text[: token.start].rstrip().endswith((":", "|"))) and not (
-            token.unit and "/" in token.unit
-        ):
+        if (alone or percent) and "/" not in token.unit:
             return Role("step", tier=1, about="#"), ""
         return Role(""), ""
     if role.kind == "loss":

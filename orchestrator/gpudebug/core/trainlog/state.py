@@ -24,6 +24,9 @@ MAX_HELD = 16384
 """Fields of all kept shapes together."""
 
 LONGEST_KEPT = 1024
+COARSE_SPAN = 10.0
+"""Stamps of whole seconds measure no shorter span."""
+
 MAX_STEP = 1 << 53
 USER_LINE = 4096
 MAX_NAMES = 64
@@ -82,6 +85,7 @@ class State:
         self.named: dict[str, Thinned[Point]] = {}
         self.stamp: float | None = None
         self.arrivals = False
+        self.fine = False
         self.fractional: set[str] = set()
 
     def read(self, segment: bytes, time: float | None) -> None:
@@ -123,16 +127,17 @@ class State:
         at = time
         if shape.stamp and not self.arrivals:
             self.stamp = stamp_seconds(text[shape.stamp[0] : shape.stamp[1]].decode("ascii"))
+            self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
         if not self.arrivals:
             at = self.stamp
         line = _Line(at)
         rank = text[shape.rank[0] : shape.rank[1]].decode("ascii") if shape.rank else ""
+        in_row = bool(shape.rows) and self._row(text, shape, line)
         for item in shape.fields:
-            self._field(item, text, line, rank)
+            if not (in_row and item.bare):
+                self._field(item, text, line, rank)
         for bar in shape.bars:
             self._bar(bar, text, line)
-        if shape.rows and self.head and not line.losses:
-            self._row(text, shape, line)
         self._settle(line, time)
 
     def _field(self, item: Field, text: bytes, line: _Line, rank: str) -> None:
@@ -226,19 +231,16 @@ class State:
             self.timing.bar(f"{bar.label} {whole}", n, clock(text[bar.elapsed[0] : bar.elapsed[1]]))
         speed = number(text[bar.rate[0] : bar.rate[1]]) if bar.rate else None
         if speed:
-            self.timing.rate(1 / speed if bar.inverse else speed)
+            self.timing.bar_rate(1 / speed if bar.inverse else speed)
 
-    def _row(self, text: bytes, shape: Shape, line: _Line) -> None:
-        if self.head is None:
-            return
-        found = read_row(self.head, text, shape.rows)
-        if found:
-            line.positions = [entry for entry in line.positions if entry[0][-1] != "#"]
+    def _row(self, text: bytes, shape: Shape, line: _Line) -> bool:
+        """Takes in a row of the table whose head was seen last; False where the line is none."""
+        found = read_row(self.head, text, shape.rows) if self.head else None
         for column, value, total in found or ():
             role = column.role
-            if role.kind in ("data", "update", "total", "rate"):
-                continue
-            self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
+            if role.kind not in ("data", "update", "total", "part", "rate"):
+                self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
+        return bool(found)
 
     def _settle(self, line: _Line, time: float | None) -> None:
         here = line.epoch is not None
@@ -313,10 +315,10 @@ class State:
 
     def _rate(self, counter: Source | None, unit: str | None) -> tuple[float | None, str | None]:
         if counter is not None:
-            measured = rate(counter.times.items())
+            measured = rate(counter.times.items(), 0.0 if self.arrivals or self.fine else COARSE_SPAN)
             if measured is not None:
                 return measured, "arrival" if self.arrivals else "stamps"
-        printed = None if unit == "samples" else self.timing.steps_per_s()
+        printed = None if unit == "samples" else self.timing.steps_per_s(self.steps.by_bar(counter))
         return printed if printed else (None, None)
 
 

@@ -20,6 +20,9 @@ SAMPLES_DIVISOR = 32
 BUFFERED_TIMES = 3
 """Fewer distinct arrival times than this say when a buffer was flushed, not when steps were made."""
 
+SAME = 0.1
+"""Counters whose values differ by at most this share count the same thing."""
+
 Key = tuple[str, ...]
 
 
@@ -65,7 +68,7 @@ class Source:
         if self.n < 0:
             self.first, self.at_zero = n, n == 0 and reading.loss
         elif self._rolled(reading):
-            self.base += max(self.total or 0, self.n + self.at_zero)
+            self.base += self.total or self.n + self.at_zero
             self.rolls += 1
         elif n <= self.n:
             return False
@@ -111,7 +114,8 @@ class Source:
 
     @property
     def reached(self) -> int:
-        return self.value + self.at_zero
+        """Steps done: a counter that began at 0 beside a loss had done one by then."""
+        return self.value + (self.at_zero and self.n != self.total)
 
 
 class Steps:
@@ -148,10 +152,17 @@ class Steps:
         if leader is None or leader.kind != "bar":
             return leader
         others = [s for s in self._sources.values() if s.kind == "other" and s.seen > 1]
-        if not any(abs(s.value - leader.value) <= 0.1 * leader.value for s in others):
+        if not any(abs(s.value - leader.value) <= SAME * leader.value for s in others):
             return leader
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
         return max(named, key=Source.score, default=leader)
+
+    def by_bar(self, counter: Source | None) -> bool:
+        """Whether the bars count what `counter` counts."""
+        if counter is None or counter.kind == "bar" or counter.key[-1] == "#":
+            return True
+        bars = [s.value for s in self._sources.values() if s.kind == "bar"]
+        return any(abs(value - counter.value) <= SAME * counter.value for value in bars)
 
     @property
     def current(self) -> int | None:
@@ -168,12 +179,13 @@ class Steps:
         return leader.total * (leader.rolls + 1)
 
 
-def rate(points: Sequence[tuple[int, float]]) -> float | None:
+def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | None:
     """Steps per second of the steady part from (step, time); None where the times say too little.
 
     Readings that arrived together count once, with the last step. The first tenth is left out as
     warm-up, and the last reading: a bar's close and a buffer's last flush come late. Fewer than three
-    distinct times mean that the output was buffered.
+    distinct times mean that the output was buffered. `least` is the shortest span in seconds that the
+    clock can measure.
     """
     last: dict[float, int] = {}
     for step, time in points:
@@ -184,7 +196,7 @@ def rate(points: Sequence[tuple[int, float]]) -> float | None:
     if len(steady) > BUFFERED_TIMES:
         steady = steady[max(1, len(steady) // 10) if len(steady) > BUFFERED_TIMES + 1 else 0 : -1]
     (start, before), (end, after) = steady[0], steady[-1]
-    if end <= start or after <= before:
+    if end <= start or end - start < least or after <= before:
         return None
     return (after - before) / (end - start)
 

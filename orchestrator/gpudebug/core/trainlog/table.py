@@ -91,6 +91,7 @@ def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]
     return tuple(spans)
 
 
+_PERCENT = re.compile(r"\s0{1,3}%[ |]")
 _COMMAS = re.compile(",")
 _DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
 
@@ -122,7 +123,8 @@ def row_like(text: str) -> bool:
 
 def find_rows(text: str, masked: bool) -> tuple[tuple[str, tuple[Span, ...]], ...]:
     """The ways in which a line may be a table's row, for the reader to match with the head in force."""
-    cut = text.find("~") if masked else -1
+    bar = _PERCENT.search(text)
+    cut = text.find("~") if masked else bar.start() if bar else -1
     body = text[:cut].rstrip(": ") if cut > 0 else text
     rows = []
     for sign, pattern in _DELIMITERS.items():

@@ -8,7 +8,9 @@ from statistics import median
 from gpudebug.core.trainlog.series import Thinned
 
 CUMULATIVE_GROWTH = 3.0
-MIN_BAR_SECONDS = 3.0
+MIN_BAR_SECONDS = 10.0
+"""A bar's clock shows whole seconds, so its turns must last for this long on average."""
+
 MIN_PRINTED = 3
 """A single printed duration is often the first step, with all its warm-up."""
 
@@ -21,8 +23,10 @@ class Timing:
         self._n = self._n_total = 0
         self._totals: Thinned[float] = Thinned()
         self._rates: Thinned[float] = Thinned()
+        self._bar_rates: Thinned[float] = Thinned()
         self._parts: Thinned[float] = Thinned()
         self._bar_n = self._bar_s = 0.0
+        self._turns = 0
         self._waiting: float | None = None
         self._bar: tuple[str, float, float] | None = None
 
@@ -47,8 +51,14 @@ class Timing:
             self._n_total += 1
 
     def rate(self, value: float) -> None:
+        """A rate in steps per second printed by name."""
         if value > 0:
             self._rates.add(value)
+
+    def bar_rate(self, value: float) -> None:
+        """A rate that a bar shows, in whatever the bar counts."""
+        if value > 0:
+            self._bar_rates.add(value)
 
     def bar(self, label: str, n: float, elapsed: float) -> None:
         """A bar's position and clock; bars that start again are added up."""
@@ -56,6 +66,8 @@ class Timing:
         if held and held[0] == label and n >= held[1] and elapsed >= held[2]:
             self._bar_n += n - held[1]
             self._bar_s += elapsed - held[2]
+        else:
+            self._turns += 1
         self._bar = (label, n, elapsed)
 
     def data_s(self) -> float | None:
@@ -69,9 +81,12 @@ class Timing:
             return max(0.0, (self._total - self._data) / self._n)
         return self._update / (self._n - self._n_total)
 
-    def steps_per_s(self) -> tuple[float, str] | None:
-        """(rate, where it comes from): the bar's own clock, else durations, else rates as printed."""
-        if self._bar_s >= MIN_BAR_SECONDS and self._bar_n > 0:
+    def steps_per_s(self, by_bar: bool) -> tuple[float, str] | None:
+        """(rate, where it comes from): the bar's own clock, else durations, else rates as printed.
+
+        `by_bar` says whether bars count what the steps count.
+        """
+        if by_bar and self._bar_n > 0 and self._bar_s >= MIN_BAR_SECONDS * self._turns:
             return self._bar_n / self._bar_s, "bar"
         totals = [value for value in self._totals.items() if value > 0]
         if len(totals) >= MIN_PRINTED and not _cumulative(totals):
@@ -79,7 +94,7 @@ class Timing:
         parts = [value for value in self._parts.items() if value > 0]
         if len(parts) >= MIN_PRINTED:
             return 1 / median(parts), "printed"
-        rates = self._rates.items()
+        rates = self._rates.items() or (self._bar_rates.items() if by_bar else ())
         return (median(rates), "printed") if rates else None
 
 
