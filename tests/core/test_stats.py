@@ -232,7 +232,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(sd: float, before: int, 
 @given(st.integers(1, 10), st.integers(1, 10), st.floats(0, 30))
 def test_more_runs_of_the_same_spread_narrow_an_interval(before: int, after: int, within: float) -> None:
     def width(n: int, m: int) -> float:
-        found = stats.difference([30.0] * n, [50.0] * m, within=within)
+        found = stats.difference([30.0] * n, [50.0] * m, within=(within, within))
         assert found.low is not None and found.high is not None
         return found.high - found.low
 
@@ -240,17 +240,17 @@ def test_more_runs_of_the_same_spread_narrow_an_interval(before: int, after: int
     assert width(before, after + 1) < width(before, after)
 
 
-@given(RUNS, RUNS, st.floats(0, 40))
+@given(RUNS, RUNS, st.floats(0, 40), st.floats(0, 40))
 def test_an_interval_is_never_narrower_than_the_error_within_runs(
-    before: list[float], after: list[float], within: float
+    before: list[float], after: list[float], first: float, second: float
 ) -> None:
-    found = stats.difference(before, after, within=within)
+    found = stats.difference(before, after, within=(first, second))
     assert found.low is not None and found.high is not None
-    least = 1.959 * within * math.sqrt(1 / len(before) + 1 / len(after))
+    least = 1.959 * math.sqrt(first**2 / len(before) + second**2 / len(after))
     assert found.high - found.value >= least * (1 - 1e-9)
-    alone = stats.mean_interval(before, within=within)
+    alone = stats.mean_interval(before, within=first)
     assert alone.low is not None and alone.high is not None
-    assert alone.low == 0 or alone.value - alone.low >= 1.959 * within / math.sqrt(len(before)) * (1 - 1e-9)
+    assert alone.low == 0 or alone.value - alone.low >= 1.959 * first / math.sqrt(len(before)) * (1 - 1e-9)
 
 
 @given(st.lists(UTILISATION, min_size=1, max_size=8))

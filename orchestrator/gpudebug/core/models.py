@@ -212,7 +212,11 @@ class UsedRun(Record):
 
 
 class Verdict(Record):
-    """verdict.json: the judgement of one trial, with all that is needed to judge it again."""
+    """verdict.json: the judgement of one trial, with all that is needed to judge it again.
+
+    `before` and `after` in percent, `delta` in percentage points; throughput in `throughput_unit`
+    (`Evidence.step_unit`) a second.
+    """
 
     format: int = FORMAT_VERSION
     rule: str
@@ -225,6 +229,7 @@ class Verdict(Record):
     delta: Estimate | None
     throughput_before: float | None = None
     throughput_after: float | None = None
+    throughput_unit: str | None = None
     throughput_ratio: Estimate | None = None
     training: str
     loss: Trend

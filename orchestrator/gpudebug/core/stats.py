@@ -181,43 +181,55 @@ def t_quantile(p: float, df: float) -> float:
     return math.sqrt(df * y)
 
 
-def _pooled(groups: Sequence[Sequence[float]], floor: float, prior: Prior) -> tuple[float, float]:
-    """Pooled run-to-run sd with its degrees of freedom; never below the within-run error `floor`."""
+def _pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, float]:
+    """Pooled run-to-run sd with its degrees of freedom."""
     squares = prior.weight * prior.sd**2
     df = prior.weight
     for group in groups:
         mean = math.fsum(group) / len(group)
         squares += math.fsum((v - mean) ** 2 for v in group)
         df += len(group) - 1
-    return max(math.sqrt(squares / df), floor), df
+    return math.sqrt(squares / df), df
 
 
 def difference(
-    before: Sequence[float], after: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    within: tuple[float, float] = (0.0, 0.0),
+    prior: Prior = UTILISATION_PRIOR,
 ) -> Estimate:
     """Mean of `after` minus mean of `before` (one value a run), with a 95 % interval over runs.
 
-    The width is Student's t times the pooled run-to-run sd; `within` is the typical standard error of
-    one run's own mean and bounds that sd from below. The count of samples plays no part.
+    The width is Student's t times the error that follows from the pooled run-to-run sd, or from the
+    typical standard errors `within` one run of `before` and of `after` where that is larger. The count
+    of samples plays no other part.
     """
-    sd, df = _pooled([before, after], within, prior)
+    sd, df = _pooled([before, after], prior)
     value = math.fsum(after) / len(after) - math.fsum(before) / len(before)
-    half = t_quantile(0.5 + CONFIDENCE / 2, df) * sd * math.sqrt(1 / len(before) + 1 / len(after))
+    between = sd * math.sqrt(1 / len(before) + 1 / len(after))
+    error = max(between, math.sqrt(within[0] ** 2 / len(before) + within[1] ** 2 / len(after)))
+    half = t_quantile(0.5 + CONFIDENCE / 2, df) * error
     return Estimate(value=value, low=value - half, high=value + half)
+
+
+_LARGEST_LOG = 700.0
+"""Beyond this `math.exp` overflows."""
 
 
 def ratio(before: Sequence[float], after: Sequence[float], *, prior: Prior = RATE_PRIOR) -> Estimate:
     """Ratio of geometric means, `after` over `before` (positive, one value a run), with a 95 % interval."""
     logs = difference([math.log(v) for v in before], [math.log(v) for v in after], prior=prior)
     assert logs.low is not None and logs.high is not None
-    return Estimate(value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high))
+    value, low, high = (math.exp(min(x, _LARGEST_LOG)) for x in (logs.value, logs.low, logs.high))
+    return Estimate(value=value, low=low, high=high)
 
 
 def mean_interval(
     values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
 ) -> Estimate:
     """Mean utilisation over runs with a 95 % interval from the spread between them, within 0 and 100 %."""
-    sd, df = _pooled([values], within, prior)
+    sd, df = _pooled([values], prior)
     value = math.fsum(values) / len(values)
-    half = t_quantile(0.5 + CONFIDENCE / 2, df) * sd / math.sqrt(len(values))
+    half = t_quantile(0.5 + CONFIDENCE / 2, df) * max(sd, within) / math.sqrt(len(values))
     return Estimate(value=value, low=max(0.0, value - half), high=min(100.0, value + half))

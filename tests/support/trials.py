@@ -1,0 +1,66 @@
+"""Evidence of imaginary runs, and the verdict on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpudebug.core.models import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
+from gpudebug.core.verdict import Criteria, Setting, judge
+from gpudebug.core.words import Outcome, Trend
+
+CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)
+
+
+def criteria(**changes: Any) -> Criteria:
+    values = {name: getattr(CRITERIA, name) for name in Criteria.__slots__}
+    return Criteria(**{**values, **changes})
+
+
+def run(
+    utilisation: float | None = 30.0,
+    rate: float | None = 5.0,
+    *,
+    trend: Trend = Trend.CONVERGING,
+    window: float | None = 40.0,
+    unit: str | None = "step",
+    **more: Any,
+) -> Evidence:
+    """A completed run: utilisation in percent, steps per second, seconds of steady window."""
+    reason = None if window else "the window is too short: 1.2 s after warm-up, at least 5 s needed"
+    figures: dict[str, Any] = {
+        "run": "0001-x",
+        "role": "h1",
+        "outcome": Outcome.COMPLETED,
+        "exit_status": 0,
+        "window": Window(start_s=5, end_s=5 + window, samples=200, rule="steps") if window else None,
+        "window_reason": reason,
+        "devices": (DeviceEvidence(index=0, uuid="GPU-0", name="x", reason=reason),),
+        "utilisation": utilisation if window else None,
+        "standard_error": 0.5 if window and utilisation is not None else None,
+        "step_unit": unit,
+        "progress_per_s": rate,
+        "steps_per_s": rate if unit == "step" else None,
+        "loss": LossEvidence(name="loss", trend=trend, points=20),
+    }
+    return Evidence(**{**figures, **more})
+
+
+def runs(*utilisations: float, rate: float | None = 5.0, **more: Any) -> list[Evidence]:
+    return [run(u, rate, **more) for u in utilisations]
+
+
+def crashed(kind: str | None = "exception", *lines: str, **more: Any) -> Evidence:
+    failure = Failure(kind=kind, lines=lines) if kind else None
+    ending = {"exit_status": None if "signal" in more else 1, **more}
+    return run(None, None, window=None, outcome=Outcome.CRASHED, failure=failure, **ending)
+
+
+def verdict(
+    before: Sequence[Evidence], after: Sequence[Evidence], /, setting: Setting | None = None, **changes: Any
+) -> Verdict:
+    return judge(1, criteria(**changes), before, after, setting or Setting())
+
+
+def gate(found: Verdict, name: str) -> Gate:
+    return next(g for g in found.gates if g.name == name)
