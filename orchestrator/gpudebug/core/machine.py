@@ -121,14 +121,27 @@ def _recover(c: Campaign) -> Action | None:
 
 
 def goal(c: Campaign) -> float:
-    """The utilisation that solves the campaign: `target`, else the reference's less `failure`, else 80 %."""
+    """The utilisation that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
+
+    80 % stands in for a reference that is still to be recorded.
+    """
     if c.target is not None:
         return c.target
     reference = next((b.utilisation for b in c.baselines if b.role == "reference"), None)
     return DEFAULT_TARGET if reference is None else reference - c.failure
 
 
+def _goal_is_open(c: Campaign) -> bool:
+    """Whether the target follows from a reference that was not measured yet."""
+    unmeasured = any(
+        b.role == "reference" and b.why is not None and b.utilisation is None for b in c.baselines
+    )
+    return c.target is None and unmeasured
+
+
 def _solved(c: Campaign) -> Action | None:
+    if _goal_is_open(c):
+        return None
     target = goal(c)
     for h in c.hypotheses:
         if h.status is Status.VALIDATED and h.verified and h.after is not None and h.after >= target:

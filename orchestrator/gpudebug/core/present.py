@@ -9,14 +9,21 @@ UNKNOWN = "unknown"
 
 
 def percent(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f}%"
+    return UNKNOWN if value is None else f"{_tenth(value):.1f}%"
+
+
+def _tenth(value: float) -> float:
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
+    return round(value, 1) + 0.0
 
 
 def number(value: float | None, unit: str = "") -> str:
     """Three significant digits for rates and times: `6.1 steps/s` needs no more."""
     if value is None:
         return UNKNOWN
-    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    text = f"{value:.3g}"
+    if "e+" in text:
+        text = f"{value:.0f}"
     return f"{text} {unit}".strip()
 
 
@@ -25,19 +32,22 @@ def points(estimate: Mapping[str, Any] | None) -> str:
     if estimate is None:
         return UNKNOWN
     value, low, high = estimate["value"], estimate.get("low"), estimate.get("high")
-    interval = f" (95% CI {low:+.1f} to {high:+.1f})" if low is not None and high is not None else ""
-    return f"{value:+.1f}pp{interval}"
+    interval = ""
+    if low is not None and high is not None:
+        interval = f" (95% CI {_tenth(low):+.1f} to {_tenth(high):+.1f})"
+    return f"{_tenth(value):+.1f}pp{interval}"
 
 
-def throughput_change(before: float | None, after: float | None) -> str:
+def throughput_change(before: float | None, after: float | None, unit: str | None = None) -> str:
+    """`6.1 to 13.4 steps/s`; `unit` is what the log counts, step where it is None."""
     if before is None and after is None:
         return UNKNOWN
-    return f"{number(before)} to {number(after)} steps/s"
+    return f"{number(before)} to {number(after)} {(unit or 'step').removesuffix('s')}s/s"
 
 
 def duration(seconds: float) -> str:
     """`7.3 s`, `4 min 10 s`, `2 h 5 min`."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -53,7 +63,9 @@ def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
         "improvement": points(verdict["delta"]),
         "training": str(verdict["training"]),
         "loss": str(verdict["loss"]),
-        "throughput": throughput_change(verdict["throughput_before"], verdict["throughput_after"]),
+        "throughput": throughput_change(
+            verdict["throughput_before"], verdict["throughput_after"], verdict.get("throughput_unit")
+        ),
     }
 
 

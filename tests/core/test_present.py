@@ -1,0 +1,147 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.trials import run, runs, verdict
+
+from gpudebug.core import present
+from gpudebug.core.verdict import Verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "unknown"), (0.0, "0.0%"), (27.44, "27.4%"), (99.96, "100.0%"), (-0.01, "0.0%")],
+)
+def test_percent(value: float | None, text: str) -> None:
+    assert present.percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "steps/s", "unknown"),
+        (6.0999, "steps/s", "6.1 steps/s"),
+        (13.449, "", "13.4"),
+        (0.0, "s", "0 s"),
+        (0.012345, "s", "0.0123 s"),
+        (999.4, "", "999"),
+        (999.6, "", "1000"),
+        (1234.5, "", "1234"),
+        (123456.7, "steps/s", "123457 steps/s"),
+        (-0.5, "", "-0.5"),
+    ],
+)
+def test_number(value: float | None, unit: str, text: str) -> None:
+    assert present.number(value, unit) == text
+
+
+@given(st.floats(0.001, 1e12))
+def test_a_number_has_no_positive_exponent_and_three_true_digits(value: float) -> None:
+    text = present.number(value)
+    assert "e+" not in text
+    assert float(text) == pytest.approx(value, rel=5.1e-3)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (None, "unknown"),
+        ({"value": 33.6}, "+33.6pp"),
+        ({"value": 33.6, "low": None, "high": None}, "+33.6pp"),
+        ({"value": 33.62, "low": 31.18, "high": 36.04}, "+33.6pp (95% CI +31.2 to +36.0)"),
+        ({"value": -3.0, "low": -6.0, "high": 0.0}, "-3.0pp (95% CI -6.0 to +0.0)"),
+        ({"value": -0.04, "low": -0.01, "high": 4.0}, "+0.0pp (95% CI +0.0 to +4.0)"),
+    ],
+)
+def test_points(estimate: dict[str, Any] | None, text: str) -> None:
+    assert present.points(estimate) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "text"),
+    [
+        (None, None, None, "unknown"),
+        (6.1, 13.4, None, "6.1 to 13.4 steps/s"),
+        (6.1, 13.4, "step", "6.1 to 13.4 steps/s"),
+        (6.1, None, "step", "6.1 to unknown steps/s"),
+        (None, 13.4, "step", "unknown to 13.4 steps/s"),
+        (0.25, 0.5, "epoch", "0.25 to 0.5 epochs/s"),
+        (1280.0, 2560.0, "samples", "1280 to 2560 samples/s"),
+        (64.0, 128.0, "timesteps", "64 to 128 timesteps/s"),
+    ],
+)
+def test_throughput(before: float | None, after: float | None, unit: str | None, text: str) -> None:
+    assert present.throughput_change(before, after, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (7.34, "7.3 s"),
+        (59.94, "59.9 s"),
+        (59.97, "1 min 0 s"),
+        (250, "4 min 10 s"),
+        (3599.7, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert present.duration(seconds) == text
+
+
+def as_json(found: Verdict) -> dict[str, Any]:
+    return found.model_dump(mode="json")
+
+
+def test_a_result_is_derived_from_the_verdict_alone() -> None:
+    found = as_json(verdict(runs(27.4, 27.4, rate=6.1), runs(61, 61, rate=13.4)))
+    assert present.result_fields(found) == {
+        "gpu util before": "27.4%",
+        "gpu util after": "61.0%",
+        "improvement": present.points(found["delta"]),
+        "training": "SUCCESS",
+        "loss": "CONVERGING",
+        "throughput": "6.1 to 13.4 steps/s",
+    }
+    assert found["delta"]["value"] == pytest.approx(33.6)
+
+
+def test_a_result_says_unknown_where_nothing_was_measured() -> None:
+    found = as_json(verdict(runs(27.4, rate=6.1), [run(window=None, rate=None)]))
+    fields = present.result_fields(found)
+    assert (fields["gpu util after"], fields["improvement"]) == ("unknown", "unknown")
+    assert fields["throughput"] == "6.1 to unknown steps/s"
+
+
+def test_notes_begin_with_why() -> None:
+    found = as_json(verdict(runs(28, 28), runs(61, 62, 61, 62, rate=4.5)))
+    assert present.result_notes(found) == "; ".join([found["why"], *found["notes"]])
+    assert "hollow gain" in present.result_notes(found)
+    assert present.result_notes({"why": "delta"}) == "delta"
+
+
+@pytest.mark.parametrize("key", ["gpu util before", "gpu util after", "improvement"])
+def test_an_edited_figure_is_noticed(key: str) -> None:
+    found = as_json(verdict(runs(28, 28), runs(61, 62, rate=11)))
+    fields = present.result_fields(found)
+    assert present.same_figures(found, {k: f" {v} " for k, v in fields.items()})
+    assert not present.same_figures(found, {**fields, key: "99.0%"})
+    assert not present.same_figures(found, {k: v for k, v in fields.items() if k != key})
+
+
+@pytest.mark.parametrize(("values", "text"), [((), ""), ((0, 12, 13, 50, 99, 100, 120, -3), "▁▁▂▅███▁")])
+def test_a_sparkline_has_a_block_a_value(values: tuple[float, ...], text: str) -> None:
+    assert present.sparkline(values) == text
+
+
+@given(st.lists(st.floats(-10, 200), max_size=40))
+def test_a_sparkline_rises_with_its_values(values: list[float]) -> None:
+    line = present.sparkline(sorted(values))
+    assert len(line) == len(values)
+    assert list(line) == sorted(line)
