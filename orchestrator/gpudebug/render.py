@@ -71,14 +71,16 @@ def _device(device: Answer) -> str:
 
 
 def _baseline(role: str, b: Answer) -> str:
-    if not b["valid"] and not b["runs"]:
+    if not b["valid"] and not b["runs"] and not b["gpu_util_text"]:
         return f"Baseline {role:<10} {b['why']}"
     rate = present.number(b["steps_per_s"], "steps/s")
     figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
     said = f"Baseline {role:<10} {figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
     if not b["verified"]:
         said += "  UNVERIFIED"
-    return said if b["valid"] else f"{said}  [stale: {b['why']}]"
+    if b["valid"]:
+        return said
+    return f"{said}  [stale: {b['why']}]" if b["verified"] else f"{said}  [{b['why']}]"
 
 
 def _hypothesis(h: Answer) -> str:

@@ -14,7 +14,7 @@ from gpudebug.core.errors import ConfigError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.verdict import Criteria
-from gpudebug.edges import launcher, store
+from gpudebug.edges import launcher, store, templates
 from gpudebug.engine.campaign import Loaded, find, load, read_progress, training_environment
 from gpudebug.engine.measure import Bench, Job, Measured, Report, now, resolve_device
 
@@ -47,12 +47,15 @@ def claimed_campaign(directory: Path, report: Report, command: str) -> Iterator[
 
 
 def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> None:
-    """Apply one edit to the progress file as it is now, under its lock. A save in between is kept."""
+    """Apply one edit to the progress file as it is now, under its lock; a blank one gets its head first.
+
+    A save in between is kept.
+    """
     lock = loaded.workspace.progress_lock(loaded.progress_path)
     for attempt in range(_RETRIES):
         with store.locked(lock):
             document = read_progress(loaded.progress_path)
-            data = edit(document)
+            data = edit(_headed(loaded, document))
             if data == document.data:
                 return
             before = store.digest(document.data) if loaded.progress_path.exists() else None
@@ -63,6 +66,13 @@ def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> No
                     raise
             else:
                 return
+
+
+def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.ProgressFile:
+    if document.data.strip():
+        return document
+    head = templates.render("progress.md.j2", campaign=loaded.config.campaign, goal=loaded.config.goal)
+    return progress.with_heading(document, head)
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

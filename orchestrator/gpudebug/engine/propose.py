@@ -51,7 +51,8 @@ def propose(
 
     def edit(document: progress.ProgressFile) -> bytes:
         nonlocal number
-        document = progress.with_heading(document, _head(loaded))
+        if change is not None:
+            _refuse_duplicate(document, change, loaded.config.workload.argv())
         number = progress.next_number(document)
         return progress.add_hypothesis(document, _entry(number, title, description, method, change))
 
@@ -79,20 +80,20 @@ def _entry(number: int, title: str, description: str, method: str, change: Inter
     )
 
 
-def _head(loaded: Loaded) -> str:
-    return templates.render("progress.md.j2", campaign=loaded.config.campaign, goal=loaded.config.goal)
-
-
 def _check(loaded: Loaded, change: Intervention) -> None:
     refuse_before_running(loaded, None, change)
     workload = loaded.config.workload
     if change.mechanical:
         change.apply(workload.argv(), training_environment(workload))
-    for h in loaded.document.hypotheses:
-        if _same(change, h.intervention, workload.argv()):
+
+
+def _refuse_duplicate(document: progress.ProgressFile, change: Intervention, argv: tuple[str, ...]) -> None:
+    """Compare with every hypothesis in the file at the moment of the write: two may propose at once."""
+    for h in document.hypotheses:
+        if _same(change, h.intervention, argv):
             raise Duplicate(
                 f"the same change is hypothesis {h.number} already ({h.status}): {h.title}",
-                file=str(loaded.progress_path),
+                file=document.file,
                 line=h.line,
                 next=f"gpudebug show {h.number}, then propose something else",
             )

@@ -1,0 +1,183 @@
+"""What makes a baseline or a verdict count: its runs, its command, its code, its device."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import PROGRESS, Campaign, commit_all, make_replay_campaign
+
+BY_HAND = """\
+# GPU utilization debugging: by hand
+
+## Baselines
+
+### Baseline: workload
+- **Command**: `python train.py`
+- **GPU util**: 27.4%
+- **Throughput**: 6.1 steps/s
+
+## Hypotheses
+
+### Hypothesis 1: Written by an agent
+- **Status**: VALIDATED
+- **Result**:
+  - GPU util before: 27.4%
+  - GPU util after: 99.0%
+  - Improvement: +71.6pp
+
+### Hypothesis 2: With runs that never were
+- **Status**: VALIDATED
+- **Result**:
+  - GPU util after: 99.0%
+  - Improvement: +71.6pp
+  - Runs: runs/0042-h2
+"""
+
+
+def rewrite(name: str, old: str, new: str) -> Callable[[Campaign], object]:
+    def change(c: Campaign) -> None:
+        path = c.folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return change
+
+
+STALE = {
+    "a tracked file": (rewrite("train.py", "2.0 - 1.5", "2.0 - 1.4"), "tree"),
+    "a new module beside it": (lambda c: (c.folder / "models.py").write_text("x = 1\n"), "tree"),
+    "a deleted file": (lambda c: (c.folder / "helper.py").unlink(), "tree"),
+    "the command": (rewrite("gpudebug.yaml", "--work=0.2", "--work=0.3"), "command"),
+    "a variable": (rewrite("gpudebug.yaml", "  timeout: 60s", "  timeout: 60s\n  env: {A: b}"), "command"),
+    "the device": (rewrite("gpudebug.yaml", "@60x", "@61x"), "device"),
+}
+
+
+def progress_committed(c: Campaign) -> None:
+    commit_all(c.folder, "Progress so far")
+
+
+def outputs_written(c: Campaign) -> None:
+    for name in ("outputs/model.bin", "outputs/code/train.py", "wandb/run.log", "checkpoint.pt"):
+        (c.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (c.folder / name).write_text("written by the training\n")
+
+
+def committed_as_it_was(c: Campaign) -> None:
+    (c.folder / "train.py").touch()
+    commit_all(c.folder, "Nothing of the code")
+
+
+STILL_VALID = {
+    "the progress file committed": progress_committed,
+    "outputs of the training": outputs_written,
+    "a commit without a change": committed_as_it_was,
+    "a goal in other words": rewrite("gpudebug.yaml", "Keep the device busy.", "Faster!"),
+}
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, recordings: Path) -> Campaign:
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, files={"helper.py": "y = 1\n"})
+    campaign.json("next")
+    return campaign
+
+
+@pytest.mark.parametrize(("change", "what"), STALE.values(), ids=STALE)
+def test_a_stale_baseline_is_recorded_again_and_says_why(
+    recorded: Campaign, change: Callable[[Campaign], object], what: str
+) -> None:
+    change(recorded)
+    status = recorded.json("status")
+    assert status["next"]["action"] == "record_baseline"
+    assert f"{what} changed since it was recorded" in status["next"]["why"]
+    assert status["baselines"]["workload"]["valid"] is False
+    assert "stale" in recorded.run("status").out
+    answer = recorded.json("next")
+    assert (answer["action"], answer["role"]) == ("recorded_baseline", "workload")
+    assert what in answer["why"]
+    assert recorded.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
+    assert recorded.json("status")["next"]["action"] == "propose"
+
+
+@pytest.mark.parametrize("change", STILL_VALID.values(), ids=STILL_VALID)
+def test_a_baseline_outlives_what_does_not_concern_it(
+    recorded: Campaign, change: Callable[[Campaign], object]
+) -> None:
+    change(recorded)
+    assert recorded.json("status")["next"]["action"] == "propose"
+
+
+def test_numbers_written_by_hand_are_unverified_and_never_compared_against(
+    tmp_path: Path, recordings: Path
+) -> None:
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, progress=BY_HAND)
+    status = campaign.json("status")
+    assert status["baselines"]["workload"]["verified"] is False
+    assert status["baselines"]["workload"]["gpu_util"] is None
+    assert status["next"]["action"] == "record_baseline"
+    assert "no runs" in status["next"]["why"]
+    for hypothesis in status["hypotheses"]:
+        assert hypothesis["verified"] is False
+        assert hypothesis["delta_pp"] is None
+    assert status["budget"]["hypotheses_used"] == 2
+    text = campaign.run("status").expect(0).out
+    assert text.count("UNVERIFIED") == 3
+    assert "UNVERIFIED +71.6pp" in text
+    campaign.json("next")
+    # A verdict written by hand counts as tested: nothing is solved, a new hypothesis is asked for.
+    assert campaign.json("next", status=5)["action"] == "propose"
+    campaign.config.write_text(campaign.config.read_text())
+    after = campaign.text
+    assert "27.4%" not in after.partition("## Hypotheses")[0]
+    assert after.partition("## Hypotheses")[2] == BY_HAND.partition("## Hypotheses")[2]
+
+
+def test_figures_edited_after_the_fact_are_unverified(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    assert recorded.json("status")["hypotheses"][0]["verified"] is True
+    rewrite(PROGRESS, "GPU util after: ", "GPU util after: 1")(recorded)
+    assert recorded.json("status")["hypotheses"][0]["verified"] is False
+    assert recorded.json("next", status=5)["action"] == "propose"
+
+
+def test_without_its_run_folders_a_campaign_claims_nothing(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    shutil.rmtree(recorded.folder / "runs")
+    status = recorded.json("status")
+    assert status["hypotheses"][0]["verified"] is False
+    assert status["next"]["action"] == "record_baseline"
+    assert "is not here" in status["next"]["why"]
+
+
+@pytest.mark.parametrize("name", ["run.json", "evidence.json"])
+def test_a_run_folder_that_cannot_be_read_is_no_evidence(recorded: Campaign, name: str) -> None:
+    (recorded.folder / "runs" / "0001-baseline-workload" / name).write_bytes(b"{\xff")
+    done = recorded.run("status")
+    assert done.status in (0, 1)
+    assert "Traceback" not in done.err
+    if done.status == 0:
+        assert "record_baseline" in done.out
+    else:
+        assert name in done.err
+
+
+def test_a_dirty_tree_is_measured_and_never_touched(tmp_path: Path, recordings: Path) -> None:
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    (campaign.folder / "train.py").write_text("print('work in progress')\n")
+    (campaign.folder / "notes.txt").write_text("mine\n")
+    git_folder = campaign.folder / ".git"
+    before = {p: p.read_bytes() for p in git_folder.rglob("*") if p.is_file()}
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    campaign.json("next")
+    campaign.json("status")
+    assert {p: p.read_bytes() for p in git_folder.rglob("*") if p.is_file()} == before
+    assert (campaign.folder / "train.py").read_text() == "print('work in progress')\n"
+    assert (campaign.folder / "notes.txt").read_text() == "mine\n"
