@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core import config as configs
 from gpudebug.core import frameworks
-from gpudebug.core.config import Config
+from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.shellwords import ShellSyntaxError
 from gpudebug.edges import snapshot, store, templates
@@ -35,13 +35,15 @@ def init(
         )
     snapshot.top_folder(directory)
     name = campaign or _slug(directory.resolve().name)
-    notes: list[str] = []
+    draft = configs.load(_text(name, command, reference), str(path))
+    notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
     text = _text(
         name,
-        _unique_output(command, "workload", notes),
-        _unique_output(reference, "reference", notes) if reference else None,
+        frameworks.offer_run(command) or command,
+        reference and (frameworks.offer_run(reference) or reference),
         goal=goal,
         progress=progress,
+        locked=frameworks.suggested_locks(draft.workload.argv()),
     )
     config = configs.load(text, str(path))
     notes += _about(config)
@@ -54,43 +56,43 @@ def init(
     }
 
 
-def _text(name: str, command: str, reference: str | None, *, goal: str, progress: str | None) -> str:
+def _text(
+    name: str,
+    command: str,
+    reference: str | None,
+    *,
+    goal: str = "",
+    progress: str | None = None,
+    locked: tuple[str, ...] = (),
+) -> str:
     try:
-        return configs.config_text(
-            name,
-            command,
-            reference,
-            goal=goal,
-            progress=progress,
-            locked=_locks(command),
-        )
+        return configs.config_text(name, command, reference, goal=goal, progress=progress, locked=locked)
     except ShellSyntaxError as e:
         raise UsageError(
             f"the command cannot be split as a shell would: {e}", next="close its quotes, then try again"
         ) from None
 
 
-def _locks(command: str) -> tuple[str, ...]:
-    words = configs.Workload(command=command).argv()
-    return frameworks.suggested_locks(words)
+def _parts(draft: Config, command: str, reference: str | None) -> list[tuple[str, Workload, str]]:
+    parts = [("workload", draft.workload, command)]
+    if draft.reference is not None and reference is not None:
+        parts.append(("reference", draft.reference, reference))
+    return parts
 
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:64] or "campaign"
 
 
-def _unique_output(command: str, part: str, notes: list[str]) -> str:
-    """The command with `{run}` in its fixed output folder: a second run would find the first one's there."""
-    changed = frameworks.offer_run(command)
-    if changed is None:
-        return command
-    flag = frameworks.output_flag(configs.Workload(command=command).argv())
-    shown = flag.name if flag else "the output folder"
-    notes.append(
-        f"{part}: {shown} was one fixed folder; {{run}} is in it now, so that each run gets its own. "
+def _offered(part: str, workload: Workload, text: str) -> str | None:
+    """That `{run}` is in a fixed output folder now: a second run would find the first one's there."""
+    flag = frameworks.output_flag(workload.argv())
+    if flag is None or frameworks.offer_run(text) is None:
+        return None
+    return (
+        f"{part}: {flag.name} was one fixed folder; {{run}} is in it now, so that each run gets its own. "
         "Edit gpudebug.yaml if that is not wanted"
     )
-    return changed
 
 
 def _framework(config: Config) -> str | None:
