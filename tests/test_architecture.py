@@ -1,0 +1,330 @@
+"""The directions in which modules may import each other, and what the core may touch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "orchestrator"
+PACKAGE = SOURCE / "gpudebug"
+TESTS = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, absolute. `lazy` where it stands in a function, `typing` under TYPE_CHECKING."""
+
+    module: str
+    line: int
+    lazy: bool = False
+    typing: bool = False
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text("utf-8"), str(self.path))
+
+    @property
+    def package(self) -> str:
+        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+
+    def imports(self) -> list[Import]:
+        return list(_imports(self.tree, self.package, lazy=False, typing=False))
+
+
+def _imports(node: ast.AST, package: str, *, lazy: bool, typing: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, child.lineno, lazy, typing)
+        elif isinstance(child, ast.ImportFrom):
+            for module in _imported_from(child, package):
+                yield Import(module, child.lineno, lazy, typing)
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for part in child.body:
+                yield from _imports(ast.Module([part], []), package, lazy=lazy, typing=True)
+            for part in child.orelse:
+                yield from _imports(ast.Module([part], []), package, lazy=lazy, typing=typing)
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _imports(child, package, lazy=lazy or inside, typing=typing)
+
+
+def _imported_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
+    """`from a import b`: a.b where that is a module of ours, else a."""
+    base = node.module or ""
+    if node.level:
+        parts = package.split(".")
+        base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+    for alias in node.names:
+        full = f"{base}.{alias.name}"
+        yield full if full in NAMES else base
+
+
+def _modules() -> list[Module]:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found.append(Module(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+MODULES = _modules()
+NAMES = {m.name for m in MODULES}
+BY_NAME = {m.name: m for m in MODULES}
+
+
+def within(module: str, *packages: str) -> bool:
+    return any(module == p or module.startswith(f"{p}.") for p in packages)
+
+
+def of_package(*packages: str) -> list[Module]:
+    return [m for m in MODULES if within(m.name, *packages)]
+
+
+def ours(module: str) -> bool:
+    return within(module, "gpudebug")
+
+
+def standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def unit(module: str) -> str:
+    """The edge that a module belongs to: `gpudebug.edges.devices` of any module in that folder."""
+    return ".".join(module.split(".")[:3])
+
+
+def each(modules: list[Module]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("module", modules, ids=[m.name for m in modules])
+
+
+def wrong(module: Module, allowed: tuple[str, ...]) -> list[str]:
+    """Imports of ours outside `allowed`."""
+    return [
+        f"{module.name}:{i.line} imports {i.module}"
+        for i in module.imports()
+        if ours(i.module) and not within(i.module, *allowed)
+    ]
+
+
+def test_the_reader_of_imports_sees_every_kind() -> None:
+    code = """
+import os
+from gpudebug.core import stats as s
+from . import words
+from ..edges import store
+if TYPE_CHECKING:
+    from gpudebug.engine import measure
+def f():
+    try:
+        import yaml
+    except ImportError:
+        from gpudebug.edges.store import locked
+class C:
+    import json
+"""
+    found = list(_imports(ast.parse(code), "gpudebug.core", lazy=False, typing=False))
+    assert [(i.module, i.lazy, i.typing) for i in found] == [
+        ("os", False, False),
+        ("gpudebug.core.stats", False, False),
+        ("gpudebug.core.words", False, False),
+        ("gpudebug.edges.store", False, False),
+        ("gpudebug.engine.measure", False, True),
+        ("yaml", True, False),
+        ("gpudebug.edges.store", True, False),
+        ("json", False, False),
+    ]
+
+
+def test_every_module_has_its_place() -> None:
+    """A new folder or a new module at the top needs a rule here."""
+    top = {m.name.split(".")[1] for m in MODULES if "." in m.name}
+    known = {"core", "edges", "engine", "training", "demo", "templates"}
+    assert top <= known | DOORS | {"__main__"}
+
+
+@each(of_package("gpudebug.core"))
+def test_core_imports_core_and_little_else(module: Module) -> None:
+    assert wrong(module, ("gpudebug.core",)) == []
+    foreign = [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)]
+    assert {m.partition(".")[0] for m in foreign} <= {"pydantic", "pydantic_core", "yaml"}
+
+
+@each(of_package("gpudebug.edges"))
+def test_no_edge_imports_another(module: Module) -> None:
+    if module.name == "gpudebug.edges":
+        assert module.imports() == []
+    else:
+        assert wrong(module, ("gpudebug.core", unit(module.name))) == []
+
+
+@each(of_package("gpudebug.edges.launcher.warden"))
+def test_the_warden_is_alone_with_the_standard_library(module: Module) -> None:
+    assert wrong(module, ("gpudebug.edges.launcher.warden",)) == []
+    assert [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)] == []
+
+
+@each(of_package("gpudebug.engine"))
+def test_the_engine_joins_core_and_edges(module: Module) -> None:
+    assert wrong(module, ("gpudebug.core", "gpudebug.edges", "gpudebug.engine", "gpudebug.demo")) == []
+
+
+def test_nothing_else_joins_core_and_edges() -> None:
+    joining = {
+        m.name
+        for m in MODULES
+        for i in m.imports()
+        if within(i.module, "gpudebug.edges") and not within(m.name, "gpudebug.edges", "gpudebug.engine")
+    }
+    assert joining == set()
+
+
+# What is between the user and the engine.
+DOORS = {"cli", "mcp", "door", "render", "live"}
+
+
+@pytest.mark.parametrize("name", sorted(DOORS | {"__main__"}))
+def test_what_the_user_sees_is_there_before_the_engine_is(name: str) -> None:
+    """Only lazy imports of the engine, and of anything that takes long to load."""
+    module = BY_NAME.get(f"gpudebug.{name}")
+    if module is None:
+        pytest.skip(f"there is no {name} yet")
+    allowed = ("gpudebug.core", "gpudebug.engine", *(f"gpudebug.{d}" for d in DOORS))
+    assert [w for w in wrong(module, allowed) if not w.endswith(" imports gpudebug")] == []
+    eager = [i for i in module.imports() if not i.lazy and not i.typing]
+    assert [i.module for i in eager if within(i.module, "gpudebug.engine")] == []
+    light = {"typer"} if name == "cli" else set()
+    assert {i.module for i in eager if not ours(i.module) and not standard(i.module)} <= light
+
+
+@pytest.mark.parametrize("name", ["render", "live", "door"])
+def test_what_only_shows_does_nothing(name: str) -> None:
+    module = BY_NAME.get(f"gpudebug.{name}")
+    if module is None:
+        pytest.skip(f"there is no {name} yet")
+    done = [i.module for i in module.imports() if within(i.module, "gpudebug.engine") and not i.typing]
+    assert done == []
+
+
+def test_the_command_line_loads_nothing_heavy() -> None:
+    heavy = ("pydantic", "numpy", "jinja2", "git", "pynvml", "yaml", "matplotlib", "gpudebug.engine")
+    code = f"import sys, gpudebug.cli; print([m for m in {heavy!r} if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+@each(of_package("gpudebug.training", "gpudebug.demo"))
+def test_what_runs_in_the_users_training_imports_nothing_of_ours(module: Module) -> None:
+    assert wrong(module, ("gpudebug.training",) if within(module.name, "gpudebug.training") else ()) == []
+    if within(module.name, "gpudebug.training"):
+        assert [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)] == []
+
+
+def test_only_the_launcher_and_the_package_know_the_training_side() -> None:
+    knowing = {
+        m.name
+        for m in MODULES
+        for i in m.imports()
+        if within(i.module, "gpudebug.training") and not within(m.name, "gpudebug.training")
+    }
+    assert all(name == "gpudebug" or within(name, "gpudebug.edges.launcher") for name in knowing)
+
+
+def test_the_package_itself_imports_nothing_else() -> None:
+    assert wrong(BY_NAME["gpudebug"], ("gpudebug.training",)) == []
+    assert [
+        i.module for i in BY_NAME["gpudebug"].imports() if not ours(i.module) and i.module != "__future__"
+    ] == []
+
+
+# What reaches outside: modules that do nothing else, functions, and methods of paths and clocks.
+OUTSIDE_MODULES = """
+    asyncio ctypes fcntl fileinput getpass glob http io locale logging mmap multiprocessing os pathlib
+    platform random secrets select selectors shutil socket sqlite3 ssl subprocess sys tempfile threading
+    time urllib uuid
+"""
+# Parts of these that only compute.
+PURE = ("urllib.parse", "pathlib.PurePath", "pathlib.PurePosixPath")
+OUTSIDE_CALLS = "open input print exec eval compile __import__"
+OUTSIDE_METHODS = """
+    now today utcnow read_text read_bytes write_text write_bytes mkdir unlink rename touch exists stat
+    iterdir getenv environ urandom system popen monotonic perf_counter sleep gmtime localtime
+"""
+
+
+def reaches_outside(tree: ast.Module) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        said = None
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            base = "" if isinstance(node, ast.Import) else f"{node.module}."
+            names = [base + alias.name for alias in node.names if not getattr(node, "level", 0)]
+            outside = [n for n in names if n.partition(".")[0] in OUTSIDE_MODULES.split()]
+            said = next((f"imports {n}" for n in outside if not within(n, *PURE)), None)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            said = f"calls {node.func.id}" if node.func.id in OUTSIDE_CALLS.split() else None
+        elif isinstance(node, ast.Attribute) and node.attr in OUTSIDE_METHODS.split():
+            said = f"uses .{node.attr}"
+        if said:
+            found.append(f"line {node.lineno}: {said}")
+    return found
+
+
+@each(of_package("gpudebug.core"))
+def test_core_touches_nothing_outside(module: Module) -> None:
+    assert reaches_outside(module.tree) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('x')",
+        "import time",
+        "from os import environ",
+        "def f():\n    import subprocess",
+        "path.read_text()",
+        "datetime.now()",
+        "print('x')",
+        "import os.path",
+    ],
+)
+def test_reaching_outside_is_seen(code: str) -> None:
+    assert reaches_outside(ast.parse(code))
+
+
+# Modules without a test file of their name, and where they are tested.
+TESTED_ELSEWHERE = {
+    "gpudebug.__main__": "test_cli runs it",
+}
+
+
+def test_every_module_has_a_test_file_of_its_name() -> None:
+    files = [p.stem for p in TESTS.rglob("test_*.py")]
+    without = [
+        m.name
+        for m in MODULES
+        if m.path.name != "__init__.py"
+        and m.name not in TESTED_ELSEWHERE
+        and not any(m.path.stem in f for f in files)
+    ]
+    if without:
+        pytest.xfail(f"without a test file of their name: {', '.join(without)}")
+
+
+def test_no_module_is_long() -> None:
+    lengths = {m.name: len(m.path.read_text("utf-8").splitlines()) for m in MODULES}
+    long = {name: length for name, length in lengths.items() if length > 400}
+    if long:
+        pytest.xfail(f"longer than 400 lines: {long}")
