@@ -400,7 +400,7 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
         try:
-            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name)]
+            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and e.is_dir()]
         except FileNotFoundError:
             return []
         except OSError as e:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpudebug.core import frameworks, progress
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError
+from gpudebug.core.errors import ConfigError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.verdict import Criteria
@@ -132,13 +132,17 @@ def criteria_of(config: Config) -> Criteria:
 
 
 def stored_run(workspace: store.Workspace, name: str) -> Measured:
-    """A run as its folder tells it."""
+    """A run as its folder tells it. StoreError where its records are not what gpudebug writes."""
     folder = workspace.run(name)
-    return Measured(
-        folder,
-        RunRecord.model_validate(folder.read("run.json")),
-        Evidence.model_validate(folder.read("evidence.json")),
-    )
+    record, evidence = folder.read("run.json"), folder.read("evidence.json")
+    try:
+        return Measured(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
+    except ValueError:
+        raise StoreError(
+            "its records are not what gpudebug writes",
+            file=str(folder.path),
+            next="move this run folder away, then gpudebug next",
+        ) from None
 
 
 def window_advice(argv: tuple[str, ...], measured: Measured, needed: float) -> str | None:

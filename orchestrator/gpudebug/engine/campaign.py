@@ -126,7 +126,7 @@ def load(directory: Path) -> Loaded:
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
-    records = {name: _record(workspace.run(name)) for name in workspace.run_names()}
+    records = {name: _read(workspace.run(name), "run.json") for name in workspace.run_names()}
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
     interventions, problems = _interventions(document)
@@ -170,9 +170,10 @@ def identity(
     }
 
 
-def _record(run: store.RunFolder) -> dict[str, Any]:
+def _read(run: store.RunFolder, name: str) -> dict[str, Any]:
+    """One record of a run; {} where it is not there or not readable."""
     try:
-        return dict(run.read("run.json"))
+        return dict(run.read(name))
     except (GpudebugError, TypeError, ValueError):
         return {}
 
@@ -192,12 +193,13 @@ def _baseline(
     evidence = []
     for name in entry.runs:
         run = workspace.run(name)
-        if not run.sealed or not records.get(name) or not run.has("evidence.json"):
-            return Baseline(role, f"run {name} is not here", entry.runs, unverified=True)
-        evidence.append(run.read("evidence.json"))
-    found = records[entry.runs[0]].get("identity", {})
-    imported = found.get("imported")
-    changed = [] if imported else [k for k, v in wanted.items() if found.get(k) != v]
+        found = _read(run, "evidence.json")
+        if not run.sealed or not records.get(name) or not found:
+            what = "cannot be read" if run.path.exists() else "is not here"
+            return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
+        evidence.append(found)
+    recorded = records[entry.runs[0]].get("identity", {})
+    changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
     return Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
 

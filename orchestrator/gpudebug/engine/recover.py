@@ -59,17 +59,19 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     return f"its verdict {verdict['status']} is in the progress file now"
 
 
+def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
+    """What run.json says of a run; little, where it was torn or never written."""
+    try:
+        return RunRecord.model_validate(data)
+    except ValueError:
+        return RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
+
+
 def _close(cycle: Cycle, name: str) -> str:
     """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED."""
     folder = cycle.loaded.workspace.run(name)
     killed = launcher.sweep(str(folder.path))
-    known = cycle.loaded.records.get(name)
-    record = (
-        RunRecord.model_validate(known)
-        if known
-        else RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
-    )
-    record = record.model_copy(
+    record = _known(name, cycle.loaded.records.get(name)).model_copy(
         update={"end": now(), "outcome": Outcome.INTERRUPTED, "reason": "gpudebug was killed"}
     )
     folder.write("run.json", record)

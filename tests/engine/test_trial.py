@@ -1,0 +1,168 @@
+"""One trial: what happens to the file and the runs while it is under way, and how many runs it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.support.campaigns import Campaign, killed_at_the_end, make_replay_campaign, record, wait_for
+
+CHANGE = "--set --lr=0.2"
+
+
+@pytest.fixture
+def ready(tmp_path: Path, recordings: Path) -> Campaign:
+    """A campaign with a baseline and an untested hypothesis whose run takes two seconds."""
+    shutil.rmtree(recordings / "0004-h1")
+    record(recordings, "0004-h1", util=60, rate=30, seconds=120.0)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign.json("next")
+    campaign.propose(CHANGE)
+    return campaign
+
+
+def running(campaign: Campaign, name: str = "0002-h1") -> bool:
+    return (campaign.folder / "runs" / name / "samples.csv").exists()
+
+
+def test_a_save_during_the_run_is_kept(ready: Campaign) -> None:
+    process = ready.start("next", "--json")
+    with killed_at_the_end(process):
+        wait_for(lambda: running(ready))
+        text = ready.text
+        assert "**Status**: TESTING" in text
+        text = text.replace("The loader waits", "The loader waits (edited)")
+        ready.progress.write_text("Above.\n" + text + "\n## Mine\n\nBelow.\n")
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["verdict"] == "VALIDATED"
+    assert ready.text.startswith("Above.\n")
+    assert ready.text.endswith("\n## Mine\n\nBelow.\n")
+    assert "### Hypothesis 1: The loader waits (edited)" in ready.text
+    assert ready.statuses() == ["VALIDATED"]
+
+
+def test_a_hypothesis_deleted_during_the_run_is_said_and_nothing_is_lost(ready: Campaign) -> None:
+    process = ready.start("next")
+    with killed_at_the_end(process):
+        wait_for(lambda: running(ready))
+        kept = ready.text.partition("### Hypothesis 1")[0]
+        ready.progress.write_text(kept)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert out == b""
+    assert b"Traceback" not in err
+    last = err.decode().splitlines()[-1]
+    assert "no hypothesis 1" in last
+    assert "; next: " in last
+    assert ready.text == kept
+    assert (ready.folder / "runs" / "0002-h1" / "verdict.json").exists()
+    assert ready.json("next", status=5)["action"] == "propose"
+
+
+def test_a_file_broken_during_the_run_is_said_and_adopted_when_it_is_mended(ready: Campaign) -> None:
+    process = ready.start("next")
+    with killed_at_the_end(process):
+        wait_for(lambda: running(ready))
+        good = ready.text
+        ready.progress.write_text(good + "\n<<<<<<< HEAD\n")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "merge-conflict" in err.decode().splitlines()[-1]
+    ready.progress.write_text(good)
+    assert ready.json("next")["action"] == "recovered"
+    assert ready.statuses() == ["VALIDATED"]
+
+
+def kill_the_training(campaign: Campaign, pid: int, name: str) -> None:
+    log = campaign.folder / "runs" / name / "train.log"
+    wait_for(lambda: log.exists() and log.stat().st_size > 0)
+    players = [
+        p for p in psutil.Process(pid).children(recursive=True) if "replay.play" in " ".join(p.cmdline())
+    ]
+    assert len(players) == 1
+    players[0].kill()
+
+
+def test_a_training_that_is_killed_from_outside_is_invalid_and_tried_once_more(ready: Campaign) -> None:
+    process = ready.start("next", "--json")
+    with killed_at_the_end(process):
+        kill_the_training(ready, process.pid, "0002-h1")
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["verdict"] == "VALIDATED"
+    assert ready.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1"]
+    assert "runs/0002-h1" not in ready.text
+
+
+def test_killed_twice_it_is_invalid(ready: Campaign) -> None:
+    process = ready.start("next", "--json")
+    with killed_at_the_end(process):
+        kill_the_training(ready, process.pid, "0002-h1")
+        kill_the_training(ready, process.pid, "0003-h1")
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["verdict"] == "INVALID"
+    assert ready.statuses() == ["INVALID"]
+    assert ready.json("next", status=5)["action"] == "propose"
+
+
+def test_runs_are_added_until_min_window_is_reached(tmp_path: Path, recordings: Path) -> None:
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2)
+    text = campaign.config.read_text()
+    campaign.config.write_text(text.replace("min_window: 5s", "min_window: 20s"))
+    campaign.json("next")
+    campaign.propose(CHANGE)
+    answer = campaign.json("next")
+    assert answer["verdict"] == "VALIDATED"
+    assert len([n for n in campaign.runs() if n.endswith("-h1")]) == 2
+    verdict = json.loads((campaign.folder / "runs" / campaign.runs()[-1] / "verdict.json").read_text())
+    assert [r["part"] for r in verdict["runs"]].count("trial") == 2
+    assert "runs/0003-h1, runs/0004-h1" in campaign.text
+
+
+def test_too_short_a_window_is_inconclusive_and_says_what_would_suffice(
+    tmp_path: Path, recordings: Path
+) -> None:
+    campaign = make_replay_campaign(
+        tmp_path / "repo", recordings, runs=1, max_runs=1, command="python3 train.py --lr=0.1 --steps=120"
+    )
+    text = campaign.config.read_text()
+    campaign.config.write_text(text.replace("min_window: 5s", "min_window: 60s"))
+    campaign.json("next")
+    campaign.propose(CHANGE)
+    answer = campaign.json("next")
+    assert answer["verdict"] == "INCONCLUSIVE"
+    assert "min_window (60 s)" in answer["why"]
+    assert "--steps=" in answer["why"]
+    assert "unknown" in {g["result"] for g in answer["gates"] if g["name"] == "delta"}
+
+
+def test_the_result_of_a_run_that_crashes_names_the_error(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    log = "step 1/10 loss 2.0\nTraceback (most recent call last):\nRuntimeError: CUDA out of memory. Tried\n"
+    record(recordings, "0002-h1", log=log, seconds=3, exit_status=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign.json("next")
+    campaign.propose(CHANGE)
+    answer = campaign.json("next")
+    assert answer["verdict"] == "REJECTED"
+    assert "oom_gpu" in answer["why"]
+    assert "FAILED - CRASHED (oom_gpu)" in campaign.text
+
+
+def test_an_intervention_in_force_reaches_the_command(ready: Campaign) -> None:
+    ready.json("next")
+    run = json.loads((ready.folder / "runs" / "0002-h1" / "run.json").read_text())
+    baseline = json.loads((ready.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())
+    assert "--lr=0.1" in baseline["argv"]
+    assert "--lr=0.2" in run["argv"]
+    assert "--lr=0.1" not in run["argv"]
+    assert (run["change"], run["hypothesis"], run["role"]) == (CHANGE, 1, "h1")
+    assert run["outcome"] == "COMPLETED"
+    assert os.path.isdir(run["cwd"])
