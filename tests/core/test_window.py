@@ -116,6 +116,13 @@ class TestSteps:
         assert found.start_s == pytest.approx(10, abs=1.1)
         assert found.end_s == pytest.approx(28, abs=0.3)
 
+    def test_a_last_step_that_came_late_is_no_end(self) -> None:
+        """The bar is closed, or the rest of a buffer printed, after the final save."""
+        times = [(n, 2.0 * n) for n in range(1, 16)]
+        late = step_bounds(steps_log([*times, (16, 41.0)], unit="epoch"))
+        assert late == (2, 30)
+        assert step_bounds(steps_log([*times, (16, 32.0)], unit="epoch")) == (2, 32)
+
     def test_a_short_training_is_not_mistaken_for_a_buffer(self) -> None:
         log = steps_log(steady_steps(20, 22, 30))
         found, reason = find_window({GPU: stretches(sampled(phases((20, 0), (22, 60)), 22), GPU)}, log, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ TAIL_SHARE = 0.25
 TAIL_LEVEL = 0.5
 # Steps that arrive at fewer distinct times within a moment tell when a buffer was flushed.
 BUFFERED_TIMES = 4
+# The last step seen came late where it took this many times longer than usual.
+LATE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,17 @@ def find_window(
 
 
 def arrivals(log: LogSummary) -> list[tuple[float, int]]:
-    """(time, steps done by then), one entry a distinct time, in order."""
+    """(time, steps done by then), one entry a distinct time, in order.
+
+    A last one that came late is left out: a bar is closed, or a buffer flushed, when the program ends.
+    """
     done: dict[float, int] = {}
     for step, time in log.step_times:
         done[time] = max(step, done.get(time, step))
-    return sorted(done.items())
+    found = sorted(done.items())
+    gaps = [after - before for (before, _), (after, _) in pairwise(found)]
+    late = len(found) > BUFFERED_TIMES and gaps[-1] > LATE * median(gaps)
+    return found[:-1] if late else found
 
 
 def step_bounds(log: LogSummary) -> tuple[float, float] | None:
