@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import json
 import os
 import re
@@ -25,6 +26,7 @@ _RUN_NAME = re.compile(r"[0-9]{4,9}-.")
 _MAX_TEXT = 256 << 20
 # How long a dead holder's warden may still hold its claim while it ends what was left.
 _DYING_S = 10.0
+_ABANDONED_S = 60.0
 
 
 class SavedInBetween(StoreError):
@@ -160,8 +162,18 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
         if mode is not None and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "", str(target))
         _write_beside(target, data, mode)
+        _remove_abandoned(target)
     except OSError as e:
         raise _os_error(e, path, "cannot write; it is unchanged") from None
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Temporary files that a killed process left beside `target`; one of a live process is seconds old."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        # Somebody else may tidy up at the same moment.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                path.unlink()
 
 
 def _write_beside(target: Path, data: bytes, mode: int | None) -> None:
@@ -210,9 +222,13 @@ def locked(path: Path) -> Iterator[None]:
 def _open_lock(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     except OSError as e:
         raise _os_error(e, path, "cannot open the lock") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StoreError("the lock is not a regular file", file=str(path), next="remove it")
+    return fd
 
 
 def _flock(fd: int, how: int, path: Path) -> None:
@@ -239,11 +255,14 @@ class Claim:
         self.fd = _open_lock(path)
         try:
             self._take(path)
+            os.ftruncate(self.fd, 0)
+            os.write(self.fd, json.dumps(holder).encode())
+        except OSError as e:
+            os.close(self.fd)
+            raise _os_error(e, path, "cannot write") from None
         except (BusyError, StoreError):
             os.close(self.fd)
             raise
-        os.ftruncate(self.fd, 0)
-        os.write(self.fd, json.dumps(holder).encode())
 
     def _take(self, path: Path) -> None:
         """Wait for a holder that is dead already, whose warden is still ending what it left; and for
