@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,11 @@ def _samples(path: Path) -> dict[str, Any]:
     }
 
 
+def _finite(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity; the trend says that the loss went there."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _log(path: Path) -> dict[str, Any]:
     log = read_log(path, Samples(), {}, exit_status=None, signal=None)
     return {
@@ -73,12 +79,12 @@ def _log(path: Path) -> dict[str, Any]:
             "name": log.loss_name,
             "trend": log.trend.value,
             "points": log.points,
-            "first": log.first,
-            "last": log.last,
+            "first": _finite(log.first),
+            "last": _finite(log.last),
         },
         "steps": log.steps,
-        "steps_per_s": log.steps_per_s,
-        "data_s": log.data_s,
-        "update_s": log.update_s,
+        "steps_per_s": _finite(log.steps_per_s),
+        "data_s": _finite(log.data_s),
+        "update_s": _finite(log.update_s),
         "failure": {"class": log.failure.kind, "lines": list(log.failure.lines)} if log.failure else None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Sequence
@@ -89,17 +90,28 @@ def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
 
 
 def _files(directory: Path, output: Path | None) -> Files:
-    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N.csv` of the folder."""
-    if output is None:
-        number = 1
-        while (directory / f"sample-{number}.csv").exists():
-            number += 1
-        output = directory / f"sample-{number}.csv"
-    output = directory / output
+    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder.
+
+    UsageError where the log would take the place of a file that was not named.
+    """
+    free = (p for n in itertools.count(1) if not _taken(p := directory / f"sample-{n}.csv"))
+    output = next(free) if output is None else directory / output
+    if not output.name or output.suffix == ".log":
+        raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
     log = output.with_suffix(".log")
+    if log.exists() and not output.exists():
+        raise UsageError(
+            "is there already, and the command's output would replace it",
+            file=str(log),
+            next="name another -o",
+        )
     for path in (output, log):
         store.start_file(path)
     return Files(output, log, output.with_suffix(".sampler.json"))
+
+
+def _taken(output: Path) -> bool:
+    return output.exists() or output.with_suffix(".log").exists()
 
 
 def summary(evidence: Evidence) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""`gpudebug analyze`: files recognised by their content, and everything that is neither log nor samples."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import gpudebug, record
+
+SEED_CSV = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + "".join(
+    f"{i * 0.5:.1f},{40 + i % 3},10,1000,16000\n" for i in range(1, 60)
+)
+REFUSED = {
+    "missing": ("nothing.log", "No such file"),
+    "a folder": ("folder", "not a regular file"),
+    "a FIFO": ("fifo", "not a regular file"),
+    "a device": ("/dev/zero", "not a regular file"),
+    "empty": ("empty.log", "is empty"),
+    "a JSON report": ("report.json", "JSON"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run = record(tmp_path, "0001-run")
+    (run / "train.log").rename(tmp_path / "odd name.txt")
+    (run / "samples.csv").rename(tmp_path / "samples.dat")
+    (tmp_path / "seed.csv").write_text(SEED_CSV)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "empty.log").touch()
+    (tmp_path / "report.json").write_text(json.dumps({"traceEvents": []}, indent=1))
+    return tmp_path
+
+
+def test_a_training_log(folder: Path) -> None:
+    answer = gpudebug(folder, "analyze", "odd name.txt", "--json").expect(0).json
+    assert set(answer) >= {
+        *("kind", "framework", "loss", "steps", "steps_per_s", "data_s", "update_s", "failure")
+    }
+    assert answer["kind"] == "training_log"
+    assert set(answer["loss"]) >= {"name", "trend", "points", "first", "last"}
+    assert (answer["loss"]["trend"], answer["steps"]) == ("CONVERGING", 120)
+    assert answer["failure"] is None
+    assert "CONVERGING" in gpudebug(folder, "analyze", "odd name.txt").expect(0).out
+
+
+@pytest.mark.parametrize("name", ["samples.dat", "seed.csv"])
+def test_samples(folder: Path, name: str) -> None:
+    answer = gpudebug(folder, "analyze", name, "--json").expect(0).json
+    assert answer["kind"] == "samples"
+    assert answer["window"]["end_s"] > answer["window"]["start_s"]
+    (device,) = answer["devices"]
+    assert device["gpu_util"]["mean"] == pytest.approx(41 if name == "seed.csv" else 20, abs=1)
+
+
+def test_several_files_are_one_document(folder: Path) -> None:
+    answer = gpudebug(folder, "analyze", "seed.csv", "odd name.txt", "--json").expect(0).json
+    assert [a["kind"] for a in answer["files"]] == ["samples", "training_log"]
+
+
+@pytest.mark.parametrize(("name", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_it_cannot_read_is_one_clear_line(folder: Path, name: str, said: str) -> None:
+    done = gpudebug(folder, "analyze", name).expect(1)
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert said in line
+    assert name in line
+    assert "; next: " in line
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x00" * 5000, bytes(range(256)) * 40, b"\xff\xfe" * 100, b"x" * 3_000_000]
+)
+def test_rubbish_is_a_log_without_anything_in_it(folder: Path, data: bytes) -> None:
+    (folder / "rubbish").write_bytes(data)
+    answer = gpudebug(folder, "analyze", "rubbish", "--json").expect(0).json
+    assert (answer["steps"], answer["loss"]["points"]) == (None, 0)
+
+
+def test_infinite_and_missing_losses_are_still_json(folder: Path) -> None:
+    (folder / "nan.log").write_text("".join(f"step {i} loss {'inf' if i > 5 else 1}\n" for i in range(1, 20)))
+    answer = gpudebug(folder, "analyze", "nan.log", "--json").expect(0).json
+    assert answer["loss"]["trend"] == "NAN"
+    (folder / "all-nan.log").write_text("".join(f"step {i} loss nan\n" for i in range(1, 20)))
+    assert gpudebug(folder, "analyze", "all-nan.log", "--json").expect(0).json["loss"]["trend"] == "NAN"
+
+
+def test_a_failed_run_says_why(folder: Path) -> None:
+    (folder / "oom.log").write_text(
+        "step 1 loss 1\nTraceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+    )
+    answer = gpudebug(folder, "analyze", "oom.log", "--json").expect(0).json
+    assert answer["failure"]["class"] == "oom_gpu"
+    assert answer["failure"]["lines"]
