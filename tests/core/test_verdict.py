@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -314,3 +315,34 @@ def test_every_trial_has_one_verdict_that_follows_from_its_gates(
         assert found.why.startswith(f"{first.name} is unknown")
     assert gate(found, "outcome").result is not Result.SKIPPED
     assert found.why
+
+
+def simulated_trial(rng: random.Random, delta: float, sd: float) -> Status:
+    """A trial as the engine runs it, on a workload at 28 % whose runs differ by `sd` pp."""
+
+    def measured(level: float) -> Evidence:
+        utilisation = max(1.0, rng.gauss(level, sd))
+        return run(utilisation, 5 * utilisation / 28, standard_error=1.5)
+
+    before, after = [measured(28) for _ in range(4)], []
+    while True:
+        after.append(measured(28 + delta))
+        found = verdict(before, after)
+        if not needs_more_runs(found, criteria(), before, after):
+            return found.status
+        if needs_fresh_baseline(found, criteria(), after):
+            before.append(measured(28))
+
+
+@pytest.mark.parametrize(
+    ("delta", "validated", "rejected"),
+    [(0, (0, 0), (0.97, 1)), (10, (0, 0.07), (0, 1)), (20, (0.6, 1), (0, 0.07)), (25, (0.93, 1), (0, 0.02))],
+)
+def test_verdicts_are_right_as_often_as_they_should_be(
+    delta: float, validated: tuple[float, float], rejected: tuple[float, float]
+) -> None:
+    """Runs that differ by 5 pp, the most that the prior expects; repeated looks included."""
+    rng, rounds = random.Random(f"rounds of {delta}"), 120
+    statuses = [simulated_trial(rng, delta, 5.0) for _ in range(rounds)]
+    assert validated[0] <= statuses.count(Status.VALIDATED) / rounds <= validated[1]
+    assert rejected[0] <= statuses.count(Status.REJECTED) / rounds <= rejected[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,10 +12,36 @@ from hypothesis import strategies as st
 from tests.support.readings import GPU, phases, row, sampled, steady_steps, steps_log
 
 from gpudebug.core.models import Window
-from gpudebug.core.trainlog import LogSummary
+from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.window import Stretch, arrivals, find_window, step_bounds, stretches
 
 NO_LOG = LogSummary()
+RECORDED = Path(__file__).parents[1] / "data" / "logs"
+# First and last true optimizer step of recorded programs, seconds since launch.
+TRUE_STEPS = {
+    "autoresearch__converge_pty": (4.427, 19.103),
+    "autoresearch__late_diverge_pipe": (3.162, 16.639),
+    "autoresearch__plateau_pipe": (5.009, 15.428),
+    "hf_trainer__blowup_then_hidden_nan_pipe": (14.667, 20.353),
+    "keras__torch_verbose2_stuck_high_pipe": (11.81, 19.704),
+    "lerobot04__converge_pty": (21.092, 37.489),
+    "lerobot04__databound_pipe": (15.029, 67.784),
+    "lightning__rich_oom_pty": (13.62, 19.032),
+    "lightning__tqdm_converge_refresh20_leave_pipe": (18.533, 29.592),
+    "mmengine__databound_pipe": (8.579, 23.084),
+    "nanogpt__killed_pipe": (6.077, 14.37),
+    "sb3__ppo_nan_pipe": (6.421, 15.983),
+    "timm__converge_pipe": (6.34, 20.87),
+    "timm__killed_pipe": (5.738, 12.732),
+}
+BUFFERED = [
+    "lightning__csvlogger_nobar_pipe",
+    "lightning__csvlogger_prints_pipe",
+    "lightning__rich_converge_pipe",
+    "nanogpt__converge_pipe",
+    "nanogpt__evalonly_lines_pipe",
+    "pytorch_mnist__converge_pipe",
+]
 
 
 def window(level: object, seconds: float, log: LogSummary = NO_LOG, warmup: float | None = None) -> Window:
@@ -235,3 +263,27 @@ def test_a_window_lies_within_the_readings_and_is_long_enough(
         assert 0 <= found.start_s < found.end_s <= round(elapsed, 3)
         assert found.duration_s >= 4.999
         assert found.samples >= 1
+
+
+def recorded(name: str) -> LogSummary:
+    """A recorded program's output as the samples see it: at ticks of 0.2 s."""
+    reader, data, at = LogReader(), (RECORDED / f"{name}.log").read_bytes(), 0
+    for line in (RECORDED / "arrival" / f"{name}.jsonl").read_text().splitlines():
+        time, size = json.loads(line)[:2]
+        reader.feed(data[at : at + size], round((int(time / 0.2) + 1) * 0.2, 3))
+        at += size
+    return reader.summary()
+
+
+@pytest.mark.parametrize("name", TRUE_STEPS)
+def test_steps_of_recorded_programs_were_made_within_the_bounds_found(name: str) -> None:
+    first, last = TRUE_STEPS[name]
+    bounds = step_bounds(recorded(name))
+    assert bounds is not None
+    assert first < bounds[0] < first + 0.45 * (last - first)
+    assert last - 0.1 * (last - first) < bounds[1] < last + 0.4
+
+
+@pytest.mark.parametrize("name", BUFFERED)
+def test_recorded_output_that_came_at_the_end_bounds_nothing(name: str) -> None:
+    assert step_bounds(recorded(name)) is None
