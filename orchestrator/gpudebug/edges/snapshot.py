@@ -17,6 +17,9 @@ _QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooks
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
 _LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
+# A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
+_PATIENCE_S = 300.0
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -33,7 +36,14 @@ def _environment() -> dict[str, str]:
     return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
 
+def _refuse_special(path: Path) -> None:
+    """Git opens whatever stands there, and would wait at a FIFO for ever."""
+    if path.exists() and not path.is_file():
+        raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
+
+
 def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    _refuse_special(folder / ".gitignore")
     try:
         return subprocess.Popen(
             ["git", "-C", str(folder), *_QUIET, *arguments],
@@ -46,8 +56,21 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         raise GitError("git is not installed", next="install git") from None
 
 
+def _answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
+    try:
+        return process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise GitError(
+            f"git did not answer within {_PATIENCE_S:g} s",
+            file=str(folder),
+            next="see what `git status` does there",
+        ) from None
+
+
 def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
-    out, err = process.communicate()
+    out, err = _answer(process, folder)
     if process.returncode:
         lines = err.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
         raise GitError(lines[0].removeprefix("fatal: "), file=str(folder), next="mend the git repository")
@@ -62,7 +85,7 @@ def top_folder(folder: Path) -> Path:
 def _top_and_commit(folder: Path) -> tuple[Path, str | None]:
     """The top of the work tree, and the commit of HEAD or None before the first one."""
     process = _start(folder, "rev-parse", "--show-toplevel", "--verify", "HEAD")
-    out, err = process.communicate()
+    out, err = _answer(process, folder)
     # The name of a folder may hold a line break.
     top, _, commit = (
         out.rpartition(b"\n")[0].rpartition(b"\n") if process.returncode == 0 else (out[:-1], b"", b"")
@@ -156,6 +179,10 @@ def _content(path: Path) -> bytes | None:
             data, kind = os.fsencode(os.readlink(path)), b"120"
         elif path.is_dir():
             return None
+        elif not path.is_file() and path.exists():
+            raise GitError(
+                "a tracked file is not a regular file any more", file=str(path), next="put it back"
+            )
         else:
             data, kind = path.read_bytes(), b"100"
     except FileNotFoundError:
@@ -171,7 +198,7 @@ def _content(path: Path) -> bytes | None:
 def ignores(folder: Path, path: str) -> bool:
     """Whether git ignores `path`."""
     process = _start(folder, "check-ignore", "--quiet", "--", path)
-    process.communicate()
+    _answer(process, folder)
     return process.returncode == 0
 
 

@@ -46,20 +46,20 @@ def _tried(name: str, check: Callable[[], _Check]) -> _Check:
 def _machine(directory: Path) -> Iterator[_Check]:
     yield _Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
     yield _tried("git", lambda: _Check("git", "ok", f"work tree {snapshot.top_folder(directory)}"))
-    yield _tried("device", lambda: _device("auto"))
+    yield _tried("device", lambda: _device("device", "auto"))
     yield _tried("containment", _containment)
     yield _disk(directory)
     yield _tried("locks", lambda: _locks(directory))
 
 
-def _device(setting: str) -> _Check:
+def _device(name: str, setting: str) -> _Check:
     resolved = devices.resolve(setting, os.environ)
     names = ", ".join(f"{d['name']} ({d['uuid']})" for d in resolved.devices)
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
     said = "; ".join([names, *lacks, *resolved.notes])
     warn = (resolved.spec["kind"] == "cpu" and setting == "auto") or bool(lacks)
     advice = "on a machine with an NVIDIA GPU, install its driver" if resolved.spec["kind"] == "cpu" else None
-    return _Check("device", "warning" if warn else "ok", said, advice if warn else None)
+    return _Check(name, "warning" if warn else "ok", said, advice if warn else None)
 
 
 def _containment() -> _Check:
@@ -101,7 +101,7 @@ def _campaign(directory: Path) -> Iterator[_Check]:
     yield _Check("config", "ok", f"campaign {config.campaign}")
     yield _tried("progress", lambda: _progress(workspace, config))
     if config.device != "auto":
-        yield _tried("campaign device", lambda: _device(config.device))
+        yield _tried("campaign device", lambda: _device("campaign device", config.device))
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w))  # type: ignore[misc]

@@ -1,0 +1,85 @@
+"""`gpudebug doctor`: every failing line says how to mend it, and looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, contents, gpudebug, make_campaign
+
+ENTRY = "### Hypothesis 1: The loader waits\n- **Status**: UNTESTED\n"
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return make_campaign(tmp_path / "repo", progress=ENTRY)
+
+
+def checks(answer: dict[str, object]) -> dict[str, dict[str, str]]:
+    return {c["name"]: c for c in answer["checks"]}  # type: ignore[attr-defined]
+
+
+def test_a_good_campaign_is_well(campaign: Campaign) -> None:
+    before = contents(campaign.folder)
+    answer = campaign.json("doctor")
+    found = checks(answer)
+    assert answer["ok"] is True
+    assert set(found) >= {"python", "git", "device", "containment", "disk", "locks", "config", "progress"}
+    assert {found[n]["result"] for n in ("git", "containment", "locks", "config", "progress")} == {"ok"}
+    assert "1 hypothes" in found["progress"]["found"]
+    assert contents(campaign.folder) == before
+
+
+def spoil_config(c: Campaign) -> None:
+    c.config.write_text("devise: cpu\n" + c.config.read_text())
+
+
+def spoil_command(c: Campaign) -> None:
+    c.config.write_text(c.config.read_text().replace("command: ", "command: no-such-program # "))
+
+
+def spoil_progress(c: Campaign) -> None:
+    c.progress.write_text(ENTRY + ENTRY)
+
+
+def spoil_device(c: Campaign) -> None:
+    c.config.write_text(c.config.read_text().replace("cpu:1", "replay:nowhere"))
+
+
+FAILURES = {
+    "config": (spoil_config, "devise"),
+    "workload": (spoil_command, "not found"),
+    "progress": (spoil_progress, "line 1"),
+    "campaign device": (spoil_device, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_what_fails_is_named_with_what_mends_it(campaign: Campaign, name: str) -> None:
+    spoil: Callable[[Campaign], None]
+    spoil, said = FAILURES[name]
+    spoil(campaign)
+    answer = campaign.json("doctor", status=1)
+    check = checks(answer)[name]
+    assert check["result"] == "failed"
+    assert said in check["found"]
+    assert check["next"]
+    done = campaign.run("doctor").expect(1)
+    assert done.err == ""
+    assert f"FAILED  {name}" in done.out
+    assert f"next: {check['next']}" in done.out
+
+
+def test_without_a_repository_or_campaign_it_still_answers(tmp_path: Path) -> None:
+    done = gpudebug(tmp_path, "doctor").expect(1)
+    assert "FAILED  git" in done.out
+    assert "git init" in done.out
+    assert "gpudebug init" in done.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cpu_is_never_presented_as_a_gpu(campaign: Campaign) -> None:
+    device = checks(campaign.json("doctor", env={"CUDA_VISIBLE_DEVICES": ""}))["device"]
+    assert device["result"] == "warning"
+    assert "CPU" in device["found"]

@@ -1,0 +1,120 @@
+"""`gpudebug init`: writes what a campaign needs, says what it saw, and never overwrites."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import contents, gpudebug, make_repository
+
+COMMAND = "python train.py --steps=200 --output_dir=outputs/run1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "My Training!", {"train.py": "print(1)\n", ".gitignore": "*.pt"})
+
+
+def test_a_campaign_is_ready_to_go_on(folder: Path) -> None:
+    answer = gpudebug(folder, "init", "--command", COMMAND, "--json").expect(0).json
+    assert answer["campaign"] == "my-training"
+    assert all(Path(f).exists() for f in answer["files"])
+    assert any("{run}" in note for note in answer["notes"])
+    assert "{run}" in (folder / "gpudebug.yaml").read_text().partition("command: |")[2]
+    assert (folder / ".gitignore").read_text() == "*.pt\nruns/\n"
+    assert {"runs", "progress", "hypotheses"} <= {p.name for p in folder.iterdir() if p.is_dir()}
+    status = gpudebug(folder, "status", "--json").expect(0).json
+    assert status["next"]["action"] == "record_baseline"
+    assert answer["next_command"] == "gpudebug next"
+
+
+def test_a_second_init_changes_nothing(folder: Path) -> None:
+    gpudebug(folder, "init", "--command", COMMAND).expect(0)
+    before = contents(folder)
+    done = gpudebug(folder, "init", "--command", "something else").expect(1)
+    assert "is there already" in done.err
+    assert contents(folder) == before
+
+
+def test_a_progress_file_that_is_there_is_named_and_kept(folder: Path) -> None:
+    path = folder / "outputs" / "progress.md"
+    path.parent.mkdir()
+    path.write_bytes("# Mine\r\n\r\n### Hypothesis 3: é\r\n- Status: untested\r\n".encode())
+    before = path.read_bytes()
+    words = ("--command", COMMAND, "--progress", "outputs/progress.md")
+    gpudebug(folder, "init", *words).expect(0)
+    assert path.read_bytes() == before
+    assert gpudebug(folder, "status", "--json").json["hypotheses"][0]["number"] == 3
+
+
+def test_a_rule_that_ignores_runs_already_is_enough(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "repo", {".gitignore": "/runs\n"})
+    gpudebug(folder, "init", "--command", COMMAND).expect(0)
+    assert (folder / ".gitignore").read_text() == "/runs\n"
+
+
+def test_seed_like_commands_survive_word_for_word(folder: Path) -> None:
+    command = 'python train.py --json=\'{"a": "b c", "d": [1]}\' \\\n  --name="it\'s" --empty= --glob=*.py'
+    gpudebug(folder, "init", "--command", command, "--json").expect(0)
+    assert command.replace("\n", "\n    ") in (folder / "gpudebug.yaml").read_text()
+
+
+def test_defaults_are_printed_and_nothing_is_written(folder: Path) -> None:
+    before = contents(folder)
+    text = gpudebug(folder, "init", "--print-defaults").expect(0).out
+    assert "min_window: 30s" in text
+    assert contents(folder) == before
+    (folder / "gpudebug.yaml").write_text(text)
+    gpudebug(folder, "status").expect(0)
+
+
+REFUSED = {
+    "no command": ((), 2),
+    "a blank command": (("--command", " "), 2),
+    "an open quote": (("--command", "python 'train.py"), 1),
+    "a campaign that leads out": (("--command", COMMAND, "--campaign", "../x"), 1),
+    "a progress file that leads out": (("--command", COMMAND, "--progress", "../x.md"), 1),
+    "an unknown option": (("--comand", COMMAND), 2),
+    "an open quote in the reference": (("--command", COMMAND, "--reference", "a 'b"), 1),
+}
+
+
+@pytest.mark.parametrize(("words", "status"), REFUSED.values(), ids=REFUSED)
+def test_what_would_make_no_campaign_is_refused(folder: Path, words: tuple[str, ...], status: int) -> None:
+    before = contents(folder)
+    done = gpudebug(folder, "init", *words).expect(status)
+    (line,) = done.err.splitlines()
+    assert "; next: " in line
+    assert contents(folder) == before
+
+
+def test_outside_a_repository_it_says_how_to_make_one(tmp_path: Path) -> None:
+    done = gpudebug(tmp_path, "init", "--command", COMMAND).expect(1)
+    assert "git init" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["gpudebug.yaml", ".gitignore", "progress/my-training.md"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda p: p.symlink_to("/nowhere/at/all")])
+def test_what_is_in_the_way_stays(folder: Path, name: str, make: object) -> None:
+    path = folder / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    make(path)  # type: ignore[operator]
+    kind = path.lstat().st_mode
+    done = gpudebug(folder, "init", "--command", COMMAND)
+    assert done.status in (0, 1)
+    assert path.lstat().st_mode == kind
+    if done.status:
+        (line,) = done.err.splitlines()
+        assert "; next: " in line
+        assert name == "gpudebug.yaml" or not (folder / "gpudebug.yaml").exists()
+
+
+def test_init_below_a_campaign_makes_one_of_its_own(folder: Path) -> None:
+    gpudebug(folder, "init", "--command", COMMAND).expect(0)
+    below = folder / "part"
+    below.mkdir()
+    gpudebug(below, "init", "--command", COMMAND).expect(0)
+    assert gpudebug(below, "status", "--json").json["campaign"] == "part"
