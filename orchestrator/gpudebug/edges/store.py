@@ -309,10 +309,13 @@ def _holder(text: bytes) -> str:
 
 
 def claimed(path: Path) -> bool:
-    """Whether somebody holds the claim at this moment."""
-    if not path.exists():
+    """Whether somebody holds the claim at this moment. Reads only."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
         return False
-    fd = _open_lock(path)
+    except OSError as e:
+        raise _os_error(e, path, "cannot read") from None
     try:
         _flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
     except BlockingIOError:
