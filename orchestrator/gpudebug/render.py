@@ -62,7 +62,7 @@ def status(answer: Answer) -> str:
 
 
 def _first(text: str) -> str:
-    return short(text.strip().split("\n")[0], 100)
+    return short(text.strip().split("\n")[0], 60)
 
 
 def _device(device: Answer) -> str:
@@ -73,7 +73,7 @@ def _device(device: Answer) -> str:
 def _baseline(role: str, b: Answer) -> str:
     if not b["valid"] and not b["runs"] and not b["gpu_util_text"]:
         return f"Baseline {role:<10} {b['why']}"
-    rate = present.number(b["steps_per_s"], "steps/s")
+    rate = b["throughput_text"] or present.UNKNOWN
     figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
     said = f"Baseline {role:<10} {figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
     if not b["verified"]:
@@ -88,7 +88,7 @@ def _hypothesis(h: Answer) -> str:
     if h["delta_pp"] is not None:
         figure = present.points({"value": h["delta_pp"], "low": h["delta_ci"][0], "high": h["delta_ci"][1]})
         if h["throughput_ratio"] is not None:
-            figure += f", {h['throughput_ratio']:.2f}x steps/s"
+            figure += f", throughput {h['throughput_ratio']:.2f}x"
     if h["verified"] is False:
         figure = f"UNVERIFIED {h['claimed'] or ''}".rstrip()
     elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
@@ -149,13 +149,18 @@ def _run(e: Answer) -> list[str]:
     lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {present.sparkline(e['spark'])}")
     loss = e["loss"]
     lines.append(
-        f"  steps/s {present.number(e['steps_per_s'])}   loss {loss['trend']} "
+        f"  throughput {_throughput(e)}   loss {loss['trend']} "
         f"({present.number(loss['first'])} to {present.number(loss['last'])}, {loss['points']} points)"
     )
     if e["failure"]:
         lines.append(f"  failure {e['failure']['kind']}")
         lines += [f"    {line}" for line in e["failure"]["lines"][-3:]]
     return lines
+
+
+def _throughput(e: Answer) -> str:
+    value = e.get("progress_per_s") or e["steps_per_s"]
+    return present.UNKNOWN if value is None else present.rate(value, e.get("step_unit"))
 
 
 def next_(answer: Answer) -> str:
@@ -166,8 +171,8 @@ def next_(answer: Answer) -> str:
 def _recorded(answer: Answer) -> str:
     lines = []
     for one in answer.get("baselines", [answer]):
-        rate = present.number(one["steps_per_s"], "steps/s")
-        lines.append(f"Baseline {one['role']} recorded: {one['gpu_util_text']}, {rate}, loss {one['loss']}")
+        figures = f"{one['gpu_util_text']}, {one['throughput_text']}, loss {one['loss']}"
+        lines.append(f"Baseline {one['role']} recorded: {figures}")
         lines += [f"  note: {line}" for line in one["notes"]]
         lines += [f"  advice: {line}" for line in one["advice"]]
     return "\n".join([*lines, f"Next: {answer['next_command']}"])

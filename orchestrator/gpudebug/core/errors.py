@@ -22,7 +22,9 @@ class GpudebugError(Exception):
         self.next = next
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
+        where = (
+            f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
+        )
         return f"{where}{self.message}" + (f"; next: {self.next}" if self.next else "")
 
     def as_json(self) -> dict[str, object]:

@@ -81,7 +81,7 @@ def measure(case: Case) -> Case:
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
     runs = (*case.before, *case.after)
-    rates = _rates(case)
+    rates = rates_of(case.before, case.after)
     delta = ratio = work = None
     if all(_measured(e) for e in runs):
         delta = stats.difference(
@@ -114,8 +114,9 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
     return [e.utilisation for e in runs if e.utilisation is not None]
 
 
-def _rates(case: Case) -> Rates:
-    before, after = [_rate(e) for e in case.before], [_rate(e) for e in case.after]
+def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
+    """The runs' and the others' progress per second, where all that have one count the same."""
+    before, after = [_rate(e) for e in runs], [_rate(e) for e in others]
     units = {rate[0] for rate in (*before, *after) if rate}
     if len(units) != 1:
         return Rates()

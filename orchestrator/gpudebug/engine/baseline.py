@@ -7,6 +7,7 @@ from typing import Any
 
 from gpudebug.core import present, progress, stats
 from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.gates import mean, rates_of
 from gpudebug.core.models import Evidence
 from gpudebug.core.verdict import training_text, worst_trend
 from gpudebug.core.words import Outcome
@@ -83,17 +84,22 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
 def entry_fields(role: str, runs: list[Measured]) -> dict[str, Any]:
     """The values that the entry's template shows, as text."""
     evidence = [m.evidence for m in runs]
-    rates = [e.steps_per_s for e in evidence if e.steps_per_s]
-    rate = sum(rates) / len(rates) if rates else None
     return {
         "role": role,
         "command": runs[0].record.command,
         "gpu_util": utilisation_text(evidence),
-        "throughput": present.number(rate, "steps/s") if rate else present.UNKNOWN,
+        "throughput": throughput_text(evidence),
         "training": training_text(evidence),
         "loss": str(worst_trend(evidence)),
         "runs": [m.folder.name for m in runs],
     }
+
+
+def throughput_text(runs: list[Evidence]) -> str:
+    """The mean over runs of what their logs count a second."""
+    rates = rates_of(runs)
+    value = mean(rates.before)
+    return present.UNKNOWN if value is None else present.rate(value, rates.unit)
 
 
 def utilisation_text(runs: list[Evidence]) -> str:
@@ -140,9 +146,10 @@ def answer(
         "verdict": None,
         "gates": [],
         "brief": None,
-        "gpu_util": sum(known) / len(known) if known else None,
+        "gpu_util": mean(known),
         "gpu_util_text": utilisation_text(evidence),
-        "steps_per_s": next((e.steps_per_s for e in evidence if e.steps_per_s), None),
+        "steps_per_s": mean([e.steps_per_s for e in evidence if e.steps_per_s]),
+        "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),
         "advice": advice(cycle, role, runs),
         "notes": list(notes),

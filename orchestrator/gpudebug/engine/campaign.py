@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import ConfigError, GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
-from gpudebug.core.present import same_figures
+from gpudebug.core.present import percent, same_figures
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 
@@ -197,11 +197,15 @@ def _baseline(
         if not run.sealed or not records.get(name) or not found:
             what = "cannot be read" if run.path.exists() else "is not here"
             return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
+        if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
+            return Baseline(role, f"run {name} is no completed run of it", entry.runs, unverified=True)
         evidence.append(found)
     recorded = records[entry.runs[0]].get("identity", {})
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
-    return Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
+    valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
+    said = entry.fields.get("gpu util", "")
+    return replace(valid, unverified=not said.startswith(percent(valid.utilisation)))
 
 
 def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Trial:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +50,7 @@ def demo(report: Report, tell: Tell, told: Callable[[dict[str, Any]], str]) -> d
         "cycles": answers,
         "status": status(folder),
         "files": [str(folder / "gpudebug.yaml"), str(answers[-1]["files"][-1]), str(folder / "runs")],
-        "next_command": f"gpudebug -C {shlex.quote(str(folder))} status",
+        "next_command": f"{_program()} -C {shlex.quote(str(folder))} status",
     }
 
 
@@ -60,6 +62,13 @@ def prepare(folder: Path) -> None:
     head = templates.render("progress.md.j2", campaign=config.campaign, goal=config.goal)
     store.replace_file(folder / config.progress, head.encode(), root=folder, expected=None)
     snapshot.create(folder, "Start the demo campaign")
+
+
+def _program() -> str:
+    """How a shell finds gpudebug: by its name, or beside the Python that runs it."""
+    if shutil.which("gpudebug"):
+        return "gpudebug"
+    return shlex.quote(str(Path(sys.executable).with_name("gpudebug")))
 
 
 def options_of(text: str) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
         outcome=outcome,
         samples=samples,
         log=summary,
+        warmup=loaded.config.protocol.warmup,
         failure=failure,
         duration_s=samples.rows[-1].elapsed,
         advice=lambda found: loss_advice(workload.argv(), found),

@@ -7,13 +7,13 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core import evidence as evidences
 from gpudebug.core import frameworks
 from gpudebug.core.config import expand
-from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
+from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
@@ -145,7 +145,12 @@ def run_files(
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
     samples = read_run_samples(files.samples)
     log = read_log(
-        files.log, samples, bench.patterns, exit_status=launched.exit_status, signal=launched.signal
+        files.log,
+        samples,
+        bench.patterns,
+        exit_status=launched.exit_status,
+        signal=launched.signal,
+        redactor=Redactor(job.env, job.argv),
     )
     evidence = evidences.build(
         run=name,
@@ -338,12 +343,21 @@ def read_log(
     *,
     exit_status: int | None,
     signal: int | None,
+    redactor: Redactor | None = None,
 ) -> LogSummary:
-    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out."""
+    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out.
+
+    The lines that it quotes have passed the redactor (without one, that of known token shapes).
+    """
     reader = LogReader(dict(patterns))
     if path.exists():
         _feed(reader, path, samples.log_times)
-    return reader.summary(exit_status, signal)
+    summary = reader.summary(exit_status, signal)
+    if summary.failure is None:
+        return summary
+    redact = (redactor or Redactor()).redact
+    lines = tuple(redact(line) for line in summary.failure.lines)
+    return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
 
 
 def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:

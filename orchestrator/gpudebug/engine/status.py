@@ -61,6 +61,7 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
         "gpu_util": baseline.utilisation,
         "gpu_util_text": entry.fields.get("gpu util") if entry else None,
         "steps_per_s": sum(rates) / len(rates) if rates else None,
+        "throughput_text": entry.fields.get("throughput") if entry else None,
         "loss": entry.fields.get("loss") if entry else None,
         "advice": _advice(loaded, baseline),
         "runs": list(baseline.runs),
