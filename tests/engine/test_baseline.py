@@ -1,0 +1,74 @@
+"""A baseline: all of its runs or none, and a workload that fails is said with its own words."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, make_replay_campaign, record
+
+CRASH = (
+    "step 1/9 loss 2.0\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'lerobot'\n"
+)
+
+
+def test_a_workload_that_fails_is_said_and_nothing_is_entered(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", log=CRASH, seconds=3, exit_status=1)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    done = campaign.run("next").expect(1)
+    line = done.err.splitlines()[-1]
+    assert "import" in line
+    assert "No module named 'lerobot'" in line
+    assert "train.log" in line
+    assert "; next: " in line
+    assert not campaign.progress.exists()
+    assert (campaign.folder / "runs" / "0001-baseline-workload" / "manifest.json").exists()
+    # Mended, it is recorded: the failed run stays and is not counted.
+    record(tmp_path / "recordings", "0002-baseline-workload")
+    assert campaign.json("next")["action"] == "recorded_baseline"
+    assert "runs/0001-baseline-workload" not in campaign.text
+    assert "runs/0002-baseline-workload" in campaign.text
+
+
+def test_what_the_entry_says_is_what_was_measured(campaign: Campaign) -> None:
+    answer = campaign.json("next")
+    evidence = json.loads((campaign.folder / "runs" / "0001-baseline-workload" / "evidence.json").read_text())
+    assert answer["gpu_util"] == evidence["utilisation"]
+    assert f"- **GPU util**: {evidence['utilisation']:.1f}% (95% CI " in campaign.text
+    assert "- **Throughput**: 10 steps/s" in campaign.text
+    assert "- **Training**: SUCCESS" in campaign.text
+    assert "- **Loss**: CONVERGING" in campaign.text
+
+
+def test_too_few_points_and_too_short_a_window_are_said_with_what_would_mend_them(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", log="step 100/200 loss 1.5\n", seconds=8)
+    campaign = make_replay_campaign(
+        tmp_path / "repo",
+        tmp_path / "recordings",
+        runs=1,
+        command="lerobot-train --steps=200 --log_freq=200",
+        files={"bin/lerobot-train": "#!/bin/sh\n"},
+    )
+    (campaign.folder / "bin" / "lerobot-train").chmod(0o755)
+    text = campaign.config.read_text().replace("min_window: 5s", "min_window: 40s")
+    campaign.config.write_text(text)
+    answer = campaign.json("next", env={"PATH": f"{campaign.folder}/bin:{os.environ['PATH']}"})
+    advice = " ".join(answer["advice"])
+    assert "--log_freq=20" in advice
+    assert "min_window" in advice
+    assert answer["loss"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_a_file_keeps_its_line_endings_and_every_foreign_byte(campaign: Campaign, ending: bytes) -> None:
+    before = b"\xef\xbb\xbf# Mine\n\nBlanks   \n\n## Baselines\n\n## Own section \xe2\x80\x94\n\nlast line"
+    campaign.progress.parent.mkdir()
+    campaign.progress.write_bytes(before.replace(b"\n", ending))
+    campaign.json("next")
+    after = campaign.progress.read_bytes()
+    assert after.count(b"\n") == after.count(ending)
+    at = after.index(b"### Baseline")
+    assert after[:at].rstrip() == before.replace(b"\n", ending)[: len(after[:at].rstrip())]
+    assert after.endswith(before.replace(b"\n", ending).partition(b"## Baselines")[2].lstrip())

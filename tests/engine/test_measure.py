@@ -1,0 +1,87 @@
+"""One measured run: what its folder says, and the secrets that only the training's own log may hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, make_campaign
+
+HF = "hf_" + "aB3" * 12
+PLANTED = {
+    "argv": "sk-" + "proj-Ab12Cd34Ef56Gh78" * 2,
+    "variable": "correct-horse-battery",
+    "config": "plain-but-secret-value",
+    "log": HF,
+}
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """A workload of one second that is given a secret by every way there is, and prints all of them."""
+    command = (
+        f"{shlex.quote(sys.executable)} train.py --duration=1 --api_key={PLANTED['argv']}"
+        f" --say={PLANTED['log']} --print-env=DB_PASSWORD --crash=20 --output_dir=out/{{run}}"
+    )
+    trainer = Path(__file__).parents[1] / "support" / "trainer.py"
+    program = trainer.read_text().replace(
+        "    return parser.parse_args()",
+        '    add("--api_key")\n    add("--output_dir")\n    return parser.parse_args()',
+    )
+    program = program.replace("the planted crash", f"no access with {HF}")
+    made = make_campaign(tmp_path / "repo", command=command, runs=1, files={"train.py": program})
+    text = made.config.read_text().replace(
+        "  timeout", f"  env: {{MY_TOKEN: {PLANTED['config']}}}\n  timeout"
+    )
+    made.config.write_text(text)
+    return made
+
+
+def test_secrets_are_nowhere_but_in_the_log(campaign: Campaign) -> None:
+    env = {"DB_PASSWORD": PLANTED["variable"]}
+    said = [campaign.run(*words, env=env) for words in (("next",), ("next", "--json"), ("status",))]
+    assert said[0].status == 1
+    assert "[redacted]" in said[0].err
+    secrets = list(PLANTED.values())
+    for done in said:
+        assert not [s for s in secrets if s in done.out + done.err]
+    runs = [campaign.folder / "runs" / name for name in campaign.runs()]
+    assert runs
+    for run in runs:
+        holding = {p.name for p in run.iterdir() if any(s in p.read_text(errors="replace") for s in secrets)}
+        assert holding == {"train.log"}
+        assert stat.S_IMODE((run / "train.log").stat().st_mode) == 0o600
+        log = (run / "train.log").read_text()
+        assert HF in log
+        assert PLANTED["variable"] in log
+    if campaign.progress.exists():
+        assert not [s for s in secrets if s in campaign.text]
+
+
+def test_run_json_says_what_was_launched_and_where(campaign: Campaign) -> None:
+    campaign.run("next", env={"DB_PASSWORD": PLANTED["variable"]})
+    folder = campaign.folder / "runs" / "0001-baseline-workload"
+    run = json.loads((folder / "run.json").read_text())
+    assert (run["format"], run["campaign"], run["role"]) == (1, "test", "baseline-workload")
+    assert run["argv"][0] == sys.executable
+    assert "--output_dir=out/0001-baseline-workload" in run["argv"]
+    assert run["environment"] == ["MY_TOKEN"]
+    assert len(run["commit"]) == 40
+    assert set(run["identity"]) == {"command", "tree", "interpreter", "device"}
+    assert run["interpreter"].startswith(sys.executable)
+    assert "pytest" in run["packages"]
+    assert run["host"] == os.uname().nodename
+    assert run["devices"][0]["uuid"] == "CPU"
+    assert (run["outcome"], run["exit_status"], run["signal"]) == ("CRASHED", 1, None)
+    assert run["failure"]["kind"] == "exception"
+    assert run["start"] <= run["end"]
+    assert 0 < run["duration_s"] < 30
+    rows = (folder / "samples.csv").read_text().splitlines()
+    assert rows[0].startswith("elapsed,gpu_util,mem_util,")
+    assert rows[0].endswith(",procs,log_bytes")
+    assert len({row.count(",") for row in rows}) == 1
