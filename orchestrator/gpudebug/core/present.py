@@ -40,14 +40,18 @@ def points(estimate: Mapping[str, Any] | None) -> str:
 
 def rate(value: float | None, unit: str | None = None) -> str:
     """`6.1 steps/s`; `unit` is what the log counts, step where it is None."""
-    return number(value, f"{(unit or 'step').removesuffix('s')}s/s")
+    return number(value, _per_second(unit))
+
+
+def _per_second(unit: str | None) -> str:
+    return f"{(unit or 'step').removesuffix('s')}s/s"
 
 
 def throughput_change(before: float | None, after: float | None, unit: str | None = None) -> str:
     """`6.1 to 13.4 steps/s`; `unit` is what the log counts, step where it is None."""
     if before is None and after is None:
         return UNKNOWN
-    return f"{number(before)} to {rate(after, unit)}"
+    return f"{number(before)} to {number(after)} {_per_second(unit)}"
 
 
 def duration(seconds: float) -> str:
