@@ -89,10 +89,12 @@ def _asked(path: str, env: tuple[tuple[str, str], ...]) -> Interpreter:
             timeout=_ASK_TIMEOUT_S,
             check=True,
         )
+        # Anything that Python loads at its start may print too.
         version, packages = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
+        found = dict(sorted(packages.items()))
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError, AttributeError):
         return Interpreter(path, "", {})
-    return Interpreter(path, version, dict(sorted(packages.items())))
+    return Interpreter(path, str(version), found)
 
 
 def host_name() -> str:
