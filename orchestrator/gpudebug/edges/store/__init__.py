@@ -1,0 +1,38 @@
+"""The only owner of paths: reading and replacing files, locks, run folders, manifests."""
+
+from gpudebug.edges.store.files import (
+    SavedInBetween,
+    copy_into,
+    digest,
+    file_digest,
+    make_folder,
+    read_file,
+    read_head,
+    replace_file,
+    resolve_inside,
+    start_file,
+)
+from gpudebug.edges.store.folders import CONFIG, RunFolder, Scrub, Workspace, find_root
+from gpudebug.edges.store.locks import Claim, check_locks, claimed, locked
+
+__all__ = [
+    "CONFIG",
+    "Claim",
+    "RunFolder",
+    "SavedInBetween",
+    "Scrub",
+    "Workspace",
+    "check_locks",
+    "claimed",
+    "copy_into",
+    "digest",
+    "file_digest",
+    "find_root",
+    "locked",
+    "make_folder",
+    "read_file",
+    "read_head",
+    "replace_file",
+    "resolve_inside",
+    "start_file",
+]

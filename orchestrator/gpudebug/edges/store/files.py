@@ -1,0 +1,198 @@
+"""Files read and replaced safely: regular ones only, at once, durably, never over somebody's save."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import stat
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from gpudebug.core.errors import StoreError
+
+_MAX_TEXT = 256 << 20
+_ABANDONED_S = 60.0
+
+
+class SavedInBetween(StoreError):
+    """Somebody else saved the file between our reading and our writing; nothing was overwritten."""
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
+    with _regular(path) as f:
+        if os.fstat(f.fileno()).st_size > _MAX_TEXT:
+            raise StoreError(
+                f"larger than {_MAX_TEXT >> 20} MB", file=str(path), next="is this the right file?"
+            )
+        try:
+            return f.read()
+        except OSError as e:
+            raise os_error(e, path, "cannot read") from None
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """The first bytes of a regular file of any size."""
+    with _regular(path) as f:
+        return f.read(size)
+
+
+def _regular(path: Path) -> BinaryIO:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        raise os_error(e, path, "cannot read") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StoreError("not a regular file", file=str(path), next="put a plain file in its place")
+    return os.fdopen(fd, "rb")
+
+
+def start_file(path: Path) -> None:
+    """Make an empty file for a run's output, mode 0600; an older one of that name is emptied."""
+    try:
+        status = path.stat() if path.exists() else None
+        if status and not stat.S_ISREG(status.st_mode):
+            raise StoreError("not a regular file", file=str(path), next="name another file")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+    except OSError as e:
+        raise os_error(e, path, "cannot write") from None
+
+
+def copy_into(path: Path, data: bytes) -> None:
+    """Write a new file of a run folder, mode 0600."""
+    try:
+        write_beside(path, data, 0o600)
+    except OSError as e:
+        raise os_error(e, path, "cannot write") from None
+
+
+def digest(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    import hashlib
+
+    h = hashlib.sha256()
+    with path.open("rb") as f:
+        while chunk := f.read(1 << 20):
+            h.update(chunk)
+    return h.hexdigest()
+
+
+_NEXT = {
+    errno.ENOSPC: "free some disk space and run the same command again",
+    errno.EDQUOT: "free some of your disk quota and run the same command again",
+    errno.EROFS: "make the file system writable, or work in a writable copy",
+    errno.EACCES: "give yourself permission to it (chmod, chown)",
+    errno.EPERM: "give yourself permission to it (chmod, chown)",
+    errno.ENOENT: "check the path",
+}
+
+
+def os_error(e: OSError, path: Path, what: str) -> StoreError:
+    reason = os.strerror(e.errno) if e.errno else str(e)
+    return StoreError(
+        f"{what}: {reason}", file=str(path), next=_NEXT.get(e.errno or 0, "mend it and run again")
+    )
+
+
+def resolve_inside(path: Path, root: Path) -> Path:
+    """`path` with its links followed; refused where it leaves `root` or is no regular file."""
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
+        raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None
+    if not target.is_relative_to(root.resolve()):
+        raise StoreError(
+            f"leads out of the repository, to {target}", file=str(path), next="keep it inside the repository"
+        )
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return target
+    except OSError as e:
+        raise os_error(e, path, "cannot read") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError("not a regular file", file=str(path), next="put a plain file in its place")
+    return target
+
+
+def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -> None:
+    """Replace a file at once and durably: readers see the old bytes or the new ones.
+
+    A link is followed and its target replaced beside itself; the mode is kept. `expected` is the digest
+    that the file had when it was read, None where it was not there: SavedInBetween where it differs now.
+    """
+    target = resolve_inside(path, root)
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        found = file_digest(target) if mode is not None else None
+        if found != expected:
+            raise SavedInBetween(
+                "was saved by somebody else in the meantime; nothing was overwritten",
+                file=str(path),
+                next="run the same command again",
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if mode is not None and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "", str(target))
+        write_beside(target, data, mode)
+        _remove_abandoned(target)
+    except OSError as e:
+        raise os_error(e, path, "cannot write; it is unchanged") from None
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Temporary files that a killed process left beside `target`; one of a live process is seconds old."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        # Somebody else may tidy up at the same moment.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                path.unlink()
+
+
+def write_beside(target: Path, data: bytes, mode: int | None) -> None:
+    import tempfile
+
+    fd, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(fd, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fchmod(f.fileno(), mode if mode is not None else 0o666 & ~_umask())
+            os.fsync(f.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    sync_folder(target.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(path: Path) -> None:
+    """A folder that may be there already."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise os_error(e, path, "cannot make the folder") from None

@@ -1,0 +1,160 @@
+"""The layout of a campaign's files: its root, its run folders and what is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges.store.files import digest, file_digest, os_error, read_file, sync_folder, write_beside
+from gpudebug.edges.store.locks import Claim, claimed
+
+if TYPE_CHECKING:
+    from gpudebug.core.models import Record
+
+CONFIG = "gpudebug.yaml"
+_RUN_NAME = re.compile(r"[0-9]{4,9}-.")
+
+
+def find_root(start: Path) -> Path | None:
+    """The nearest folder at or above `start` that holds gpudebug.yaml."""
+    start = start.resolve()
+    return next((d for d in (start, *start.parents) if os.path.lexists(d / CONFIG)), None)
+
+
+Scrub = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`."""
+
+    path: Path
+    scrub: Scrub
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "samples.csv"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "train.log"
+
+    @property
+    def notes(self) -> Path:
+        return self.path / "sampler.json"
+
+    @property
+    def sealed(self) -> bool:
+        return (self.path / "manifest.json").exists()
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    def write(self, name: str, record: Record) -> None:
+        """Write one JSON record of the run, redacted, at once."""
+        text = json.dumps(_scrubbed(record.model_dump(mode="json"), self.scrub), indent=1, ensure_ascii=False)
+        try:
+            write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
+        except OSError as e:
+            raise os_error(e, self.path / name, "cannot write") from None
+
+    def read(self, name: str) -> Any:
+        """One JSON record of the run; StoreError where it is not there or not JSON."""
+        path = self.path / name
+        try:
+            return json.loads(read_file(path))
+        except ValueError:
+            raise StoreError(
+                "not readable as JSON", file=str(path), next="move this run folder away"
+            ) from None
+
+    def digests(self) -> dict[str, str]:
+        return {p.name: file_digest(p) for p in sorted(self.path.iterdir()) if p.name != "manifest.json"}
+
+
+def _scrubbed(value: Any, scrub: Scrub) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {k: _scrubbed(v, scrub) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_scrubbed(v, scrub) for v in value]
+    return value
+
+
+class Workspace:
+    """A campaign's files: `root` is the folder of gpudebug.yaml."""
+
+    def __init__(self, root: Path, scrub: Scrub = lambda text: text) -> None:
+        self.root = root
+        self.scrub = scrub
+
+    @property
+    def config(self) -> Path:
+        return self.root / CONFIG
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    @property
+    def claim_path(self) -> Path:
+        return self.runs / ".claim"
+
+    def progress_lock(self, progress: Path) -> Path:
+        return self.runs / f".{digest(str(progress).encode())[:16]}.lock"
+
+    def claim(self, holder: dict[str, object]) -> Claim:
+        """Raises BusyError where another process holds it."""
+        return Claim(self.claim_path, holder)
+
+    def claimed(self) -> bool:
+        return claimed(self.claim_path)
+
+    def run_names(self) -> list[str]:
+        """Names of all run folders, in the order of their numbers."""
+        try:
+            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and e.is_dir()]
+        except FileNotFoundError:
+            return []
+        except OSError as e:
+            raise os_error(e, self.runs, "cannot list") from None
+        return sorted(names, key=lambda name: (int(name.partition("-")[0]), name))
+
+    def run(self, name: str) -> RunFolder:
+        return RunFolder(self.runs / name, self.scrub)
+
+    def new_run(self, label: str) -> RunFolder:
+        """A new folder `NNNN-label`, its number one above the highest."""
+        names = self.run_names()
+        number = int(names[-1].split("-")[0]) + 1 if names else 1
+        try:
+            self.runs.mkdir(exist_ok=True)
+            while True:
+                path = self.runs / f"{number:04d}-{label}"
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    number += 1
+                else:
+                    sync_folder(self.runs)
+                    return RunFolder(path, self.scrub)
+        except OSError as e:
+            raise os_error(e, self.runs, "cannot make a run folder") from None
+
+    def seal(self, run: RunFolder) -> None:
+        """Write the manifest, last: from now on the run is evidence."""
+        from gpudebug.core.models import Manifest
+
+        run.write("manifest.json", Manifest(run=run.name, files=run.digests()))
+        sync_folder(run.path)
