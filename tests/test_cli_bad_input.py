@@ -272,7 +272,7 @@ def test_a_damaged_config(campaign: Campaign, bad: Bad) -> None:
 @pytest.mark.parametrize("bad", PROGRESS_FILE.values(), ids=PROGRESS_FILE)
 def test_a_damaged_progress_file(campaign: Campaign, bad: Bad) -> None:
     bad.check(campaign)
-    refused(campaign.folder, PROPOSE, bad.status, bad.says)
+    refused_in_words(campaign.run(*PROPOSE), bad.status, bad.says)
 
 
 @pytest.mark.parametrize("bad", REPOSITORY.values(), ids=REPOSITORY)

@@ -14,6 +14,7 @@ from tests.support.campaigns import (
     Campaign,
     Done,
     contents,
+    copied,
     environment,
     make_replay_campaign,
     record,
@@ -59,13 +60,20 @@ def mount() -> Iterator[Callable[..., None]]:
         subprocess.run(["umount", "--lazy", target], check=True)
 
 
-@pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    record(tmp_path / "recordings", "0001-baseline-workload")
-    record(tmp_path / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", progress=ENTRY, runs=1)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("original")
+    record(folder / "recordings", "0001-baseline-workload")
+    record(folder / "recordings", "0002-h1", util=60, rate=30)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=ENTRY, runs=1)
     made.json("next")
     return made
+
+
+@pytest.fixture
+def campaign(original: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline and an untested hypothesis."""
+    return copied(original, tmp_path / "repo")
 
 
 def test_a_read_only_file_system(campaign: Campaign, mount: Callable[..., None]) -> None:

@@ -6,7 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents, make_campaign, make_replay_campaign, record
+from tests.support.campaigns import (
+    Campaign,
+    contents,
+    copied,
+    make_campaign,
+    make_replay_campaign,
+    record,
+)
 
 from gpudebug.core.progress import parse
 
@@ -32,27 +39,41 @@ UNTESTABLE = {
 }
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A campaign with its baseline."""
+    folder = tmp_path_factory.mktemp("original")
+    record(folder / "recordings", "0001-baseline-workload")
+    made = make_replay_campaign(folder / "repo", folder / "recordings", config="locked: [--lr]\n", runs=1)
+    made.json("next")
+    return made
+
+
 @pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    recordings = tmp_path / "recordings"
-    record(recordings, "0001-baseline-workload")
-    return make_replay_campaign(tmp_path / "repo", recordings, config="locked: [--lr]\n", runs=1)
+def campaign(original: Campaign, tmp_path: Path) -> Campaign:
+    made = copied(original, tmp_path / "repo")
+    made.progress.unlink()
+    return made
+
+
+@pytest.fixture
+def recorded(original: Campaign, tmp_path: Path) -> Campaign:
+    return copied(original, tmp_path / "recorded")
 
 
 @pytest.mark.parametrize(("change", "said"), UNTESTABLE.values(), ids=UNTESTABLE)
 def test_what_cannot_be_tested_is_refused_before_device_time(
-    campaign: Campaign, change: str, said: str
+    recorded: Campaign, change: str, said: str
 ) -> None:
-    campaign.run("next").expect(0)
-    campaign.add("\n" + ENTRY.format(change))
-    before = campaign.progress.read_bytes(), campaign.runs()
-    done = campaign.run("next").expect(1)
+    recorded.add("\n" + ENTRY.format(change))
+    before = recorded.progress.read_bytes(), recorded.runs()
+    done = recorded.run("next").expect(1)
     (line,) = done.err.splitlines()
-    number = campaign.text[: campaign.text.index("### Hypothesis 7")].count("\n") + 1
-    assert f"{campaign.progress}:{number}: " in line
+    number = recorded.text[: recorded.text.index("### Hypothesis 7")].count("\n") + 1
+    assert f"{recorded.progress}:{number}: " in line
     assert said in line
     assert "; next: " in line
-    assert (campaign.progress.read_bytes(), campaign.runs()) == before
+    assert (recorded.progress.read_bytes(), recorded.runs()) == before
 
 
 @pytest.mark.parametrize(("change", "said"), UNTESTABLE.values(), ids=UNTESTABLE)
@@ -68,13 +89,12 @@ def test_the_same_is_refused_when_it_is_proposed(campaign: Campaign, change: str
     assert contents(campaign.folder) == before
 
 
-def test_an_untestable_hypothesis_does_not_hide_where_the_campaign_stands(campaign: Campaign) -> None:
-    campaign.run("next").expect(0)
-    campaign.add("\n" + ENTRY.format("--put x"))
-    status = campaign.json("status")
+def test_an_untestable_hypothesis_does_not_hide_where_the_campaign_stands(recorded: Campaign) -> None:
+    recorded.add("\n" + ENTRY.format("--put x"))
+    status = recorded.json("status")
     assert status["hypotheses"][0]["problem"]
     assert status["next"]["action"] == "test"
-    assert campaign.json("show", "7")["status"] == "UNTESTED"
+    assert recorded.json("show", "7")["status"] == "UNTESTED"
 
 
 DUPLICATES = ("--set --work=0.3", "--set=--work=0.3", "--set work=0.3")
@@ -135,7 +155,6 @@ def test_hostile_text_cannot_break_the_file(campaign: Campaign, text: str) -> No
 
 
 def test_what_stands_in_a_file_cannot_rewrite_the_terminal(campaign: Campaign) -> None:
-    campaign.progress.parent.mkdir()
     text = ENTRY.format("--set --work=0.9").replace("Because.", "\x1b[2J\x1b]0;owned\x07 \u202egnp\u202c")
     campaign.progress.write_text(text.replace("The loader", "The \x1b[31mloader"))
     for words in (("status",), ("show", "7")):
@@ -165,15 +184,14 @@ def test_a_proposal_that_is_none(campaign: Campaign, words: list[str], status: i
     assert contents(campaign.folder) == before
 
 
-def test_without_a_change_an_implementation_is_asked_for(campaign: Campaign) -> None:
-    campaign.run("next").expect(0)
-    campaign.json("propose", "--title", "Someone else knows how", "--method", "Cache it")
-    answer = campaign.json("next", status=5)
+def test_without_a_change_an_implementation_is_asked_for(recorded: Campaign) -> None:
+    recorded.json("propose", "--title", "Someone else knows how", "--method", "Cache it")
+    answer = recorded.json("next", status=5)
     assert answer["action"] == "implement"
     assert answer["hypothesis"] == 1
     assert "Someone else knows how" in answer["brief"]
     assert "Intervention" in answer["brief"]
-    assert campaign.json("status")["next"]["action"] == "implement"
+    assert recorded.json("status")["next"]["action"] == "implement"
 
 
 def test_code_waits_behind_what_gpudebug_can_test(tmp_path: Path) -> None:

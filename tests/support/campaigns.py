@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -264,6 +265,12 @@ def make_campaign(
 def make_replay_campaign(folder: Path, recordings: Path, speed: float = SPEED, **more: Any) -> Campaign:
     """A campaign whose runs are those in `recordings`."""
     return make_campaign(folder, device=json.dumps(f"replay:{recordings}@{speed:g}x"), **more)
+
+
+def copied(campaign: Campaign, folder: Path) -> Campaign:
+    """The same campaign, with all that was measured in it, somewhere else."""
+    shutil.copytree(campaign.folder, folder, symlinks=True)
+    return Campaign(folder)
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str]]:
