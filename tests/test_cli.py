@@ -273,6 +273,35 @@ def test_a_folder_that_is_no_text_holds_a_campaign(tmp_path: Path) -> None:
     assert campaign.run("status").expect(1).err.startswith("gpudebug: ")
 
 
+@pytest.mark.parametrize("words", ["status", "show 1", "next"])
+def test_a_folder_that_is_removed_around_it(tmp_path: Path, words: str) -> None:
+    program = " ".join(GPUDEBUG)
+    script = f"mkdir gone && cd gone && rmdir ../gone && exec {program} {words}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot work here" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(campaign: Campaign, closed: str) -> None:
+    program = " ".join(GPUDEBUG)
+    for words, status in (("status", 0), ("show 1 --json", 0), ("show 9", 2), ("doctor --json", 0)):
+        done = subprocess.run(
+            ["sh", "-c", f"exec {program} {words} {closed}"],
+            cwd=campaign.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done
+        assert "Traceback" not in done.stdout + done.stderr
+        assert done.stdout == "" or ">&-" not in closed.replace("2>&-", "")
+
+
 @pytest.fixture
 def interruptible(tmp_path: Path) -> Iterator[Campaign]:
     recordings = tmp_path / "recordings"

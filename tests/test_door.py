@@ -64,6 +64,14 @@ def test_a_defect_leaves_a_log(tmp_path: Path, debug: bool) -> None:
     assert ("Traceback" in done.stderr) is debug
 
 
+def test_a_defect_is_said_where_no_log_can_be_written(tmp_path: Path) -> None:
+    nowhere = "import tempfile; tempfile.tempdir = '/no/such/folder'; raise KeyError(1)"
+    done = run(nowhere, tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("gpudebug: a defect in gpudebug: KeyError; next: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_message_over_several_lines_is_one(tmp_path: Path) -> None:
     done = run("raise ConfigError('a\\nb\\x1b[2Jc\\udcff', file='d\\ne', next='f')", tmp_path)
     assert done.stderr == "gpudebug: d\\ne: a\\nb\\x1b[2Jc\\udcff; next: f\n"

@@ -46,7 +46,7 @@ def _status(directory: str, json: bool) -> int:
     from gpudebug import render
     from gpudebug.engine.status import status
 
-    door.print_answer(status(Path(directory).resolve()), render.status, as_json=json)
+    door.print_answer(status(door.working_folder(Path(directory))), render.status, as_json=json)
     return 0
 
 

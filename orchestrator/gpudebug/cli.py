@@ -60,10 +60,7 @@ def _choose(directory: Path | None, json: bool) -> Path:
     if directory is not None:
         _chosen["directory"] = directory
     _chosen["json"] = _chosen["json"] or json
-    folder: Path = _chosen["directory"] or Path()
-    if not folder.is_dir():
-        raise UsageError("-C names no folder", file=str(folder), next="check the path")
-    return folder.resolve()
+    return door.working_folder(_chosen["directory"] or Path())
 
 
 def _print(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:

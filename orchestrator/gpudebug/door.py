@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import GpudebugError, UsageError
 
 DEFECT = 3
 INTERRUPTED = 130
@@ -23,6 +24,7 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
 
     `json` and `debug` are asked when something failed: the command line that says so may itself be at fault.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A file's name need not be text, nor a terminal know every letter: neither is a reason to fail.
         if isinstance(stream, io.TextIOWrapper):
@@ -33,6 +35,31 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
         # Whoever read our output is gone; the interpreter must not complain about it at exit.
         _discard()
         return _BROKEN_PIPE
+
+
+def working_folder(directory: Path) -> Path:
+    """The folder to work in, absolute. UsageError where it is none, or was removed around the caller."""
+    try:
+        if directory.is_dir():
+            return directory.resolve()
+    except OSError as e:
+        raise UsageError(
+            f"cannot work here: {e.strerror}", file=str(directory), next="change to a folder"
+        ) from None
+    raise UsageError("-C names no folder", file=str(directory), next="check the path")
+
+
+def _open_closed_streams() -> None:
+    """What the caller closed goes nowhere; a lock or a log must not be opened in its place."""
+    import os
+
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[[], bool]) -> int:
@@ -113,11 +140,13 @@ def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
 
     if debug:
         traceback.print_exception(error)
-    fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
-    with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
-        traceback.print_exception(error, file=f)
-    said = GpudebugError(
-        f"a defect in gpudebug: {type(error).__name__}", file=path, next="report it with this file"
-    )
+    try:
+        fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
+            traceback.print_exception(error, file=f)
+        file, after = path, "report it with this file"
+    except OSError:
+        file, after = None, "run it again with --debug, which shows the rest, and report it"
+    said = GpudebugError(f"a defect in gpudebug: {type(error).__name__}", file=file, next=after)
     said.code = "defect"
     return report(said, DEFECT, as_json=as_json)
