@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents, gpudebug, make_campaign
+from tests.support.campaigns import Campaign, contents, gpudebug, make_campaign, record
 
 ENTRY = "### Hypothesis 1: The loader waits\n- **Status**: UNTESTED\n"
 
@@ -83,3 +83,12 @@ def test_a_cpu_is_never_presented_as_a_gpu(campaign: Campaign) -> None:
     device = checks(campaign.json("doctor", env={"CUDA_VISIBLE_DEVICES": ""}))["device"]
     assert device["result"] == "warning"
     assert "CPU" in device["found"]
+
+
+def test_recordings_are_found_from_anywhere(campaign: Campaign) -> None:
+    record(campaign.folder / "recorded", "0001-baseline-workload")
+    campaign.config.write_text(campaign.config.read_text().replace("cpu:1", "replay:recorded@60x"))
+    words = ("-C", str(campaign.folder))
+    answer = gpudebug("/", *words, "doctor", "--json").expect(0).json
+    assert checks(answer)["campaign device"]["result"] == "ok"
+    assert gpudebug("/", *words, "next", "--json").expect(0).json["action"] == "recorded_baseline"

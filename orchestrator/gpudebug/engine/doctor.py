@@ -52,8 +52,8 @@ def _machine(directory: Path) -> Iterator[_Check]:
     yield _tried("locks", lambda: _locks(directory))
 
 
-def _device(name: str, setting: str) -> _Check:
-    resolved = devices.resolve(setting, os.environ)
+def _device(name: str, setting: str, root: Path | None = None) -> _Check:
+    resolved = devices.resolve(setting, os.environ, root)
     names = ", ".join(f"{d['name']} ({d['uuid']})" for d in resolved.devices)
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
     said = "; ".join([names, *lacks, *resolved.notes])
@@ -101,7 +101,7 @@ def _campaign(directory: Path) -> Iterator[_Check]:
     yield _Check("config", "ok", f"campaign {config.campaign}")
     yield _tried("progress", lambda: _progress(workspace, config))
     if config.device != "auto":
-        yield _tried("campaign device", lambda: _device("campaign device", config.device))
+        yield _tried("campaign device", lambda: _device("campaign device", config.device, root))
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w))  # type: ignore[misc]
