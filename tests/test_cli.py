@@ -258,7 +258,6 @@ def test_a_hostile_folder_holds_a_campaign(hostile: Path) -> None:
     else:
         campaign = make_replay_campaign(hostile / "re po", recordings, progress=ENTRY, runs=1)
         assert campaign.json("next")["action"] == "recorded_baseline"
-        assert campaign.json("next")["verdict"] == "VALIDATED"
     gpudebug("/", "-C", str(campaign.folder), "status").expect(0)
     campaign.config.write_text("broken: [\n")
     assert len(campaign.run("next").expect(1).err.splitlines()) == 1

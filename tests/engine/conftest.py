@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
 
 CRASH = """\
 step 1/100 loss 2.0
@@ -15,9 +15,7 @@ ValueError: bad shape
 """
 
 
-@pytest.fixture
-def recordings(tmp_path: Path) -> Path:
-    folder = tmp_path / "recordings"
+def make_recordings(folder: Path) -> Path:
     record(folder, "0001-baseline-workload", util=20, rate=10)
     record(folder, "0002-baseline-workload", util=20, rate=10)
     record(folder, "0003-baseline-reference", util=90, rate=45)
@@ -29,5 +27,41 @@ def recordings(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    return make_recordings(tmp_path / "recordings")
+
+
+@pytest.fixture
 def campaign(tmp_path: Path, recordings: Path) -> Campaign:
     return make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("original")
+    made = make_replay_campaign(
+        folder / "repo", make_recordings(folder / "recordings"), runs=1, files={"helper.py": "y = 1\n"}
+    )
+    made.json("next")
+    return made
+
+
+@pytest.fixture
+def recorded(original: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline, recorded once for all tests."""
+    return copied(original, tmp_path / "recorded")
+
+
+@pytest.fixture(scope="session")
+def original_told(original: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    made = copied(original, tmp_path_factory.mktemp("told") / "repo")
+    made.propose("--set --lr=0.2")
+    made.json("next")
+    made.propose("--set --lr=0.3", "Waiting")
+    return made
+
+
+@pytest.fixture
+def told(original_told: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline, a VALIDATED hypothesis and an untested one."""
+    return copied(original_told, tmp_path / "told")

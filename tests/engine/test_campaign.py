@@ -11,9 +11,7 @@ from tests.support.campaigns import (
     PROGRESS,
     Campaign,
     commit_all,
-    copied,
     make_replay_campaign,
-    record,
 )
 
 BY_HAND = """\
@@ -85,23 +83,6 @@ STILL_VALID = {
     "a commit without a change": committed_as_it_was,
     "a goal in other words": rewrite("gpudebug.yaml", "Keep the device busy.", "Faster!"),
 }
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    folder = tmp_path_factory.mktemp("original")
-    record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
-    record(folder / "recordings", "0002-h1", util=60, rate=30)
-    helper = {"helper.py": "y = 1\n"}
-    campaign = make_replay_campaign(folder / "repo", folder / "recordings", runs=1, files=helper)
-    campaign.json("next")
-    return campaign
-
-
-@pytest.fixture
-def recorded(original: Campaign, tmp_path: Path) -> Campaign:
-    """A campaign with its baseline."""
-    return copied(original, tmp_path / "repo")
 
 
 @pytest.mark.parametrize(("change", "what"), STALE.values(), ids=STALE)

@@ -36,16 +36,15 @@ def slow(tmp_path: Path, recordings: Path) -> Campaign:
     return campaign
 
 
-def test_killed_between_testing_and_the_run_folder(campaign: Campaign) -> None:
-    campaign.json("next")
-    campaign.propose(CHANGE)
-    campaign.progress.write_text(campaign.text.replace("UNTESTED", "TESTING"))
-    assert campaign.json("status")["next"]["action"] == "recover"
-    answer = campaign.json("next")
+def test_killed_between_testing_and_the_run_folder(recorded: Campaign) -> None:
+    recorded.propose(CHANGE)
+    recorded.progress.write_text(recorded.text.replace("UNTESTED", "TESTING"))
+    assert recorded.json("status")["next"]["action"] == "recover"
+    answer = recorded.json("next")
     assert (answer["action"], answer["hypothesis"]) == ("recovered", 1)
     assert "TESTING" in answer["why"]
-    assert campaign.statuses() == ["UNTESTED"]
-    assert campaign.json("next")["verdict"] == "VALIDATED"
+    assert recorded.statuses() == ["UNTESTED"]
+    assert recorded.json("next")["verdict"] == "VALIDATED"
 
 
 def test_killed_while_the_training_runs(slow: Campaign) -> None:
@@ -85,16 +84,12 @@ def test_a_hypothesis_deleted_between_the_kill_and_the_recovery_does_not_stop_it
 
 
 @pytest.fixture
-def judged(campaign: Campaign) -> Campaign:
+def judged(told: Campaign) -> Campaign:
     """Killed after the seal and before the second splice: a verdict that the progress file lacks."""
-    campaign.json("next")
-    campaign.propose(CHANGE)
-    campaign.propose("--set --lr=0.3", "Another")
-    before = campaign.text.replace("UNTESTED", "TESTING", 1)
-    assert campaign.json("next")["verdict"] == "VALIDATED"
-    campaign.after = campaign.text  # type: ignore[attr-defined]
-    campaign.progress.write_text(before)
-    return campaign
+    told.after = told.text  # type: ignore[attr-defined]
+    text = told.text.replace("VALIDATED", "TESTING", 1)
+    told.progress.write_text(re.sub(r"- \*\*Result\*\*:\n(  - .*\n)+", "", text))
+    return told
 
 
 def test_a_judged_run_without_its_entry_is_adopted_exactly_once(judged: Campaign) -> None:
@@ -127,26 +122,24 @@ def test_a_judged_run_of_a_deleted_hypothesis_is_left_alone(judged: Campaign) ->
     assert judged.json("next")["hypothesis"] == 2
 
 
-def test_killed_before_run_json_was_written(campaign: Campaign) -> None:
-    campaign.json("next")
-    (campaign.folder / "runs" / "0002-h1").mkdir()
-    answer = campaign.json("next")
+def test_killed_before_run_json_was_written(recorded: Campaign) -> None:
+    (recorded.folder / "runs" / "0002-h1").mkdir()
+    answer = recorded.json("next")
     assert (answer["action"], answer["run"]) == ("recovered", "0002-h1")
     assert (
-        json.loads((campaign.folder / "runs" / "0002-h1" / "run.json").read_text())["outcome"]
+        json.loads((recorded.folder / "runs" / "0002-h1" / "run.json").read_text())["outcome"]
         == "INTERRUPTED"
     )
-    assert campaign.json("next", status=5)["action"] == "propose"
+    assert recorded.json("next", status=5)["action"] == "propose"
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"name": "0002-h1", ', b"\xff\xfe", b"[]", b'{"name": 3}'])
-def test_a_torn_run_json_is_no_obstacle(campaign: Campaign, torn: bytes) -> None:
-    campaign.json("next")
-    run = campaign.folder / "runs" / "0002-h1"
+def test_a_torn_run_json_is_no_obstacle(recorded: Campaign, torn: bytes) -> None:
+    run = recorded.folder / "runs" / "0002-h1"
     run.mkdir()
     (run / "run.json").write_bytes(torn)
-    assert campaign.json("next")["action"] == "recovered"
-    assert campaign.json("next", status=5)["action"] == "propose"
+    assert recorded.json("next")["action"] == "recovered"
+    assert recorded.json("next", status=5)["action"] == "propose"
 
 
 def test_a_killed_baseline_keeps_its_finished_runs(tmp_path: Path, recordings: Path) -> None:

@@ -25,15 +25,6 @@ Text.
 """
 
 
-@pytest.fixture
-def told(campaign: Campaign) -> Campaign:
-    campaign.json("next")
-    campaign.propose("--set --lr=0.2")
-    campaign.json("next")
-    campaign.propose("--set --lr=0.3", "Waiting")
-    return campaign
-
-
 def test_looking_changes_nothing(told: Campaign) -> None:
     before = contents(told.folder)
     for words in (("status",), ("status", "--json"), ("show", "1"), ("show", "2", "--json")):
