@@ -64,6 +64,12 @@ def _choose(directory: Path | None, json: bool) -> Path:
 
 
 def _print(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
+    said = answer.get("next_command")
+    if said and _chosen["directory"] is not None and " -C " not in said:
+        from shlex import quote
+
+        folder = quote(str(_chosen["directory"]))
+        answer = {**answer, "next_command": said.replace("gpudebug", f"gpudebug -C {folder}", 1)}
     door.print_answer(answer, text, as_json=bool(_chosen["json"]))
 
 
@@ -109,7 +115,7 @@ def init(
     if print_defaults:
         from gpudebug.core.config import print_defaults as defaults
 
-        print(defaults(), end="")
+        _print({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
         return
     from gpudebug.engine.init import init as engine
 
@@ -196,7 +202,7 @@ def baseline(
         if import_ is not None:
             from gpudebug.engine.imports import import_baseline
 
-            answer = import_baseline(folder, role or "workload", import_, log, live)
+            answer = import_baseline(folder, role or "workload", folder / import_, log and folder / log, live)
         else:
             from gpudebug.engine.cycle import record_baseline
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ class LiveLine:
     def __init__(self) -> None:
         self._screen: Any = None
         self._last: tuple[str, float] = ("", 0.0)
+        self._blind = False
 
     def __enter__(self) -> LiveLine:
         return self
@@ -48,14 +50,21 @@ class LiveLine:
     def close(self) -> None:
         """Take the line off the terminal."""
         if self._screen is not None:
-            self._screen.stop()
+            with contextlib.suppress(OSError):  # The terminal may be gone, and its line with it.
+                self._screen.stop()
             self._screen = None
 
     def __call__(self, live: Live) -> None:
-        if sys.stderr.isatty():
-            self._draw(line(live))
-        else:
-            self._print(live)
+        """Show it. Nobody to show it to is no reason to stop a training: from then on nothing is shown."""
+        if self._blind:
+            return
+        try:
+            if sys.stderr.isatty():
+                self._draw(line(live))
+            else:
+                self._print(live)
+        except OSError:
+            self._blind = True
 
     def _draw(self, text: str) -> None:
         if self._screen is None:

@@ -104,7 +104,8 @@ def gates(rows: list[Answer]) -> list[str]:
     lines = []
     skipped = [g for g in rows if g["result"] == "skipped"]
     for g in [g for g in rows if g["result"] != "skipped"]:
-        lines.append(f"  {g['name']:<19} {coloured(g['result'], 8)} {g['value']}  [{g['threshold']}]")
+        value = g["value"] or present.UNKNOWN
+        lines.append(f"  {g['name']:<19} {coloured(g['result'], 8)} {value}  [{g['threshold']}]")
         if g["note"]:
             lines.append(f"  {'':<19} {'':<8} {g['note']}")
     for note in dict.fromkeys(g["note"] for g in skipped):
@@ -204,14 +205,14 @@ _NEXT: dict[str, Callable[[Answer], str]] = {
 
 
 def propose(answer: Answer) -> str:
-    return (
-        f"Hypothesis {answer['hypothesis']} added, UNTESTED: {answer['title']}\n"
-        f"Next: {answer['next_command']}"
-    )
+    lines = [f"Hypothesis {answer['hypothesis']} added, UNTESTED: {answer['title']}"]
+    lines += [f"note: {n}" for n in answer["notes"]]
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])
 
 
 def sample(answer: Answer) -> str:
-    lines = [f"{answer['outcome']}, exit status {answer['exit_status']}"]
+    why = f" ({answer['why']})" if answer["why"] else ""
+    lines = [f"{answer['outcome']}{why}, exit status {answer['exit_status']}"]
     window = answer["window"]
     if window:
         lines[0] += f"; {_window(window)}"

@@ -26,8 +26,9 @@ BOUND = 1.25
 
 def _campaign(folder: Path) -> None:
     """A campaign of 20 hypotheses, some with results that nothing verifies, in a repository of its own."""
-    from gpudebug.edges import snapshot
     from tests.support.progress_files import many_hypotheses
+
+    from gpudebug.edges import snapshot
 
     (folder / "gpudebug.yaml").write_text(
         "campaign: bench\nworkload:\n  command: python train.py --lr=0.1 --num_workers=0\ndevice: cpu:1\n"

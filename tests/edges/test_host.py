@@ -20,13 +20,13 @@ def script(folder: Path, name: str, first: str) -> str:
 
 
 def test_a_python_is_its_own_interpreter() -> None:
-    assert host.find_interpreter((sys.executable, "train.py"), sys.executable) == sys.executable
+    assert host.find_interpreter(sys.executable, "") == sys.executable
 
 
 @pytest.mark.parametrize("first", [f"#!{sys.executable}", f"#! {sys.executable} -u"])
 def test_a_script_names_its_interpreter(tmp_path: Path, first: str) -> None:
     program = script(tmp_path, "train", first)
-    assert host.find_interpreter((program,), program) == sys.executable
+    assert host.find_interpreter(program, os.environ["PATH"]) == sys.executable
 
 
 @pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#!/usr/bin/env -S python3 -u"])
@@ -34,17 +34,17 @@ def test_env_finds_it_on_the_path(tmp_path: Path, first: str, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "python3").symlink_to(sys.executable)
     program = script(tmp_path, "train", first)
-    assert host.find_interpreter((program,), program) == str(tmp_path / "python3")
+    assert host.find_interpreter(program, os.environ["PATH"]) == str(tmp_path / "python3")
 
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "", "#!", "\x7fELF"])
 def test_what_is_no_python_has_none(tmp_path: Path, first: str) -> None:
     program = script(tmp_path, "train", first)
-    assert host.find_interpreter((program,), program) is None
+    assert host.find_interpreter(program, os.environ["PATH"]) is None
 
 
 def test_a_program_that_cannot_be_read_has_none(tmp_path: Path) -> None:
-    assert host.find_interpreter(("x",), str(tmp_path / "nothing")) is None
+    assert host.find_interpreter(str(tmp_path / "nothing"), "") is None
 
 
 def test_another_binary_at_the_same_path_is_another_interpreter(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import select
 import signal
 import threading
 
+import pytest
+
 from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
 
 
@@ -25,7 +27,7 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
     try:
         with counting_interrupts() as interrupts:
             os.kill(os.getpid(), signal.SIGINT)
-            assert (interrupts.count, interrupts.fd) == (0, None)
+            assert interrupts.count == 0
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -43,3 +45,12 @@ def test_another_thread_leaves_the_handler_alone() -> None:
     thread.start()
     thread.join()
     assert seen[0].fd is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_time_out_or_a_closed_terminal_counts_as_ctrl_c(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with counting_interrupts() as interrupts:
+        os.kill(os.getpid(), number)
+        assert interrupts.count == 1
+    assert signal.getsignal(number) is before

@@ -72,7 +72,7 @@ def test_run_json_says_what_was_launched_and_where(campaign: Campaign) -> None:
     assert "--output_dir=out/0001-baseline-workload" in run["argv"]
     assert run["environment"] == ["MY_TOKEN"]
     assert len(run["commit"]) == 40
-    assert set(run["identity"]) == {"command", "tree", "interpreter", "device"}
+    assert set(run["identity"]) == {"command", "tree", "interpreter", "reading", "device"}
     assert run["interpreter"].startswith(sys.executable)
     assert "pytest" in run["packages"]
     assert run["host"] == os.uname().nodename

@@ -104,9 +104,7 @@ def test_a_judged_run_without_its_entry_is_adopted_exactly_once(judged: Campaign
 
 
 def test_an_adopted_result_enters_a_file_that_was_edited(judged: Campaign) -> None:
-    text = judged.text.replace("TESTING", "UNTESTED", 1).replace(
-        "- **Test Method**: ", "- **Test Method**: mine, ", 1
-    )
+    text = judged.text.replace("- **Test Method**: ", "- **Test Method**: mine, ", 1)
     judged.progress.write_bytes(text.replace("\n", "\r\n").encode())
     assert judged.json("next")["action"] == "recovered"
     raw = judged.progress.read_bytes()
@@ -123,14 +121,12 @@ def test_a_judged_run_of_a_deleted_hypothesis_is_left_alone(judged: Campaign) ->
 
 
 def test_killed_before_run_json_was_written(recorded: Campaign) -> None:
+    """Nothing was launched then; the folder is none of a run, and its number is not used again."""
     (recorded.folder / "runs" / "0002-h1").mkdir()
-    answer = recorded.json("next")
-    assert (answer["action"], answer["run"]) == ("recovered", "0002-h1")
-    assert (
-        json.loads((recorded.folder / "runs" / "0002-h1" / "run.json").read_text())["outcome"]
-        == "INTERRUPTED"
-    )
     assert recorded.json("next", status=5)["action"] == "propose"
+    recorded.propose("--set --lr=0.2")
+    assert recorded.json("next")["action"] == "tested"
+    assert "0003-h1" in recorded.runs()
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"name": "0002-h1", ', b"\xff\xfe", b"[]", b'{"name": 3}'])
@@ -138,8 +134,21 @@ def test_a_torn_run_json_is_no_obstacle(recorded: Campaign, torn: bytes) -> None
     run = recorded.folder / "runs" / "0002-h1"
     run.mkdir()
     (run / "run.json").write_bytes(torn)
-    assert recorded.json("next")["action"] == "recovered"
+    for _ in range(3):
+        if recorded.json("status")["next"]["action"] == "propose":
+            break
+        recorded.json("next")
     assert recorded.json("next", status=5)["action"] == "propose"
+
+
+@pytest.mark.parametrize("name", ["2024-05-01_tb", "0007-Notes", "0008-logs"])
+def test_somebody_elses_folder_is_left_alone(recorded: Campaign, name: str) -> None:
+    own = recorded.folder / "runs" / name / "events"
+    own.mkdir(parents=True)
+    before = recorded.runs()
+    assert recorded.json("next", status=5)["action"] == "propose"
+    assert recorded.runs() == before
+    assert [p.name for p in own.parent.iterdir()] == ["events"]
 
 
 def test_a_killed_baseline_keeps_its_finished_runs(tmp_path: Path, recordings: Path) -> None:

@@ -166,3 +166,49 @@ def test_an_intervention_in_force_reaches_the_command(ready: Campaign) -> None:
     assert (run["change"], run["hypothesis"], run["role"]) == (CHANGE, 1, "h1")
     assert run["outcome"] == "COMPLETED"
     assert os.path.isdir(run["cwd"])
+
+
+def test_a_change_edited_during_the_run_does_not_get_its_result(ready: Campaign) -> None:
+    process = ready.start("next")
+    with killed_at_the_end(process):
+        wait_for(lambda: running(ready))
+        ready.progress.write_text(ready.text.replace("--lr=0.2", "--lr=0.9"))
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "another change now" in err.decode().splitlines()[-1]
+    assert ready.json("next")["action"] == "recovered"
+    assert ready.statuses() == ["UNTESTED"]
+    assert "VALIDATED" not in ready.text
+
+
+def test_a_verdict_is_not_adopted_by_another_hypothesis_of_its_number(ready: Campaign) -> None:
+    ready.json("next")
+    ready.progress.write_text(ready.text.partition("### Hypothesis 1")[0])
+    ready.propose("--set --lr=0.777", "Something else")
+    answer = ready.json("next")
+    assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")
+    assert ready.json("show", "1")["runs"] == ["0003-h1"]
+
+
+def test_code_that_changes_under_a_run_spoils_it(ready: Campaign) -> None:
+    process = ready.start("next")
+    with killed_at_the_end(process):
+        wait_for(lambda: running(ready))
+        with (ready.folder / "train.py").open("a") as f:
+            f.write("# edited\n")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "train.py changed while run 0002-h1 was under way" in err.decode().splitlines()[-1]
+    assert ready.statuses() == ["UNTESTED"]
+    assert ready.json("next")["action"] == "recorded_baseline"
+
+
+def test_a_secret_taken_away_is_not_printed(tmp_path: Path, recordings: Path) -> None:
+    command = "python3 train.py --lr=0.1 --auth_token s3cretValue99"
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, command=command)
+    campaign.json("next")
+    campaign.propose("--unset --auth_token")
+    done = campaign.run("next", "--json").expect(0)
+    assert "s3cretValue99" not in done.out + done.err + campaign.text
+    for path in (campaign.folder / "runs").rglob("*.json"):
+        assert "s3cretValue99" not in path.read_text(), path

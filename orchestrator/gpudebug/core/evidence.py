@@ -41,6 +41,7 @@ def build(
     exit_status: int | None = None,
     signal: int | None = None,
     failure: Failure | None = None,
+    reason: str | None = None,
     duration_s: float | None = None,
     devices: Sequence[DeviceInfo] = (),
     missing: dict[str, str] | None = None,
@@ -73,6 +74,7 @@ def build(
         exit_status=exit_status,
         signal=signal,
         failure=failure,
+        reason=reason,
         duration_s=duration_s,
         window=window,
         window_reason=reason if window is None else None,
@@ -83,8 +85,8 @@ def build(
         steps_per_s=steps_per_s,
         step_unit=log.step_unit,
         progress_per_s=progress_per_s,
-        data_s=log.data_s,
-        update_s=log.update_s,
+        data_s=_finite(log.data_s),
+        update_s=_finite(log.update_s),
         framework=log.framework,
         loss=LossEvidence(
             name=log.loss_name,
@@ -112,8 +114,8 @@ def rates(log: LogSummary, window: Window | None) -> tuple[float | None, float |
     """
     measured = _measured_rate(log, window)
     if measured is None:
-        return log.steps_per_s, log.progress_per_s
-    return (measured if log.step_unit in (None, "step") else log.steps_per_s), measured
+        return _finite(log.steps_per_s), _finite(log.progress_per_s)
+    return (measured if log.step_unit in (None, "step") else _finite(log.steps_per_s)), measured
 
 
 def _measured_rate(log: LogSummary, window: Window | None) -> float | None:

@@ -171,8 +171,8 @@ def training_text(runs: Sequence[Evidence]) -> str:
     if failed is None:
         return "SUCCESS"
     kind = f" ({failed.failure.kind})" if failed.failure else ""
-    line = f": {failed.failure.lines[-1]}" if failed.failure and failed.failure.lines else ""
-    return f"FAILED - {failed.outcome}{kind}{line}"
+    line = failed.failure.lines[-1] if failed.failure and failed.failure.lines else failed.reason
+    return f"FAILED - {failed.outcome}{kind}" + (f": {line}" if line else "")
 
 
 def _outcome_gate(case: Case) -> Gate:

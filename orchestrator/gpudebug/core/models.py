@@ -45,7 +45,7 @@ class Record(BaseModel):
 
 
 class DeviceInfo(Record):
-    """One device of a run. `uuid` is `CPU` for the CPU stand-in."""
+    """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column."""
 
     index: int
     uuid: str
@@ -54,6 +54,7 @@ class DeviceInfo(Record):
     memory_total_mb: float | None = None
     driver: str | None = None
     cores: float | None = None
+    missing: dict[str, str] = {}
 
 
 class Failure(Record):
@@ -165,6 +166,7 @@ class Evidence(Record):
     exit_status: int | None = None
     signal: int | None = None
     failure: Failure | None = None
+    reason: str | None = None
     duration_s: float | None = None
     window: Window | None = None
     window_reason: str | None = None

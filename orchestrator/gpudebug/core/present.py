@@ -8,6 +8,16 @@ from typing import Any
 UNKNOWN = "unknown"
 
 
+def known(text: str | None) -> str | None:
+    """A text for JSON, where unknown is null."""
+    return None if text is None or text.split(" ")[0] == UNKNOWN else text
+
+
+def gates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A verdict's gates for JSON: a value that is unknown is null."""
+    return [{**g, "value": known(g["value"])} for g in rows]
+
+
 def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{_tenth(value):.1f}%"
 

@@ -131,15 +131,20 @@ def needs_more_runs(
     """Whether one more trial run could still change this verdict."""
     if verdict.status is not Status.INCONCLUSIVE or len(after) >= criteria.max_runs:
         return False
-    unknown = {g.name for g in verdict.gates if g.result is Result.UNKNOWN}
-    if not unknown <= {"delta", "throughput", "work_conserved"}:
+    unknown = {g.name: g for g in verdict.gates if g.result is Result.UNKNOWN}
+    if "delta" in unknown:
+        # Whatever else is unknown: a delta that is decided to be too small rejects.
+        return verdict.delta is not None and _window_in_reach(criteria, before, after)
+    return unknown.keys() <= {"throughput", "work_conserved"} and all(
+        g.value != UNKNOWN for g in unknown.values()
+    )
+
+
+def _window_in_reach(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
+    """Whether `max_runs` runs like these make windows of `min_window`; the baseline's must be there."""
+    if window_total(before) < criteria.min_window:
         return False
-    if verdict.delta is None or any(g.value == UNKNOWN for g in verdict.gates if g.name in unknown):
-        return False
-    total = window_total(after)
-    if total <= 0 or window_total(before) < criteria.min_window:
-        return False
-    return total / len(after) * criteria.max_runs >= criteria.min_window
+    return window_total(after) / len(after) * criteria.max_runs >= criteria.min_window
 
 
 def needs_fresh_baseline(verdict: Verdict, criteria: Criteria, after: Sequence[Evidence]) -> bool:

@@ -103,7 +103,8 @@ def find_window(
         start, rule = warmup, "fixed"
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
     if end - start < MIN_RUN_WINDOW_S:
-        left = f"{max(end - start, 0):.1f} s after warm-up"
+        # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.
+        left = f"{math.floor(10 * max(end - start, 0)) / 10:.1f} s after warm-up"
         return None, f"the window is too short: {left}, at least {MIN_RUN_WINDOW_S:g} s needed"
     count = sum(1 for readings in series.values() for s in readings if start < s.end <= end)
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,10 +31,11 @@ class Interpreter:
     packages: dict[str, str]
 
 
-def find_interpreter(argv: Sequence[str], executable: str) -> str | None:
+def find_interpreter(executable: str, search: str) -> str | None:
     """Path of the Python behind a command: itself, behind `env`, or in the script's first line.
 
-    `executable` is argv[0] as found on PATH. None where the command is no Python, as far as one sees.
+    `executable` is the command's first word as found on the PATH `search`. None where the command is no
+    Python, as far as one sees.
     """
     if _PYTHON.fullmatch(Path(executable).name):
         return executable
@@ -55,7 +56,7 @@ def find_interpreter(argv: Sequence[str], executable: str) -> str | None:
     return next(
         (
             str(Path(folder) / words[0])
-            for folder in os.environ.get("PATH", "").split(os.pathsep)
+            for folder in search.split(os.pathsep)
             if (Path(folder) / words[0]).is_file()
         ),
         None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ _LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--othe
 # A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
 _PATIENCE_S = 300.0
 
+_SUBMODULE = b"160"
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
@@ -28,6 +30,12 @@ class Checkout:
     top: Path
     commit: str
     tree: str
+    entries: Mapping[bytes, bytes]
+
+    def changed_since(self, before: Checkout) -> list[str]:
+        """The paths whose content differs between two looks at one checkout."""
+        paths = before.entries.keys() | self.entries.keys()
+        return sorted(os.fsdecode(p) for p in paths if before.entries.get(p) != self.entries.get(p))
 
 
 def _environment() -> dict[str, str]:
@@ -126,14 +134,17 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
     entries, changed, untracked = _read_listing(listed, outside)
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
     beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
-    for path in changed | beside:
+    submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
+    for path in submodules:
+        entries[path] = _submodule(top / os.fsdecode(path), entries[path])
+    for path in (changed | beside) - submodules:
         content = _content(top / os.fsdecode(path))
         if content is None:
             entries.pop(path, None)
         else:
             entries[path] = content
     text = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
-    return Checkout(top, commit, short_digest(text))
+    return Checkout(top, commit, short_digest(text), entries)
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
@@ -170,6 +181,13 @@ def _read_listing(
         mode, blob, _stage = head.split(b" ")
         entries[path] = mode[:3] + b" " + blob
     return entries, changed, {p for p in untracked if outside(p)}
+
+
+def _submodule(folder: Path, pinned: bytes) -> bytes:
+    """The tree of a submodule as it lies there; the commit that is pinned where it is not checked out."""
+    if not (folder / ".git").exists():
+        return pinned
+    return _SUBMODULE + b" " + identify(folder).tree.encode()
 
 
 def _content(path: Path) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from gpudebug.core.samples import Samples, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
-from gpudebug.engine.measure import read_log
+from gpudebug.engine.measure import read_log, read_run_samples
 from gpudebug.engine.sample import summary
 
 _HEAD = 4096
+# One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
+_TRACE = re.compile(r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|sections)\")")
 
 
 def analyze(files: Sequence[Path]) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def _one(path: Path) -> dict[str, Any]:
     text = head.decode("utf-8", "replace")
     if looks_like_samples(text):
         return _samples(path)
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")) and _is_one_json(text):
+    if _TRACE.match(text):
         raise GpudebugError(
             "looks like a JSON report or trace, which this version does not read",
             file=str(path),
@@ -43,17 +46,16 @@ def _one(path: Path) -> dict[str, Any]:
     return _log(path)
 
 
-def _is_one_json(head: str) -> bool:
-    """A document over several lines, not JSON lines as training programs print them."""
-    first = head.strip().split("\n", 1)[0].strip()
-    return not (first.startswith("{") and first.endswith("}"))
-
-
 def _samples(path: Path) -> dict[str, Any]:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
         samples = read_samples(f, str(path))
+    log = _log_beside(path)
     evidence = evidences.build(
-        run=path.stem, role="sample", outcome=Outcome.COMPLETED, samples=samples, log=LogReader().summary()
+        run=path.stem,
+        role="sample",
+        outcome=Outcome.COMPLETED,
+        samples=samples,
+        log=read_log(log, samples, {}, exit_status=None, signal=None) if log else LogReader().summary(),
     )
     return {
         "kind": "samples",
@@ -64,13 +66,27 @@ def _samples(path: Path) -> dict[str, Any]:
     }
 
 
+def _log_beside(samples: Path) -> Path | None:
+    """The log of the same run, as a run folder and `sample -o` lay it: with it the steps show the window."""
+    log = samples.with_name("train.log") if samples.name == "samples.csv" else samples.with_suffix(".log")
+    return log if log.is_file() else None
+
+
+def _samples_beside(log: Path) -> Samples:
+    """The samples of the same run, which give every line of the log its time; none where there are none."""
+    path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
+    if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
+        return Samples()
+    return read_run_samples(path)
+
+
 def _finite(value: float | None) -> float | None:
     """JSON has no NaN and no infinity; the trend says that the loss went there."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def _log(path: Path) -> dict[str, Any]:
-    log = read_log(path, Samples(), {}, exit_status=None, signal=None)
+    log = read_log(path, _samples_beside(path), {}, exit_status=None, signal=None)
     return {
         "kind": "training_log",
         "file": str(path),

@@ -6,15 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core import present, progress, stats
-from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
 from gpudebug.core.gates import mean, rates_of
 from gpudebug.core.models import Evidence
-from gpudebug.core.verdict import training_text, worst_trend
+from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
-from gpudebug.engine.bench import Cycle, job_of, open_bench, splice, stored_run, window_advice
+from gpudebug.engine.bench import (
+    Cycle,
+    ensure_same_code,
+    job_of,
+    open_bench,
+    splice,
+    window_advice,
+    window_of,
+)
 from gpudebug.engine.campaign import workload_of
-from gpudebug.engine.measure import Bench, Measured, measure
+from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
+from gpudebug.engine.reuse import newest, reusable
 
 
 class BaselineFailed(GpudebugError):
@@ -39,46 +48,63 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
 
 
 def run_once(cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None) -> Measured:
-    """One sealed run of an unmodified workload. BaselineFailed where it does not complete.
+    """One sealed run of an unmodified workload, tried again where the machinery failed it.
 
-    `hypothesis` names the trial that wanted it fresh, beside its own runs.
+    `hypothesis` names the trial that wanted it fresh, beside its own runs. Raises BaselineFailed where the
+    command does not complete, DeviceError where the machinery failed it twice.
     """
+    job = replace(_job(cycle, role), hypothesis=hypothesis)
+    for last in (False, True):
+        measured = measure(bench, job)
+        bench.workspace.seal(measured.folder)
+        if measured.evidence.outcome is Outcome.COMPLETED:
+            ensure_same_code(cycle, measured.folder.name)
+            return measured
+        if by_the_user(measured):
+            raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+        if last or not is_infrastructure(measured.evidence):
+            break
+    raise _failed(role, measured)
+
+
+def _job(cycle: Cycle, role: str) -> Job:
     workload = workload_of(cycle.loaded.config, role)
     assert workload is not None
-    job = job_of(cycle, workload, f"baseline-{role}", f"baseline-{role}", cycle.loaded.identities[role])
-    measured = measure(bench, replace(job, hypothesis=hypothesis))
-    bench.workspace.seal(measured.folder)
-    if measured.evidence.outcome is Outcome.COMPLETED:
-        return measured
-    if measured.evidence.outcome is Outcome.INTERRUPTED:
-        raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
-    said = training_text([measured.evidence]).removeprefix("FAILED - ")
-    raise BaselineFailed(
+    return job_of(cycle, workload, f"baseline-{role}", f"baseline-{role}", cycle.loaded.identities[role])
+
+
+def _failed(role: str, m: Measured) -> GpudebugError:
+    said = training_text([m.evidence]).removeprefix("FAILED - ")
+    if is_infrastructure(m.evidence):
+        reason = f": {m.record.reason}" if m.record.reason else ""
+        return DeviceError(
+            f"the machinery failed the {role} twice: {said}{reason}",
+            file=str(m.folder.path),
+            next="gpudebug doctor",
+        )
+    return BaselineFailed(
         f"the {role} itself does not complete: {said}",
-        file=str(measured.folder.log),
+        file=str(m.folder.log),
         next="mend the command in gpudebug.yaml, then gpudebug next",
     )
+
+
+def by_the_user(m: Measured) -> bool:
+    """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
+    return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
 
 
 def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
     """Completed runs of this very baseline that no entry lists: a recording that was cut off."""
     loaded = cycle.loaded
-    listed = {name for b in loaded.document.baselines for name in b.runs}
-    wanted = loaded.identities[role]
-    kept = []
-    for name, record in loaded.records.items():
-        if (
-            record.get("role") == f"baseline-{role}"
-            and record.get("campaign") == loaded.config.campaign
-            and record.get("hypothesis") is None
-            and record.get("identity") == wanted
-            and record.get("outcome") == Outcome.COMPLETED.value
-            and [d["uuid"] for d in record.get("devices", [])] == [d.uuid for d in bench.devices]
-            and name not in listed
-            and loaded.workspace.run(name).sealed
-        ):
-            kept.append(stored_run(loaded.workspace, name))
-    return kept
+    entry = loaded.document.baseline(role)
+    return reusable(
+        loaded,
+        f"baseline-{role}",
+        newer_than=newest(entry.runs if entry else ()),
+        surroundings=surroundings_of(bench, _job(cycle, role)),
+        identity=loaded.identities[role],
+    )
 
 
 def entry_fields(role: str, runs: list[Measured]) -> dict[str, Any]:
@@ -103,6 +129,7 @@ def throughput_text(runs: list[Evidence]) -> str:
 
 
 def utilisation_text(runs: list[Evidence]) -> str:
+    """The mean over runs with its interval and their count, or why it is unknown."""
     values = [e.utilisation for e in runs if e.utilisation is not None]
     if not values:
         reason = next((r for e in runs for r in (e.window_reason, *(d.reason for d in e.devices)) if r), None)
@@ -121,21 +148,19 @@ def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
     loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
     if loss and cycle.loaded.config.criteria.loss != "any":
         lines.append(loss)
-    protocol = cycle.loaded.config.protocol
-    windows = [m.evidence.window.duration_s if m.evidence.window else 0.0 for m in runs]
-    if sum(windows) < protocol.min_window:
-        needed = protocol.min_window / max(protocol.baseline_runs, 1)
-        said = window_advice(workload.argv(), runs[-1], needed)
-        lines.append(
-            f"the windows of {len(runs)} runs sum up to {sum(windows):.1f} s, "
-            f"min_window is {protocol.min_window:g} s; {said}"
-        )
+    needed = cycle.loaded.config.protocol.min_window
+    total = sum(window_of(m) for m in runs)
+    if total < needed:
+        said = window_advice(workload.argv(), runs, needed)
+        count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+        lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {said}")
     return lines
 
 
 def answer(
     cycle: Cycle, role: str, why: str, runs: list[Measured], notes: tuple[str, ...] = ()
 ) -> dict[str, Any]:
+    """`next`'s JSON for a baseline that was recorded."""
     evidence = [m.evidence for m in runs]
     known = [e.utilisation for e in evidence if e.utilisation is not None]
     return {

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core import frameworks, progress
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError, StoreError
+from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.redact import Redactor
 from gpudebug.core.verdict import Criteria
+from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
-from gpudebug.engine.campaign import Loaded, find, load, read_progress, training_environment
+from gpudebug.engine.campaign import Loaded, find, load, look, read_progress, training_environment
 from gpudebug.engine.measure import Bench, Job, Measured, Report, now, resolve_device
 
 _RETRIES = 3
+
+
+class CodeChanged(GpudebugError):
+    """The checkout changed under a run."""
+
+    code = "code"
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,20 @@ def claimed_campaign(directory: Path, report: Report, command: str) -> Iterator[
     """Hold the campaign's claim and read it. BusyError where another command runs something in it."""
     workspace = find(directory)
     with claim_of(workspace, command) as claim:
-        loaded = load(directory)
-        secrets = Redactor(training_environment(loaded.config.workload), loaded.config.workload.argv())
-        loaded.workspace.scrub = secrets.redact
-        yield Cycle(loaded, claim, report)
+        yield Cycle(load(directory), claim, report)
+
+
+def ensure_same_code(cycle: Cycle, run: str) -> None:
+    """Refuse a run during which the code changed: nobody can say which code it measured."""
+    loaded = cycle.loaded
+    changed = look(loaded.workspace, loaded.progress_path).changed_since(loaded.checkout)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise CodeChanged(
+            f"{', '.join(changed[:3])}{more} changed while run {run} was under way, so it counts for nothing",
+            file=str(loaded.checkout.top),
+            next="gpudebug next; where the training writes that file itself, take it out of git",
+        )
 
 
 def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> None:
@@ -85,9 +102,13 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
             next="use metric: gpu_util",
         )
     env = training_environment(workload)
-    spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
-    cwd = str(cycle.loaded.workspace.root / workload.cwd)
-    launcher.find_command(workload.argv(), cwd, env)
+    try:
+        spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
+        launcher.find_command(workload.argv(), str(cycle.loaded.workspace.root / workload.cwd), env)
+    except (DeviceError, LaunchError) as e:
+        e.file = e.file or str(cycle.loaded.workspace.config)
+        raise
+    _refuse_silent(infos)
     return Bench(
         workspace=cycle.loaded.workspace,
         campaign=config.campaign,
@@ -103,7 +124,18 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     )
 
 
+def _refuse_silent(infos: tuple[DeviceInfo, ...]) -> None:
+    """A device that cannot tell its utilisation cannot decide a trial; that is known before the first run."""
+    silent = next((d for d in infos if "gpu_util" in d.missing), None)
+    if silent is not None:
+        raise DeviceError(
+            f"{silent.name} ({silent.uuid}) does not tell its utilisation: {silent.missing['gpu_util']}",
+            next="choose a whole GPU with CUDA_VISIBLE_DEVICES",
+        )
+
+
 def job_of(cycle: Cycle, workload: Workload, role: str, label: str, identity: dict[str, str]) -> Job:
+    """The unmodified workload as a job of this cycle."""
     return Job(
         label=label,
         role=role,
@@ -120,6 +152,7 @@ def job_of(cycle: Cycle, workload: Workload, role: str, label: str, identity: di
 
 
 def criteria_of(config: Config) -> Criteria:
+    """The thresholds of gpudebug.yaml as the verdict takes them."""
     c, p = config.criteria, config.protocol
     return Criteria(
         success=float(c.success),
@@ -145,19 +178,24 @@ def stored_run(workspace: store.Workspace, name: str) -> Measured:
         ) from None
 
 
-def window_advice(argv: tuple[str, ...], measured: Measured, needed: float) -> str | None:
-    """The flag and the value that would make a run's window `needed` seconds long."""
-    evidence = measured.evidence
-    rate = evidence.steps_per_s
+def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: float) -> str:
+    """What would make the windows of as many runs as these sum up to `min_window` seconds.
+
+    `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
+    """
+    if any(not m.record.devices for m in runs):
+        return "record the baseline by running it: gpudebug baseline"
+    needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
+    shortest = min(runs, key=window_of)
+    rate = shortest.evidence.steps_per_s
     option = frameworks.steps_option(argv)
-    if rate and option is not None and option.value:
-        shown = evidence.window.duration_s if evidence.window else 0.0
-        steps = int(option.value) + round(rate * max(needed - shown, 0) * 1.1) + 1
-        return f"{option.name}={steps} in gpudebug.yaml would suffice"
-    return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
+    if not rate or option is None or not option.value:
+        return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
+    missing = max(needed - window_of(shortest), 0.0)
+    steps = int(option.value) + math.ceil(1.1 * rate * missing)
+    return f"{option.name}={steps} in gpudebug.yaml would suffice"
 
 
-def same_devices(recorded: tuple[DeviceInfo, ...], now: tuple[DeviceInfo, ...]) -> bool:
-    return [d.uuid for d in recorded] == [d.uuid for d in now] and [d.cores for d in recorded] == [
-        d.cores for d in now
-    ]
+def window_of(m: Measured) -> float:
+    """Seconds of a run's steady window, 0 where it has none."""
+    return m.evidence.window.duration_s if m.evidence.window else 0.0

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import config as configs
 from gpudebug.core import machine, progress
@@ -20,11 +21,15 @@ from gpudebug.core.present import percent, same_figures
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 
+if TYPE_CHECKING:
+    from gpudebug.core.redact import Redactor
+
+NoneType = type(None)
 ROLES = ("workload", "reference")
 
 
 @dataclass(frozen=True)
-class Trial:
+class Judged:
     """What the run folders say of one hypothesis: its verdict as judged, or None."""
 
     verdict: dict[str, Any] | None
@@ -50,7 +55,7 @@ class Baseline:
 
 @dataclass
 class Loaded:
-    """A campaign with everything at hand. `records` holds run.json of every run folder, {} if unreadable."""
+    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one."""
 
     workspace: store.Workspace
     config: Config
@@ -60,7 +65,7 @@ class Loaded:
     identities: dict[str, dict[str, str]]
     records: dict[str, dict[str, Any]]
     baselines: dict[str, Baseline]
-    trials: dict[int, Trial]
+    trials: dict[int, Judged]
     interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
     campaign: machine.Campaign = field(init=False)
@@ -78,6 +83,7 @@ def workload_of(config: Config, role: str) -> Workload | None:
 
 
 def find(directory: Path) -> store.Workspace:
+    """The campaign at or above a folder. ConfigError where there is none."""
     root = store.find_root(directory)
     if root is None:
         raise ConfigError(
@@ -89,6 +95,7 @@ def find(directory: Path) -> store.Workspace:
 
 
 def read_config(workspace: store.Workspace) -> Config:
+    """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
     data = store.read_file(workspace.config)
     try:
         text = data.decode("utf-8")
@@ -101,12 +108,14 @@ def read_config(workspace: store.Workspace) -> Config:
 
 
 def progress_path(workspace: store.Workspace, config: Config) -> Path:
+    """Where the progress file is or will be. StoreError where a link leads out of the repository."""
     path = workspace.root / config.progress
     store.resolve_inside(path, workspace.root)
     return path
 
 
 def read_progress(path: Path) -> progress.ProgressFile:
+    """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
     return progress.parse(store.read_file(path), str(path))
@@ -118,15 +127,14 @@ def load(directory: Path) -> Loaded:
     config = read_config(workspace)
     path = progress_path(workspace, config)
     document = read_progress(path)
-    checkout = snapshot.identify(
-        workspace.root, (workspace.config, path, workspace.runs, workspace.root / "progress")
-    )
+    workspace.scrub = _scrub(config)
+    checkout = look(workspace, path)
     identities = {
         role: identity(workspace, config, workload, checkout)
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
-    records = {name: _read(workspace.run(name), "run.json") for name in workspace.run_names()}
+    records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
     interventions, problems = _interventions(document)
@@ -145,20 +153,46 @@ def load(directory: Path) -> Loaded:
     )
 
 
+def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
+    """The code as it lies there, without what gpudebug itself and its users' notes change."""
+    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore"))
+    return snapshot.identify(workspace.root, (workspace.config, progress, workspace.runs, *ours))
+
+
+def _scrub(config: Config) -> store.Scrub:
+    """Takes the secrets of every command of this campaign out of a text; built when it is first used."""
+
+    @cache
+    def redactor() -> Redactor:
+        from gpudebug.core.redact import Redactor
+
+        workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
+        env = {k: v for w in workloads for k, v in training_environment(w).items()}
+        return Redactor(env, [word for w in workloads for word in w.argv()])
+
+    return lambda text: redactor().redact(text)
+
+
 def training_environment(workload: Workload) -> dict[str, str]:
+    """The variables that a training starts with: ours, and the workload's own."""
     return {**os.environ, **workload.env}
 
 
 def identity(
     workspace: store.Workspace, config: Config, workload: Workload, checkout: snapshot.Checkout
 ) -> dict[str, str]:
-    """What a baseline of this workload is valid for (contract, section 5), a digest or name each."""
+    """What a baseline of this workload is valid for, a digest or name each.
+
+    `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
+    """
     argv = workload.argv()
     said = json.dumps([argv, workload.cwd, sorted(workload.env.items())])
     cwd = str(workspace.root / workload.cwd)
+    env = training_environment(workload)
+    reading = json.dumps([sorted(config.log.items()), config.protocol.warmup, config.protocol.interval])
     try:
-        executable = launcher.find_command(argv, cwd, training_environment(workload))
-        interpreter = host.interpreter_identity(host.find_interpreter(argv, executable))
+        executable = launcher.find_command(argv, cwd, env)
+        interpreter = host.interpreter_identity(host.find_interpreter(executable, env.get("PATH", "")))
     except GpudebugError:
         interpreter = "command not found"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -166,6 +200,7 @@ def identity(
         "command": short_digest(said.encode("utf-8", "surrogateescape")),
         "tree": checkout.tree,
         "interpreter": interpreter,
+        "reading": short_digest(reading.encode("utf-8", "surrogateescape")),
         "device": config.device + (f" CUDA_VISIBLE_DEVICES={visible}" if visible is not None else ""),
     }
 
@@ -176,6 +211,20 @@ def _read(run: store.RunFolder, name: str) -> dict[str, Any]:
         return dict(run.read(name))
     except (GpudebugError, TypeError, ValueError):
         return {}
+
+
+def _record(run: store.RunFolder) -> dict[str, Any]:
+    """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
+    found = _read(run, "run.json")
+    devices = found.get("devices", [])
+    sound = (
+        isinstance(found.get("duration_s"), (int, float, NoneType))
+        and isinstance(found.get("hypothesis"), (int, NoneType))
+        and isinstance(found.get("identity", {}), dict)
+        and isinstance(devices, list)
+        and all(isinstance(d, dict) and {"uuid", "name"} <= d.keys() for d in devices)
+    )
+    return found if sound else {}
 
 
 def _baseline(
@@ -208,29 +257,38 @@ def _baseline(
     return replace(valid, unverified=not said.startswith(percent(valid.utilisation)))
 
 
-def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Trial:
+def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judged:
     if entry.status not in VERDICTS or not entry.runs:
-        return Trial(None, False)
+        return Judged(None, False)
     run = workspace.run(entry.runs[-1])
     if not run.sealed:
-        return Trial(None, False)
+        return Judged(None, False)
     try:
         verdict = dict(run.read("verdict.json"))
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
+        same = same and tested_change(entry.intervention) == _read(run, "run.json").get("change_digest")
     except (GpudebugError, KeyError, TypeError, ValueError):
-        return Trial(None, False)
-    return Trial(verdict, same)
+        return Judged(None, False)
+    return Judged(verdict, same)
+
+
+def tested_change(written: str | None) -> str | None:
+    """The digest of an entry's change as it is written now; None where none can be read."""
+    try:
+        return change_digest(parse_intervention(written)) if written else None
+    except InterventionError:
+        return None
 
 
 def _interventions(
     document: progress.ProgressFile,
 ) -> tuple[dict[int, Intervention], dict[int, InterventionError]]:
-    """The changes of UNTESTED hypotheses, and what is wrong with those that cannot be read."""
+    """The changes of hypotheses still to be judged, and what is wrong with those that cannot be read."""
     parsed = {}
     problems = {}
     for h in document.hypotheses:
-        if h.status is not Status.UNTESTED or not h.intervention:
+        if h.status not in (Status.UNTESTED, Status.TESTING) or not h.intervention:
             continue
         try:
             parsed[h.number] = parse_intervention(h.intervention, file=document.file, line=h.line)
@@ -250,8 +308,15 @@ def _decidable(loaded: Loaded) -> machine.Campaign:
         target=config.target,
         failure=float(config.criteria.failure),
         hypothesis_budget=config.budget.hypotheses,
-        device_time=sum(r.get("duration_s") or 0.0 for r in loaded.records.values() if _ours(loaded, r)),
+        device_time=_device_time(loaded),
         device_time_budget=config.budget.device_time,
+    )
+
+
+def _device_time(loaded: Loaded) -> float:
+    """Seconds that runs of this campaign held a device; an imported run held none here."""
+    return sum(
+        r.get("duration_s") or 0.0 for r in loaded.records.values() if _ours(loaded, r) and r.get("devices")
     )
 
 
@@ -278,9 +343,9 @@ def _loose(loaded: Loaded) -> list[machine.RunState]:
     for name, record in loaded.records.items():
         run = loaded.workspace.run(name)
         number = record.get("hypothesis")
-        if not run.sealed:
+        if not run.sealed and record.get("campaign") in (loaded.config.campaign, None):
             loose.append(machine.RunState(name, sealed=False, hypothesis=number))
-        elif _judged_unlisted(loaded, run, record, listed) and not _superseded(loaded, number, name):
+        elif run.sealed and _judged_unlisted(loaded, run, record, listed):
             loose.append(machine.RunState(name, sealed=True, hypothesis=number))
     return loose
 
@@ -288,16 +353,29 @@ def _loose(loaded: Loaded) -> list[machine.RunState]:
 def _judged_unlisted(
     loaded: Loaded, run: store.RunFolder, record: Mapping[str, Any], listed: set[str]
 ) -> bool:
-    """Whether a sealed run holds a verdict of a hypothesis in the file that does not list it."""
+    """Whether a sealed run holds the verdict that an entry waits for, on the change that stands there.
+
+    Only a kill between the two leaves TESTING; an entry that a person set back to UNTESTED is tested anew.
+    """
+    number = record.get("hypothesis") or 0
+    intervention = loaded.interventions.get(number)
     return (
         _ours(loaded, record)
-        and record.get("hypothesis") in loaded.trials
+        and intervention is not None
+        and loaded.document.hypothesis(number).status is Status.TESTING
+        and record.get("change_digest") == change_digest(intervention)
         and run.name not in listed
         and run.has("verdict.json")
+        and not _superseded(loaded, record["hypothesis"], run.name)
     )
 
 
-def _superseded(loaded: Loaded, number: int | None, name: str) -> bool:
+def change_digest(intervention: Intervention) -> str:
+    """What tells one change from another."""
+    return short_digest(intervention.text.encode("utf-8", "surrogateescape"))
+
+
+def _superseded(loaded: Loaded, number: int, name: str) -> bool:
     """Whether a later run of the same hypothesis is in its entry already."""
-    entry = next(h for h in loaded.document.hypotheses if h.number == number)
-    return any(other > name for other in entry.runs)
+    entry = loaded.document.hypothesis(number)
+    return any(store.run_number(other) > store.run_number(name) for other in entry.runs)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core import present, progress
 from gpudebug.core.errors import UsageError
 from gpudebug.core.machine import Action, Kind, decide
+from gpudebug.core.words import VERDICTS
 from gpudebug.engine import baseline, recover, trial
 from gpudebug.engine.bench import Cycle, claimed_campaign
+from gpudebug.engine.campaign import Loaded
 from gpudebug.engine.measure import Report
 
 STOPPED = 4
@@ -26,7 +29,10 @@ def next_cycle(directory: Path, report: Report) -> dict[str, Any]:
             return baseline.record(cycle, action.role, action.why)
         if action.kind is Kind.TEST:
             assert action.hypothesis is not None
-            return trial.run_trial(cycle, action.hypothesis, action.why)
+            try:
+                return trial.run_trial(cycle, action.hypothesis, action.why)
+            except trial.BaselineOutdated as e:
+                return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
         return _ask(cycle, action)
 
 
@@ -76,6 +82,21 @@ def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
     }
 
 
+def _figure(entry: progress.BaselineEntry, loaded: Loaded) -> str:
+    """A baseline's figure, marked where no run bears it out."""
+    found = loaded.baselines.get(entry.role)
+    mark = "" if found and found.evidence and not found.unverified else " UNVERIFIED"
+    return entry.fields.get("gpu util", present.UNKNOWN) + mark
+
+
+def _outline(h: progress.HypothesisEntry, loaded: Loaded) -> tuple[int, str, str, str]:
+    """Number, status, title and reason of a judged hypothesis; a hand-written verdict is marked."""
+    judged = loaded.trials[h.number]
+    if judged.verified and judged.verdict:
+        return h.number, h.status.value, h.title, str(judged.verdict["why"])
+    return h.number, h.status.value, h.title, f"UNVERIFIED {h.result.get('improvement', '')}".strip()
+
+
 def exit_status(answer: dict[str, Any]) -> int:
     """The documented exit status of `next`."""
     if answer["action"] == Kind.STOP.value:
@@ -97,11 +118,10 @@ def _brief(cycle: Cycle, action: Action) -> str:
         campaign=loaded.config.campaign,
         goal=loaded.config.goal,
         why=action.why,
-        baselines=[(b.role, b.fields.get("gpu util", "unknown")) for b in loaded.document.baselines],
-        hypotheses=[
-            (h.number, h.title, h.status.value, h.result.get("improvement", "unknown"))
-            for h in loaded.document.hypotheses
-        ],
+        command=loaded.workspace.scrub(loaded.config.workload.text),
+        criteria=loaded.config.criteria,
+        baselines=[(b.role, _figure(b, loaded)) for b in loaded.document.baselines],
+        hypotheses=[_outline(h, loaded) for h in loaded.document.hypotheses if h.status in VERDICTS],
         entry=entry,
         locked=list(loaded.config.locked),
         guidelines=loaded.config.guidelines,

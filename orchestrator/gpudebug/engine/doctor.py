@@ -45,7 +45,7 @@ def _tried(name: str, check: Callable[[], _Check]) -> _Check:
 
 def _machine(directory: Path) -> Iterator[_Check]:
     yield _Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
-    yield _tried("git", lambda: _Check("git", "ok", f"work tree {snapshot.top_folder(directory)}"))
+    yield _tried("git", lambda: _Check("git", "ok", f"work tree {snapshot.identify(directory).top}"))
     yield _tried("device", lambda: _device("device", "auto"))
     yield _tried("containment", _containment)
     yield _disk(directory)
@@ -58,7 +58,9 @@ def _device(name: str, setting: str, root: Path | None = None) -> _Check:
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
     said = "; ".join([names, *lacks, *resolved.notes])
     warn = (resolved.spec["kind"] == "cpu" and setting == "auto") or bool(lacks)
-    advice = "on a machine with an NVIDIA GPU, install its driver" if resolved.spec["kind"] == "cpu" else None
+    advice = "choose a whole GPU with CUDA_VISIBLE_DEVICES where gpu_util is among them"
+    if resolved.spec["kind"] == "cpu":
+        advice = "on a machine with an NVIDIA GPU, install its driver"
     return _Check(name, "warning" if warn else "ok", said, advice if warn else None)
 
 

@@ -10,12 +10,13 @@ from gpudebug.core import evidence as evidences
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.models import RunRecord
+from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import read_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import Cycle, claimed_campaign, splice
-from gpudebug.engine.campaign import workload_of
+from gpudebug.engine.campaign import training_environment, workload_of
 from gpudebug.engine.measure import Measured, Report, loss_advice, now, read_log
 
 
@@ -30,14 +31,16 @@ def import_baseline(
     with claimed_campaign(directory, report, "gpudebug baseline --import") as cycle:
         if role not in cycle.loaded.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
-        measured = _import(cycle, role, csv, log)
+        measured, unreadable = _import(cycle, role, csv, log)
         fields = baseline.entry_fields(role, [measured])
         text = templates.render("baseline.md.j2", **fields)
         splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
-        return baseline.answer(cycle, role, f"imported from {csv}", [measured])
+        dropped = (f"{unreadable} rows of {csv.name} could not be read",) if unreadable else ()
+        return baseline.answer(cycle, role, f"imported from {csv}", [measured], dropped)
 
 
-def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
+def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measured, int]:
+    """The imported run, and how many rows of its CSV could not be read."""
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None
@@ -63,12 +66,13 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
         duration_s=samples.rows[-1].elapsed,
         advice=lambda found: loss_advice(workload.argv(), found),
     )
+    argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
         name=folder.name,
         campaign=loaded.config.campaign,
         role=f"baseline-{role}",
-        command=shlex.join(workload.argv()),
-        argv=workload.argv(),
+        command=shlex.join(argv),
+        argv=argv,
         cwd=workload.cwd,
         identity=loaded.identities[role],
         start=now(),
@@ -85,4 +89,4 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> Measured:
         raise GpudebugError(
             f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"
         )
-    return Measured(folder, record, evidence)
+    return Measured(folder, record, evidence), samples.unreadable

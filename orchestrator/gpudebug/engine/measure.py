@@ -13,6 +13,7 @@ from pathlib import Path
 from gpudebug.core import evidence as evidences
 from gpudebug.core import frameworks
 from gpudebug.core.config import expand
+from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
@@ -20,6 +21,7 @@ from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
+from gpudebug.engine.surroundings import Surroundings, here
 
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
@@ -113,12 +115,17 @@ def resolve_device(
 def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
-    python = _interpreter(job)
+    around = surroundings_of(bench, job)
     folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
-    record = _record(bench, job, folder, redactor, python)
+    record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
     files = Files(folder.samples, folder.log, folder.notes)
-    launched, evidence = run_files(bench, job, files, folder.name, marker=str(folder.path))
+    try:
+        launched, evidence = run_files(bench, job, files, folder.name, marker=str(folder.path))
+    except (DeviceError, LaunchError):
+        # Nothing was started, so there is nothing to keep.
+        bench.workspace.discard(folder)
+        raise
     record = record.model_copy(
         update={
             "end": now(),
@@ -161,7 +168,9 @@ def run_files(
         warmup=bench.warmup,
         exit_status=launched.exit_status,
         signal=launched.signal,
-        failure=None if launched.outcome is Outcome.COMPLETED else log.failure,
+        # How we ended a run is no failure of its own; its log would tell of the interrupt alone.
+        failure=log.failure if launched.outcome is Outcome.CRASHED else None,
+        reason=launched.reason,
         duration_s=launched.duration_s,
         devices=bench.devices,
         missing=_missing(files.notes),
@@ -183,16 +192,20 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
-def _interpreter(job: Job) -> host.Interpreter | None:
-    """The Python that the command runs on, with its packages; None where it is no Python."""
-    path = host.find_interpreter(job.argv, launcher.find_command(job.argv, str(job.cwd), job.env))
-    if path is None:
-        return None
-    return host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
+def surroundings_of(bench: Bench, job: Job) -> Surroundings:
+    """What `job` would run in now. Raises LaunchError where its command cannot be found."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    python = None
+    if path is not None:
+        python = (
+            host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
+        )
+    return here(python, bench.devices)
 
 
 def _record(
-    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, python: host.Interpreter | None
+    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, around: Surroundings
 ) -> RunRecord:
     argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.path)))
     return RunRecord(
@@ -209,11 +222,11 @@ def _record(
         change=job.change,
         change_digest=job.change_digest,
         identity=dict(job.identity),
-        interpreter=f"{python.path} {python.version}".strip() if python else None,
-        packages=python.packages if python else {},
-        host=host.host_name(),
-        cpu_quota=host.cpu_quota(),
-        devices=bench.devices,
+        interpreter=around.interpreter,
+        packages=dict(around.packages),
+        host=around.host,
+        cpu_quota=around.cpu_quota,
+        devices=around.devices,
         interval_s=bench.interval,
         start=now(),
     )

@@ -17,6 +17,7 @@ from gpudebug.engine.trial import refuse_before_running
 
 _TITLE = 200
 _TEXT = 2000
+_NOT_YET = "this version tests flags and variables only: `gpudebug next` will ask for such a change"
 
 
 class Duplicate(GpudebugError):
@@ -45,6 +46,7 @@ def propose(
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory)
+    title, description, method = (loaded.workspace.scrub(text) for text in (title, description, method))
     if change is not None:
         _check(loaded, change)
     number = 0
@@ -63,6 +65,7 @@ def propose(
         "hypothesis": number,
         "title": progress.harmless(title, limit=_TITLE),
         "intervention": change.text if change else None,
+        "notes": [] if change is None or change.mechanical else [_NOT_YET],
         "next_command": "gpudebug next",
         "files": [str(loaded.progress_path)],
     }
@@ -82,6 +85,11 @@ def _entry(number: int, title: str, description: str, method: str, change: Inter
 
 def _check(loaded: Loaded, change: Intervention) -> None:
     refuse_before_running(loaded, None, change)
+    if loaded.workspace.scrub(change.text) != change.text:
+        raise InterventionError(
+            "the change holds a secret, and the progress file is for everyone to read",
+            next="keep it in the environment that gpudebug is started in",
+        )
     workload = loaded.config.workload
     if change.mechanical:
         change.apply(workload.argv(), training_environment(workload))

@@ -10,7 +10,7 @@ from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import launcher
 from gpudebug.engine.bench import Cycle, splice
-from gpudebug.engine.measure import now
+from gpudebug.engine.measure import now, read_run_samples
 from gpudebug.engine.trial import record_result
 
 
@@ -55,7 +55,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     assert number is not None
     verdict = cycle.loaded.workspace.run(name).read("verdict.json")
     runs = [r["name"] for r in verdict["runs"] if r["part"] == "trial"]
-    record_result(cycle, number, verdict, runs)
+    record_result(cycle, number, verdict, runs, cycle.loaded.records[name]["change_digest"])
     return f"its verdict {verdict['status']} is in the progress file now"
 
 
@@ -71,12 +71,16 @@ def _close(cycle: Cycle, name: str) -> str:
     """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED."""
     folder = cycle.loaded.workspace.run(name)
     killed = launcher.sweep(str(folder.path))
+    rows = read_run_samples(folder.samples).rows
+    held = rows[-1].elapsed if rows else None
+    ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}
     record = _known(name, cycle.loaded.records.get(name)).model_copy(
-        update={"end": now(), "outcome": Outcome.INTERRUPTED, "reason": "gpudebug was killed"}
+        update={**ending, "end": now(), "reason": "gpudebug was killed"}
     )
     folder.write("run.json", record)
-    if not folder.has("evidence.json"):
-        folder.write("evidence.json", Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED))
+    # Evidence of a whole run may be there; what was cut off before its seal is none all the same.
+    blank = Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED)
+    folder.write("evidence.json", blank.model_copy(update=ending))
     (folder.path / "verdict.json").unlink(missing_ok=True)
     cycle.loaded.workspace.seal(folder)
     left = f", {len(killed)} process{'es' if len(killed) != 1 else ''} left over ended" if killed else ""

@@ -144,6 +144,7 @@ def _answer(
 ) -> dict[str, Any]:
     return {
         "outcome": str(evidence.outcome),
+        "why": evidence.reason,
         "exit_status": shell_status(evidence.outcome, exit_status, signal_),
         **summary(evidence),
         "throughput": {"steps_per_s": evidence.steps_per_s},

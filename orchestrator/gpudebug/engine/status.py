@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import machine
+from gpudebug.core import machine, present
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import Baseline, Loaded, load
 
@@ -13,9 +14,9 @@ from gpudebug.engine.campaign import Baseline, Loaded, load
 def status(directory: Path) -> dict[str, Any]:
     """`status`'s JSON. Reads only."""
     loaded = load(directory)
-    action = machine.decide(loaded.campaign)
-    running = loaded.workspace.claimed()
     c = loaded.campaign
+    running = loaded.workspace.claimed()
+    action = _under_way(loaded) if running else machine.decide(c)
     return {
         "campaign": loaded.config.campaign,
         "goal": loaded.config.goal,
@@ -30,7 +31,7 @@ def status(directory: Path) -> dict[str, Any]:
             "action": action.kind.value,
             "hypothesis": action.hypothesis,
             "role": action.role,
-            "why": action.why if not running else f"a run is under way; after it: {action.why}",
+            "why": action.why,
         },
         "budget": {
             "hypotheses": c.hypothesis_budget,
@@ -40,6 +41,22 @@ def status(directory: Path) -> dict[str, Any]:
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _under_way(loaded: Loaded) -> machine.Action:
+    """What the command that holds the claim is doing, as its newest run tells."""
+    live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
+    if live is None:
+        return machine.decide(loaded.campaign)
+    role = str(loaded.records[live.name].get("role"))
+    why = f"run {live.name} is under way"
+    if role.startswith("baseline-") and live.hypothesis is None:
+        return machine.Action(machine.Kind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
+    if live.hypothesis is not None:
+        return machine.Action(machine.Kind.TEST, why, hypothesis=live.hypothesis)
+    kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
+    after = machine.decide(replace(loaded.campaign, loose_runs=kept))
+    return replace(after, why=f"{why}; after it: {after.why}")
 
 
 def _device(loaded: Loaded) -> dict[str, Any]:
@@ -91,7 +108,7 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         "delta_pp": delta["value"] if delta else None,
         "delta_ci": [delta["low"], delta["high"]] if delta else None,
         "throughput_ratio": ratio["value"] if ratio else None,
-        "claimed": entry.result.get("improvement") if entry.status in VERDICTS else None,
+        "claimed": present.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
         "runs": list(entry.runs),
         "problem": str(loaded.problems[entry.number])
         if entry.status is Status.UNTESTED and entry.number in loaded.problems
@@ -122,7 +139,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "line": entry.line,
         "notes": trial.verdict["notes"] if trial.verdict else [],
         "figures": dict(entry.result),
-        "gates": trial.verdict["gates"] if trial.verdict else [],
+        "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
     }

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import present, progress
-from gpudebug.core.digests import short_digest
-from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError
+from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
 from gpudebug.core.intervention import Applied, Intervention
-from gpudebug.core.models import Evidence, RunRecord, UsedRun, Verdict
+from gpudebug.core.models import Evidence, UsedRun, Verdict
 from gpudebug.core.verdict import (
     Setting,
     is_infrastructure,
@@ -19,21 +18,25 @@ from gpudebug.core.verdict import (
     needs_more_runs,
     short_window,
 )
-from gpudebug.core.words import Outcome, Status
+from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import (
+    CodeChanged,
     Cycle,
     criteria_of,
+    ensure_same_code,
     job_of,
     open_bench,
-    same_devices,
     splice,
     stored_run,
     window_advice,
+    window_of,
 )
-from gpudebug.engine.campaign import Loaded
-from gpudebug.engine.measure import Bench, Job, Measured, measure
+from gpudebug.engine.campaign import Loaded, change_digest, tested_change
+from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
+from gpudebug.engine.reuse import newest, reusable
+from gpudebug.engine.surroundings import Surroundings, differences, recorded
 
 # Longer than any note of ours; a program's error line may be of any length.
 _NOTES = 1000
@@ -52,8 +55,17 @@ class _Trial:
     spoilt: list[Measured] = field(default_factory=list)
 
 
+class BaselineOutdated(GpudebugError):
+    """The surroundings are no longer the baseline's: it has to be recorded again before a trial counts."""
+
+    code = "baseline"
+
+
 def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
-    """Test one hypothesis and record its verdict. What can be checked is checked before the first run."""
+    """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
+
+    Raises BaselineOutdated, before anything is launched, where the baseline knew other surroundings.
+    """
     trial = _prepare(cycle, number)
     splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.TESTING))
     try:
@@ -61,12 +73,9 @@ def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
     except GpudebugError:
         splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
         raise
-    record_result(cycle, number, verdict.model_dump(mode="json"), [m.folder.name for m in _shown(trial)])
+    names = [m.folder.name for m in trial.after]
+    record_result(cycle, number, verdict.model_dump(mode="json"), names, trial.job.change_digest)
     return _answer(trial, verdict, why)
-
-
-def _shown(trial: _Trial) -> list[Measured]:
-    return trial.after or trial.spoilt
 
 
 def _prepare(cycle: Cycle, number: int) -> _Trial:
@@ -78,6 +87,10 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
     job = job_of(cycle, workload, f"h{number}", f"h{number}", loaded.identities["workload"])
+    before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+    around = surroundings_of(bench, job)
+    _refuse_outdated(before, around)
+    _refuse_without_figure(cycle, before)
     applied = _applied(loaded, number, intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
@@ -87,12 +100,61 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
         change=intervention.text,
-        change_digest=short_digest(intervention.text.encode("utf-8", "surrogateescape")),
+        change_digest=change_digest(intervention),
     )
-    before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
-    trial = _Trial(cycle, number, intervention, bench, changed, applied.notes, before)
-    trial.after.extend(_pending(trial))
+    notes = tuple(loaded.workspace.scrub(note) for note in applied.notes)
+    trial = _Trial(cycle, number, intervention, bench, changed, notes, before)
+    _take_up(trial, around)
     return trial
+
+
+def _refuse_outdated(before: list[Measured], around: Surroundings) -> None:
+    outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
+    if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
+        outdated.append("an imported run's device and the CPU that stands in here")
+    if outdated:
+        raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")
+
+
+def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
+    """A trial has nothing to be compared with where no run of the baseline has a utilisation."""
+    if any(m.evidence.utilisation is not None for m in before):
+        return
+    lines = baseline.advice(cycle, "workload", before)
+    raise baseline.BaselineFailed(
+        f"the baseline has no figure to compare with: {baseline.utilisation_text(_evidence(before))}",
+        file=str(cycle.loaded.progress_path),
+        next="; ".join([*lines, "then gpudebug baseline"]),
+    )
+
+
+def _take_up(trial: _Trial, around: Surroundings) -> None:
+    """Runs that this very trial has measured already, before it was cut off: they are not run again."""
+    loaded = trial.cycle.loaded
+    ended = [
+        name
+        for name, record in loaded.records.items()
+        if record.get("hypothesis") == trial.number and loaded.workspace.run(name).has("verdict.json")
+    ]
+    identity = loaded.identities["workload"]
+    after = newest([*ended, *loaded.document.hypothesis(trial.number).runs])
+    trial.before += reusable(
+        loaded,
+        "baseline-workload",
+        newer_than=after,
+        surroundings=around,
+        identity=identity,
+        hypothesis=trial.number,
+    )
+    trial.after += reusable(
+        loaded,
+        trial.job.role,
+        newer_than=after,
+        surroundings=around,
+        identity=identity,
+        hypothesis=trial.number,
+        change_digest=trial.job.change_digest,
+    )
 
 
 def _applied(loaded: Loaded, number: int, intervention: Intervention, job: Job) -> Applied:
@@ -130,35 +192,14 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
         )
 
 
-def _pending(trial: _Trial) -> list[Measured]:
-    """Sealed runs of this very trial whose judgement was cut off: they count, and are not run again."""
-    loaded = trial.cycle.loaded
-    listed = {name for h in loaded.document.hypotheses for name in h.runs}
-    kept = []
-    for name, record in loaded.records.items():
-        folder = loaded.workspace.run(name)
-        if (
-            record.get("role") == f"h{trial.number}"
-            and record.get("campaign") == loaded.config.campaign
-            and record.get("change_digest") == trial.job.change_digest
-            and record.get("identity") == dict(trial.job.identity)
-            and name not in listed
-            and folder.sealed
-            and not folder.has("verdict.json")
-        ):
-            measured = stored_run(loaded.workspace, name)
-            if not is_infrastructure(measured.evidence):
-                kept.append(measured)
-    return kept
-
-
 def _run_until_decided(trial: _Trial) -> Verdict:
     criteria = criteria_of(trial.cycle.loaded.config)
     while True:
         measured = measure(trial.bench, trial.job)
-        if _by_the_user(measured):
+        if baseline.by_the_user(measured):
             trial.bench.workspace.seal(measured.folder)
             raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+        _refuse_other_code(trial, measured)
         spoilt = is_infrastructure(measured.evidence)
         if spoilt and not trial.spoilt:
             trial.spoilt.append(measured)
@@ -176,9 +217,12 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             trial.before.append(baseline.run_once(trial.cycle, trial.bench, "workload", trial.number))
 
 
-def _by_the_user(m: Measured) -> bool:
-    """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
-    return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
+def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
+    try:
+        ensure_same_code(trial.cycle, measured.folder.name)
+    except CodeChanged:
+        trial.bench.workspace.seal(measured.folder)
+        raise
 
 
 def _evidence(runs: list[Measured]) -> list[Evidence]:
@@ -186,6 +230,7 @@ def _evidence(runs: list[Measured]) -> list[Evidence]:
 
 
 def judge_trial(trial: _Trial) -> Verdict:
+    """The verdict on the runs so far, with criteria, protocol and the runs that it used."""
     config = trial.cycle.loaded.config
     criteria = criteria_of(config)
     before, after = _evidence(trial.before), _evidence(trial.after)
@@ -195,9 +240,10 @@ def judge_trial(trial: _Trial) -> Verdict:
         before,
         after,
         Setting(
+            locked=tuple(trial.intervention.locked_by(config.locked)),
             changes=trial.intervention.size,
             compound=trial.intervention.compound,
-            differences=tuple(differences(trial.before[0].record, trial.after[-1].record)),
+            differences=_differences(trial),
             window_advice=_advice(trial) if short_window(criteria, before, after) else None,
         ),
     )
@@ -219,44 +265,28 @@ def judge_trial(trial: _Trial) -> Verdict:
     )
 
 
-def _advice(trial: _Trial) -> str | None:
-    protocol = trial.cycle.loaded.config.protocol
-    needed = protocol.min_window / min(protocol.baseline_runs, protocol.max_runs)
-    return window_advice(trial.job.argv, trial.after[-1], needed)
+def _advice(trial: _Trial) -> str:
+    """The flag and value that would make the shorter side's windows long enough."""
+    config = trial.cycle.loaded.config
+    needed = config.protocol.min_window
+    short = trial.before if sum(map(window_of, trial.before)) < needed else trial.after
+    return window_advice(config.workload.argv(), short, needed)
 
 
-def differences(before: RunRecord, after: RunRecord) -> list[str]:
-    """What of the surroundings differs between a baseline's run and a trial's, named.
+def _differences(trial: _Trial) -> tuple[str, ...]:
+    """What of the surroundings differs between the first baseline run and any other run."""
+    first = recorded(trial.before[0].record)
+    others = (*trial.before[1:], *trial.after)
+    return tuple(dict.fromkeys(d for m in others for d in differences(first, recorded(m.record))))
 
-    What an imported baseline does not know is not compared.
+
+def record_result(
+    cycle: Cycle, number: int, verdict: Mapping[str, Any], runs: list[str], tested: str | None
+) -> None:
+    """Splice a verdict into the progress file. A run that stands there already changes nothing.
+
+    Raises ProgressError where the entry's change is no longer the one with the digest `tested`.
     """
-    if not before.devices:
-        return []
-    found = [
-        f"{name} {getattr(before, name)} and {getattr(after, name)}"
-        for name in ("interpreter", "host", "cpu_quota")
-        if getattr(before, name) != getattr(after, name)
-    ]
-    packages = sorted(
-        name
-        for name in before.packages.keys() | after.packages.keys()
-        if before.packages.get(name) != after.packages.get(name)
-    )
-    if packages:
-        found.append(f"packages {', '.join(packages[:5])}{' and more' if len(packages) > 5 else ''}")
-    if not same_devices(before.devices, after.devices):
-        found.append(f"device {_uuids(before)} and {_uuids(after)}")
-    elif [d.driver for d in before.devices] != [d.driver for d in after.devices]:
-        found.append("driver")
-    return found
-
-
-def _uuids(record: RunRecord) -> str:
-    return ", ".join(d.uuid for d in record.devices) or "none"
-
-
-def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any], runs: list[str]) -> None:
-    """Splice a verdict into the progress file. A run that stands there already changes nothing."""
     scrub = cycle.loaded.workspace.scrub
     fields = {
         key.replace(" ", "_"): progress.harmless(scrub(text), limit=_NOTES)
@@ -265,7 +295,27 @@ def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any], runs: l
     notes = progress.harmless(scrub(present.result_notes(verdict)), limit=_NOTES)
     block = templates.render("result.md.j2", **fields, notes=notes, runs=runs)
     status = Status(verdict["status"])
-    splice(cycle.loaded, lambda d: progress.set_result(d, number, status, block))
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        _refuse_other_change(document, number, tested, runs)
+        return progress.set_result(document, number, status, block)
+
+    splice(cycle.loaded, edit)
+
+
+def _refuse_other_change(
+    document: progress.ProgressFile, number: int, tested: str | None, runs: list[str]
+) -> None:
+    """A verdict belongs to the change that was tested, not to whatever has its number now."""
+    entry = document.hypothesis(number)
+    if tested_change(entry.intervention) != tested:
+        raise ProgressError(
+            f"hypothesis {number} has another change now than the one that {runs[-1]} tested; "
+            "its result is not entered",
+            file=document.file,
+            line=entry.line,
+            next="gpudebug next tests the new change; put the old one back to keep the result",
+        )
 
 
 def _answer(trial: _Trial, verdict: Verdict, why: str) -> dict[str, Any]:
@@ -279,7 +329,7 @@ def _answer(trial: _Trial, verdict: Verdict, why: str) -> dict[str, Any]:
         "verdict": data["status"],
         "why": data["why"],
         "decided": why,
-        "gates": data["gates"],
+        "gates": present.gates(data["gates"]),
         "figures": present.result_fields(data),
         "notes": data["notes"],
         "brief": None,

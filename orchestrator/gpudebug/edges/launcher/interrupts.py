@@ -1,4 +1,4 @@
-"""Ctrl-C counted instead of raised, so that it cannot tear a launch at a random line."""
+"""Ctrl-C, and a time-out's SIGTERM, counted instead of raised: neither may tear a launch at a random line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+
+_COUNTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -20,9 +22,12 @@ class Interrupts:
 
 @contextlib.contextmanager
 def counting_interrupts() -> Iterator[Interrupts]:
-    """Counts SIGINT until the end of the block. Only the main thread can; an ignored SIGINT stays ignored."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    """Counts SIGINT, SIGTERM and SIGHUP until the end of the block.
+
+    Only the main thread can; what is ignored stays ignored.
+    """
+    counted = [n for n in _COUNTED if signal.getsignal(n) is not signal.SIG_IGN]
+    if threading.current_thread() is not threading.main_thread() or not counted:
         yield Interrupts()
         return
     read, write = os.pipe()
@@ -35,10 +40,11 @@ def counting_interrupts() -> Iterator[Interrupts]:
         with contextlib.suppress(BlockingIOError):  # thousands of presses unread: one byte is enough
             os.write(write, b"!")
 
-    previous = signal.signal(signal.SIGINT, count)
+    previous = {number: signal.signal(number, count) for number in counted}
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         os.close(read)
         os.close(write)

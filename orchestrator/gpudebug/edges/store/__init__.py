@@ -12,7 +12,7 @@ from gpudebug.edges.store.files import (
     resolve_inside,
     start_file,
 )
-from gpudebug.edges.store.folders import CONFIG, RunFolder, Scrub, Workspace, find_root
+from gpudebug.edges.store.folders import CONFIG, RunFolder, Scrub, Workspace, find_root, run_number
 from gpudebug.edges.store.locks import Claim, check_locks, claimed, locked
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "read_head",
     "replace_file",
     "resolve_inside",
+    "run_number",
     "start_file",
 ]

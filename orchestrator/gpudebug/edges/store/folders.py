@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from gpudebug.core.models import Record
 
 CONFIG = "gpudebug.yaml"
-_RUN_NAME = re.compile(r"[0-9]{4,9}-.")
+FORMAT = 1
+_RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
+
+
+def run_number(name: str) -> int:
+    """The number in a run folder's name."""
+    return int(name.partition("-")[0])
 
 
 def find_root(start: Path) -> Path | None:
@@ -69,17 +76,32 @@ class RunFolder:
             raise os_error(e, self.path / name, "cannot write") from None
 
     def read(self, name: str) -> Any:
-        """One JSON record of the run; StoreError where it is not there or not JSON."""
+        """One JSON record of the run; StoreError where it is not there, not JSON or of another format."""
         path = self.path / name
         try:
-            return json.loads(read_file(path))
+            found = json.loads(read_file(path))
         except ValueError:
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"
             ) from None
+        if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+            raise StoreError(
+                f"has format {found['format']}, this gpudebug reads {FORMAT}",
+                file=str(path),
+                next="use the gpudebug that wrote it, or move this run folder away",
+            )
+        return found
 
     def digests(self) -> dict[str, str]:
-        return {p.name: file_digest(p) for p in sorted(self.path.iterdir()) if p.name != "manifest.json"}
+        """SHA-256 of each file by its path in the folder: regular files only, links not followed."""
+        try:
+            return {
+                str(p.relative_to(self.path)): file_digest(p)
+                for p in sorted(self.path.rglob("*"))
+                if p.is_file() and not p.is_symlink() and p != self.path / "manifest.json"
+            }
+        except OSError as e:
+            raise os_error(e, self.path, "cannot read what the run wrote") from None
 
 
 def _scrubbed(value: Any, scrub: Scrub) -> Any:
@@ -129,7 +151,7 @@ class Workspace:
             return []
         except OSError as e:
             raise os_error(e, self.runs, "cannot list") from None
-        return sorted(names, key=lambda name: (int(name.partition("-")[0]), name))
+        return sorted(names, key=lambda name: (run_number(name), name))
 
     def run(self, name: str) -> RunFolder:
         return RunFolder(self.runs / name, self.scrub)
@@ -137,7 +159,7 @@ class Workspace:
     def new_run(self, label: str) -> RunFolder:
         """A new folder `NNNN-label`, its number one above the highest."""
         names = self.run_names()
-        number = int(names[-1].split("-")[0]) + 1 if names else 1
+        number = run_number(names[-1]) + 1 if names else 1
         try:
             self.runs.mkdir(exist_ok=True)
             while True:
@@ -151,6 +173,13 @@ class Workspace:
                     return RunFolder(path, self.scrub)
         except OSError as e:
             raise os_error(e, self.runs, "cannot make a run folder") from None
+
+    def discard(self, run: RunFolder) -> None:
+        """Remove the folder of a run that never started."""
+        try:
+            shutil.rmtree(run.path)
+        except OSError as e:
+            raise os_error(e, run.path, "cannot remove") from None
 
     def seal(self, run: RunFolder) -> None:
         """Write the manifest, last: from now on the run is evidence."""

@@ -1,0 +1,78 @@
+"""Which sealed runs count again: those of a cut-off recording or trial, and no older ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.support.campaigns import Campaign, make_replay_campaign
+
+from gpudebug.engine.reuse import newest
+
+
+def baseline_runs(campaign: Campaign) -> list[str]:
+    return campaign.json("status")["baselines"]["workload"]["runs"]
+
+
+def untest(campaign: Campaign) -> None:
+    """Reset the first hypothesis by hand, its result thrown away."""
+    text = re.sub(
+        r"\*\*Status\*\*: \w+\n- \*\*Result\*\*:\n(  - .*\n)+", "**Status**: UNTESTED\n", campaign.text
+    )
+    campaign.progress.write_text(text)
+    assert campaign.statuses() == ["UNTESTED"]
+
+
+def forget_verdict(campaign: Campaign, name: str) -> None:
+    """Make a sealed run of a trial one whose judgement was cut off, as a kill between two runs leaves it."""
+    (campaign.folder / "runs" / name / "verdict.json").unlink()
+
+
+def test_the_newest_of_no_runs_is_0() -> None:
+    assert newest([]) == 0
+    assert newest(["0009-h1", "10000-h1"]) == 10000
+
+
+def test_asking_for_a_baseline_again_measures_again(recorded: Campaign) -> None:
+    seen = [baseline_runs(recorded)]
+    for _ in range(3):
+        recorded.run("baseline", "workload").expect(0)
+        seen.append(baseline_runs(recorded))
+    assert seen == [[f"000{n}-baseline-workload"] for n in (1, 2, 3, 4)]
+
+
+def test_a_judged_trial_lends_no_run_to_a_later_one(tmp_path: Path, recordings: Path) -> None:
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2, config="criteria: {success: 20}\n")
+    config = campaign.config.read_text().replace("min_window: 5s", "min_window: 15s")
+    campaign.config.write_text(config)
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    for _ in range(2):
+        campaign.json("next")
+        used = campaign.json("show", "1")["runs"]
+        untest(campaign)
+    campaign.json("next")
+    again = campaign.json("show", "1")["runs"]
+    assert len(used) > 1
+    assert not set(used) & set(again)
+
+
+def test_a_cut_off_trial_goes_on_from_its_sealed_run(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    untest(recorded)
+    forget_verdict(recorded, "0002-h1")
+    recorded.json("next")
+    assert recorded.json("show", "1")["runs"] == ["0002-h1", "0003-h1"]
+
+
+def test_runs_from_other_surroundings_are_left_out(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    untest(recorded)
+    forget_verdict(recorded, "0002-h1")
+    path = recorded.folder / "runs" / "0002-h1" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "host": "another"}))
+    recorded.json("next")
+    assert recorded.json("show", "1")["runs"] == ["0003-h1"]
