@@ -152,6 +152,92 @@ def test_a_traceback_glued_to_a_bar() -> None:
     assert found is not None and found.lines[-1] == "ValueError: x"
 
 
+USAGE = "usage: train.py [-h] [--steps STEPS]\n                [--lr LR]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "last"),
+    [
+        (
+            USAGE + "train.py: error: unrecognized arguments: --nosuch=1\n",
+            "config",
+            "train.py: error: unrecognized arguments: --nosuch=1",
+        ),
+        (
+            USAGE + "train.py: error: the rate must be positive\n",
+            "config",
+            "train.py: error: the rate must be positive",
+        ),
+        (
+            (USAGE * 2 + "train.py: error: unrecognized arguments: --x\n" * 2)
+            + raised("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "),
+            "config",
+            "train.py: error: unrecognized arguments: --x",
+        ),
+        (
+            "Usage: t.py [OPTIONS]\nTry 't.py --help' for help.\n\nError: No such option: --nosuch\n",
+            "config",
+            "Error: No such option: --nosuch",
+        ),
+        (
+            "FATAL Flags parsing error:\n  Unknown command line flag 'x'.\nPass --helpfull to see help on flags.\n",
+            "config",
+            "  Unknown command line flag 'x'.",
+        ),
+        (
+            "Could not override 'x'.\nKey 'x' is not in struct\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a trace\n",
+            "config",
+            "Could not override 'x'.",
+        ),
+        ("ERROR: Could not consume arg: --x=1\nUsage: t.py\n", "config", "ERROR: Could not consume arg: --x=1"),
+        (
+            raised("ValueError: found invalid values:\ntensor([[nan],\n        [nan]])"),
+            "exception",
+            "ValueError: found invalid values:",
+        ),
+        (
+            raised("RuntimeError: CUDA error: an illegal memory access was encountered\nCompile with `X` to see"),
+            "cuda",
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+        ),
+        (
+            raised("IndexError: Exception in `F` when calling event `after_step`:\n\tTarget 5 is out of bounds."),
+            "exception",
+            "\tTarget 5 is out of bounds.",
+        ),
+        (
+            raised("ValueError: Caught ValueError in DataLoader worker process 0.\nOriginal " + raised("ValueError: bad").split("\n", 1)[1]),
+            "exception",
+            "ValueError: bad",
+        ),
+    ],
+)  # fmt: skip
+def test_the_last_line_explains_the_failure(text: str, kind: str, last: str) -> None:
+    found = failure(text, 2 if "usage" in text else 1)
+    assert found is not None
+    assert (found.kind, found.lines[-1]) == (kind, last)
+
+
+def test_nothing_said_of_the_message_is_lost() -> None:
+    found = failure(
+        raised("cfg.ValidationError: 1 validation error for Train\nlr\n  Input should be a number")
+    )
+    assert found is not None
+    assert found.lines[-3:] == (
+        "lr",
+        "  Input should be a number",
+        "cfg.ValidationError: 1 validation error for Train",
+    )
+
+
+def test_a_killed_run_ends_with_what_was_drawn_last() -> None:
+    bar = "\r 50%|#####     | 5/10 [00:01<00:01, 5.00it/s, loss=0.5]"
+    found = failure("old is deprecated\n" + bar, -9)
+    assert found is not None and found.lines[-1] == bar.strip("\r")
+    later = failure(bar + "\nsaving\n", -9)
+    assert later is not None and later.lines[-1] == "saving"
+
+
 @given(
     st.lists(
         st.sampled_from(

@@ -22,7 +22,10 @@ ALERT = re.compile(
     rb"Traceback \(most|Error\b|[Ee]rror:|ERROR|Exception|Killed|killed|Segmentation|core dumped|SIG[A-Z]{3}"
     rb"|[Oo]ut of memory|OOM|oom-kill|RESOURCE_EXHAUSTED|Interrupt|NCCL|CUDA|Fatal|FATAL|terminate called"
     rb"|Aborted|exitcode|unrecognized arguments|^usage:|bad_alloc|Bus error|BadAlloc|No space left"
+    rb"|No such option|Invalid value for|Unknown command line flag|Could not override"
 )
+USAGE = re.compile(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
+"""The lines of a command-line parser, whose options are no readings."""
 
 _PREFIX = re.compile(
     r"^(?:(?:\[[\w .:/=@-]{1,40}\]:?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)|\d{1,4}:(?= ))){1,4} ?"
@@ -31,6 +34,7 @@ _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
 _LIKE_ERROR = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$"
 )
+_DATA = re.compile(r"\s*(?:tensor\(|[aA]rray\(|[\[({+.\d-]|nan|inf)")
 _IGNORED = ("Exception ignored in", "--- Logging error ---", "Exception in thread")
 
 _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -87,7 +91,7 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "config",
             r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice"
-            r"|No such option"
+            r"|No such option|Could not consume arg|Could not override"
             r"|Invalid value for|omegaconf|hydra|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
             r"|ConfigCompositionException|ValidationError|ScannerError|ParserError|ParsingError|DecodingError"
             r"|draccus|jsonargparse|Unknown command line flag|UnrecognizedFlagError|ArgumentError"
@@ -98,6 +102,7 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 _WRAPPER = re.compile(
     r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException|^SystemExit|RayTaskError"
+    r"|Caught \w+ in (?:DataLoader worker|replica|pin memory)|HYDRA_FULL_ERROR"
 )
 _KNOCK_ON = re.compile(
     r"[Cc]onnection (?:reset|closed|refused|was)|BrokenPipe|ConnectionResetError|EOFError|Aborting|heartbeat"
@@ -115,12 +120,19 @@ class Block:
 
     kind: str
     head: str
-    lines: list[str]
+    frame: list[str]
     at: int
     steps: int
     raised: bool
     message: str = ""
     ignored: bool = False
+    details: list[str] = field(default_factory=list)
+
+    def quoted(self) -> list[str]:
+        """Lines for people, the one that says most last: the head, unless its details finish its sentence."""
+        goes_on = self.head.endswith(":") and bool(self.details) and not _DATA.match(self.details[0])
+        said = [self.head, *self.details] if goes_on else [*self.details, self.head]
+        return [line[:MAX_LINE] for line in (*self.frame, *said)]
 
 
 @dataclass(slots=True)
@@ -142,6 +154,8 @@ class FailureScan:
         self._after: tuple[Block, int] | None = None
         self._ignored = False
         self.seen = 0
+        self.redrawn = b""
+        """What a bar drew last, where nothing was printed after it."""
 
     @property
     def watching(self) -> bool:
@@ -150,6 +164,7 @@ class FailureScan:
     def feed(self, segment: bytes, alert: bool, steps: int) -> None:
         """Takes one drawn line in; `alert` says whether ALERT matched, `steps` how many were seen so far."""
         self.seen += 1
+        self.redrawn = b""
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
         if alert or self.watching:
             self._read(readable(segment, 2 * MAX_LINE), alert, steps)
@@ -181,8 +196,8 @@ class FailureScan:
     def _in_traceback(self, who: str, open_: _Open, line: str, steps: int) -> None:
         raised = _RAISED.match(line)
         if raised and not line[:1].isspace():
-            lines = [*open_.frame[-2:], line]
-            block = Block(raised["type"], line, lines, self.seen, steps, True, line, open_.ignored)
+            frame = open_.frame[-2:]
+            block = Block(raised["type"], line, frame, self.seen, steps, True, line, open_.ignored)
             del self._open[who]
             self._add(block)
             self._after = (block, MESSAGE_LINES)
@@ -198,8 +213,8 @@ class FailureScan:
             self._after = None
             return False
         block.message += "\n" + line[:MAX_LINE]
-        if len(block.lines) < MAX_LINES and (line[:1].isspace() or left == MESSAGE_LINES):
-            block.lines.append(line)
+        if line[:1].isspace() or left == MESSAGE_LINES:
+            block.details.append(line[:MAX_LINE])
         self._after = (block, left - 1)
         return bool(line[:1].isspace())
 
@@ -210,12 +225,9 @@ class FailureScan:
         killed = _KILL_LINE.match(line) or _CHILD_KILLED.search(line)
         if not (named or kind or killed or "error" in line.lower()):
             return
-        self._add(
-            Block(raised["type"] if named and raised else "", line, [line], self.seen, steps, named, line)
-        )
+        self._add(Block(raised["type"] if named and raised else "", line, [], self.seen, steps, named, line))
 
     def _add(self, block: Block) -> None:
-        block.lines = [entry[:MAX_LINE] for entry in block.lines]
         if len(self._first) < KEPT_BLOCKS:
             self._first.append(block)
         else:
@@ -225,7 +237,7 @@ class FailureScan:
         return [*self._first, *self._recent]
 
     def last_lines(self, count: int) -> list[str]:
-        lines = [readable(segment, MAX_LINE) for segment in self.tail]
+        lines = [readable(segment, MAX_LINE) for segment in (*self.tail, self.redrawn)]
         return [line for line in lines if line.strip()][-count:]
 
 
@@ -277,8 +289,8 @@ def _hidden(scan: FailureScan, fatal: Sequence[Block]) -> Failure | None:
     for block in reversed(fatal):
         near = scan.seen - block.at
         if near <= 4 and kind_of(block.head) == "interrupted":
-            return Failure(kind="interrupted", lines=tuple(block.lines))
-        if near <= 1 and block.raised and len(block.lines) > 1:
+            return Failure(kind="interrupted", lines=tuple(block.quoted()))
+        if near <= 1 and block.raised and len(block.quoted()) > 1:
             return _from_blocks([block])
     return None
 
@@ -302,7 +314,14 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     chosen, kind = next(((b, k) for b, k in kinds if k not in (None, "assertion")), kinds[0])
     if kind is None and not chosen.raised and _KILL_LINE.match(chosen.head):
         kind = "signal"
-    return Failure(kind=kind or "exception", lines=tuple(_unique([chosen])))
+    return Failure(kind=kind or "exception", lines=tuple(_unique(_with_error(chosen, causes))))
+
+
+def _with_error(chosen: Block, blocks: Sequence[Block]) -> list[Block]:
+    """The line with a parser's error after its usage, which alone explains nothing."""
+    if not chosen.head.startswith("usage:"):
+        return [chosen]
+    return [chosen, *[b for b in blocks if b.at > chosen.at and ": error: " in b.head][:1]]
 
 
 def _tells(block: Block) -> bool:
@@ -324,5 +343,5 @@ def _lines(scan: FailureScan, blocks: Sequence[Block]) -> tuple[str, ...]:
 def _unique(blocks: Sequence[Block]) -> list[str]:
     out: list[str] = []
     for block in blocks:
-        out += [line for line in block.lines if line not in out]
-    return out[:MAX_LINES]
+        out += [line for line in block.quoted() if line not in out]
+    return out[-MAX_LINES:]

@@ -8,11 +8,12 @@ from math import isfinite
 
 from gpudebug.core.models import Trend
 from gpudebug.core.trainlog.clock import stamp_seconds
-from gpudebug.core.trainlog.failure import ALERT, FailureScan, classify_failure
+from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.losses import Losses, LossSeries
 from gpudebug.core.trainlog.patterns import GROUP
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
+from gpudebug.core.trainlog.sources import SourceLines
 from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
@@ -79,6 +80,7 @@ class State:
         self.losses = Losses()
         self.timing = Timing()
         self.scan = FailureScan()
+        self.sources = SourceLines()
         self.head: Head | None = None
         self.epoch: float | None = None
         self.frameworks: dict[str, int] = {}
@@ -91,6 +93,8 @@ class State:
     def read(self, segment: bytes, time: float | None) -> None:
         text = plain(segment)
         raised = text.find(TRACEBACK)
+        if raised >= 0:
+            self.sources.traceback(text[:raised], segment)
         if raised > 0:
             text = text[:raised]
         key = skeleton(text)
@@ -100,6 +104,11 @@ class State:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.redraw:
             self.scan.feed(segment, alert or raised >= 0, self._seen())
+        else:
+            self.scan.redrawn = segment
+        if self.sources.quotes(key, segment) or USAGE.match(key):
+            self._recognise(shape)
+            return
         named = self._named(segment) if self.patterns else []
         for name, value in named:
             if name == "step":
@@ -118,9 +127,12 @@ class State:
             self.shapes.keep(key, learned)
         return learned
 
-    def _apply(self, shape: Shape, text: bytes, time: float | None) -> None:
-        if shape.framework:
+    def _recognise(self, shape: Shape | None) -> None:
+        if shape is not None and shape.framework:
             self.frameworks[shape.framework] = self.frameworks.get(shape.framework, 0) + 1
+
+    def _apply(self, shape: Shape, text: bytes, time: float | None) -> None:
+        self._recognise(shape)
         if shape.header:
             self.head = read_head(text, *shape.header)
             return
