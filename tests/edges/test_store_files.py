@@ -1,0 +1,194 @@
+"""Files: whole at every moment, never over somebody's save, regular ones only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import stat
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.processes import fork
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges import store
+
+OLD, NEW = b"old\n" * 20_000, b"new and longer\n" * 20_000
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file.md"
+    path.write_bytes(OLD)
+    return path
+
+
+def replace(path: Path, data: bytes, expected: bytes | None = OLD, root: Path | None = None) -> None:
+    told = None if expected is None else digest(expected)
+    store.replace_file(path, data, root=root or path.parent, expected=told)
+
+
+class TestReplace:
+    def test_the_bytes_are_replaced_and_nothing_else_is_left(self, file: Path) -> None:
+        replace(file, NEW)
+        assert file.read_bytes() == NEW
+        assert os.listdir(file.parent) == [file.name]
+
+    def test_a_new_file_and_its_folders_are_made(self, tmp_path: Path) -> None:
+        replace(tmp_path / "a" / "b.md", b"x", None, tmp_path)
+        assert (tmp_path / "a" / "b.md").read_bytes() == b"x"
+
+    @pytest.mark.parametrize("mode", [0o644, 0o600, 0o664, 0o755])
+    def test_the_mode_is_kept(self, file: Path, mode: int) -> None:
+        file.chmod(mode)
+        replace(file, NEW)
+        assert stat.S_IMODE(file.stat().st_mode) == mode
+
+    def test_a_new_file_heeds_the_umask(self, tmp_path: Path) -> None:
+        before = os.umask(0o027)
+        try:
+            replace(tmp_path / "new.md", b"x", None)
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "new.md").stat().st_mode) == 0o640
+
+    def test_a_link_is_followed_and_its_target_replaced(self, file: Path) -> None:
+        link = file.parent / "link.md"
+        link.symlink_to(file.name)
+        replace(link, NEW)
+        assert link.is_symlink()
+        assert file.read_bytes() == NEW
+
+    def test_a_link_that_leaves_the_repository_is_refused(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside.md"
+        outside.write_bytes(OLD)
+        root = tmp_path / "repo"
+        root.mkdir()
+        (root / "link.md").symlink_to("../outside.md")
+        (root / "folder").symlink_to("..")
+        for path in (root / "link.md", root / "folder" / "outside.md"):
+            with pytest.raises(StoreError, match="leads out of the repository"):
+                replace(path, NEW, OLD, root)
+        assert outside.read_bytes() == OLD
+
+    def test_links_in_a_circle_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a").symlink_to("b")
+        (tmp_path / "b").symlink_to("a")
+        with pytest.raises(StoreError):
+            replace(tmp_path / "a", NEW, None)
+
+    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a FIFO", "a folder"])
+    def test_what_is_no_file_is_refused_at_once(self, tmp_path: Path, make: object) -> None:
+        path = tmp_path / "thing"
+        make(path)  # type: ignore[operator]
+        with pytest.raises(StoreError, match="not a regular file"):
+            replace(path, NEW, None)
+        with pytest.raises(StoreError, match="not a regular file"):
+            store.read_file(path)
+        with pytest.raises(StoreError, match="not a regular file"):
+            store.read_head(path, 10)
+
+    @pytest.mark.parametrize("expected", [b"something else", None])
+    def test_a_save_in_between_is_never_overwritten(self, file: Path, expected: bytes | None) -> None:
+        with pytest.raises(store.SavedInBetween) as caught:
+            replace(file, NEW, expected)
+        assert file.read_bytes() == OLD
+        assert caught.value.next
+
+    def test_a_file_that_went_away_is_noticed(self, file: Path) -> None:
+        file.unlink()
+        with pytest.raises(store.SavedInBetween):
+            replace(file, NEW)
+        assert not file.exists()
+
+    def test_a_full_disk_leaves_the_old_file_and_no_other(self, file: Path) -> None:
+        pid = fork(lambda: _replace_within(file, len(NEW) // 2))
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert file.read_bytes() == OLD
+        assert os.listdir(file.parent) == [file.name]
+
+    def test_killed_at_any_moment_a_reader_sees_the_old_file_or_the_new_one(self, file: Path) -> None:
+        chance = random.Random(1)
+        seen = set()
+        for _ in range(60):
+            file.write_bytes(OLD)
+            pid = fork(lambda: replace(file, NEW))
+            time.sleep(chance.uniform(0, 0.004))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            seen.add(file.read_bytes())
+            assert seen <= {OLD, NEW}
+        assert len(seen) == 2 or seen == {OLD}
+
+    def test_what_a_killed_writer_left_is_removed_later(self, file: Path) -> None:
+        left, fresh = file.with_name(".file.md.abcdefgh.tmp"), file.with_name(".file.md.12345678.tmp")
+        other = file.with_name(".other.md.abcdefgh.tmp")
+        for path in (left, fresh, other):
+            path.write_bytes(b"part")
+        for path in (left, other):
+            os.utime(path, (1, 1))
+        replace(file, NEW)
+        assert sorted(p.name for p in file.parent.iterdir()) == [fresh.name, other.name, file.name]
+
+    def test_a_reader_meanwhile_never_sees_a_part(self, file: Path) -> None:
+        stop = threading.Event()
+        seen: set[bytes] = set()
+
+        def read() -> None:
+            while not stop.is_set():
+                seen.add(file.read_bytes())
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            for _ in range(20):
+                replace(file, NEW)
+                replace(file, OLD, NEW)
+        finally:
+            stop.set()
+            thread.join()
+        assert seen <= {OLD, NEW}
+
+
+def _replace_within(file: Path, size: int) -> None:
+    """In a process that may write no file above `size` bytes, which is how a full disk looks."""
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    try:
+        replace(file, NEW)
+    except StoreError as e:
+        assert "it is unchanged" in e.message
+        return
+    raise AssertionError("it was written")
+
+
+class TestReading:
+    def test_a_missing_file_is_one_clear_error(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="No such file") as caught:
+            store.read_file(tmp_path / "nothing.md")
+        assert caught.value.next == "check the path"
+
+    def test_a_file_that_cannot_be_right_is_refused(self, tmp_path: Path) -> None:
+        with open(tmp_path / "huge", "wb") as f:
+            f.truncate(257 << 20)
+        with pytest.raises(StoreError, match="larger than 256 MB"):
+            store.read_file(tmp_path / "huge")
+        assert store.read_head(tmp_path / "huge", 4) == b"\0\0\0\0"
+
+    def test_the_nearest_config_above_counts(self, tmp_path: Path) -> None:
+        deep = tmp_path / "a" / "b"
+        deep.mkdir(parents=True)
+        (tmp_path / store.CONFIG).touch()
+        assert store.find_root(deep) == tmp_path.resolve()
+        (tmp_path / "a" / store.CONFIG).symlink_to("nowhere")
+        assert store.find_root(deep) == (tmp_path / "a").resolve()
