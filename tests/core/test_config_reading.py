@@ -1,4 +1,4 @@
-"""gpudebug.yaml as a whole: the contract's example, its defaults, and one line for every mistake."""
+"""gpudebug.yaml as a whole: a full example, the defaults, and one line for every mistake."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def load(text: str) -> Config:
     return config.load(text, "gpudebug.yaml")
 
 
-def test_the_contracts_example() -> None:
+def test_a_full_example() -> None:
     found = load(EXAMPLE)
     assert found.campaign == "act-relative-rtc"
     assert found.workload.argv() == (
@@ -79,7 +79,7 @@ def test_the_contracts_example() -> None:
     assert found.guidelines.startswith("Test one variable")
 
 
-def test_what_is_left_out_has_the_contracts_default() -> None:
+def test_what_is_left_out_has_its_default() -> None:
     found = config.load(SMALL, "f", campaign="my-campaign")
     assert found.campaign == "my-campaign"
     assert found.progress == "progress/my-campaign.md"

@@ -28,7 +28,7 @@ def result(name: str, before: list[Evidence], after: list[Evidence], **changes: 
     return gate(verdict(before, after, **changes), name).result
 
 
-def test_every_gate_of_the_contract_is_printed_in_its_order() -> None:
+def test_every_gate_is_printed_in_its_order() -> None:
     found = verdict(BASE, GOOD)
     assert [g.name for g in found.gates] == [
         "outcome",

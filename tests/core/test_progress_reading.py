@@ -14,7 +14,7 @@ def entries(text: str) -> list[tuple[int, str, Status]]:
     return [(h.number, h.title, h.status) for h in parse(text.encode(), "p.md").hypotheses]
 
 
-def test_the_file_of_the_contract() -> None:
+def test_a_file_as_gpudebug_writes_it() -> None:
     doc = parse(CONTRACT.encode(), "p.md")
     assert doc.title == "GPU utilization debugging: act-relative-rtc"
     assert [h.number for h in doc.hypotheses] == [1, 2]

@@ -31,7 +31,7 @@ readings = st.builds(
 )
 
 
-def test_the_columns_are_the_contract_s() -> None:
+def test_the_columns_are_the_documented_ones() -> None:
     assert HEADER == CONTRACT + "\n"
 
 

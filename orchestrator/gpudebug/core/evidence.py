@@ -28,6 +28,7 @@ MIN_COVERAGE = 0.9
 # Fewer readings than this have no spread.
 MIN_READINGS = 4
 SPARK = 40
+_TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
 
 
 def build(
@@ -140,7 +141,7 @@ def _device(
     used = (r.mem_used_mb for r in rows if (r.gpu_index, r.gpu_uuid) == device and r.mem_used_mb is not None)
     blank = DeviceEvidence(index=device[0], uuid=device[1], name=name, mem_used_mb=max(used, default=None))
     if not readings:
-        return blank.model_copy(update={"reason": missing.get("gpu_util", "the device gave no utilisation")})
+        return blank.model_copy(update={"reason": missing.get("gpu_util", _TOO_EARLY)})
     if window is None:
         return blank.model_copy(update={"reason": window_reason})
     inside = [(s.value, width) for s in readings if (width := s.overlap(window))]

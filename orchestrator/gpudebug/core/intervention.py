@@ -1,6 +1,6 @@
 """A hypothesis's change: written as `propose` takes it, applied to a command line and environment.
 
-Syntax (contract, section 3): `--set FLAG=V`, `--unset FLAG`, `--env K=V`, `--patch hypotheses/patches/F`,
+Syntax: `--set FLAG=V`, `--unset FLAG`, `--env K=V`, `--patch hypotheses/patches/F`,
 `--code`; several of them are a compound change, which `--compound` says is meant.
 """
 

@@ -1,7 +1,7 @@
 """What a device answers at one tick, and the CSV row that it becomes.
 
 Standard library only: the sampler process imports this and must stay small, so the pydantic records
-of `core.models` are out of its reach. Units are the contract's: percent, W, MHz, degrees Celsius,
+of `core.models` are out of its reach. Units: percent, W, MHz, degrees Celsius,
 `_mb` is 2**20 bytes, seconds. `None` is *unknown* and becomes an empty cell, never 0.
 """
 

@@ -1,4 +1,4 @@
-"""gpudebug.yaml: the settings of one campaign (contract, section 2)."""
+"""gpudebug.yaml: the settings of one campaign."""
 
 from .defaults import config_text, print_defaults
 from .reading import load

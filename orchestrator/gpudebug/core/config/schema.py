@@ -1,4 +1,4 @@
-"""gpudebug.yaml as frozen records. Seconds, bytes and percent; defaults are the contract's (section 2)."""
+"""gpudebug.yaml as frozen records with their defaults. Seconds, bytes and percent."""
 
 from __future__ import annotations
 
