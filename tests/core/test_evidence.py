@@ -111,7 +111,8 @@ def test_rows_without_new_samples_say_nothing() -> None:
     rows = [row(0.2 * (i + 1), 90.0, new=0) for i in range(200)]
     found = build(samples(rows))
     assert found.utilisation is None
-    assert found.devices[0].reason == "the window is too short: the run ended before the device gave a reading"
+    said = "the window is too short: the run ended before the device gave a reading"
+    assert found.devices[0].reason == said
 
 
 @pytest.mark.parametrize("end", [11.2, 13.5, 18.9])
