@@ -8,30 +8,9 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("lerobot_standin.py")
 
+_SEED = (Path(__file__).parent.parent / "data" / "seed004_command.sh").read_text(encoding="utf-8")
 # As it stands in the seed, between the outer single quotes of a shell command.
-SEED_COMMAND_QUOTED = r"""lerobot-train \
-    --policy.type=act_relative_rtc \
-    --dataset.repo_id=giacomoran/so101_data_collection_cube_hand_guided_1x224x8 \
-    --dataset.episodes=[0] \
-    --steps=200 \
-    --batch_size=8 \
-    --policy.optimizer_lr=3e-5 \
-    --policy.optimizer_lr_backbone=3e-5 \
-    --policy.chunk_size=8 \
-    --policy.n_action_steps=8 \
-    --policy.obs_state_delta_frames=1 \
-    --policy.use_vae=false \
-    --policy.n_decoder_layers=4 \
-    --policy.downscale_img_square=224 \
-    --policy.vision_backbone=resnet34 \
-    --policy.pretrained_backbone_weights=ResNet34_Weights.IMAGENET1K_V1 \
-    --policy.pre_norm=true \
-    --policy.use_rtc=false \
-    --policy.device=cuda \
-    --policy.input_features='"'"'{"observation.state": {"shape": [6], "type": "STATE"}, "observation.images.wrist": {"shape": [3, 224, 224], "type": "VISUAL"}}'"'"' \
-    --wandb.enable=false \
-    --output_dir=outputs/tmp/test_hypothesis_N \
-    --policy.push_to_hub=false"""  # noqa: E501
+SEED_COMMAND_QUOTED = _SEED.partition("--cmd '")[2].partition(" \\\n    [ADD YOUR MODIFIED FLAGS HERE]")[0]
 # What the shell makes of it: the argument that a program gets.
 SEED_COMMAND = SEED_COMMAND_QUOTED.replace("""'"'"'""", "'")
 OUTPUT_DIR = "outputs/tmp/test_hypothesis_N"
