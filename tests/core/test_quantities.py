@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.quantities import QuantityError, format_duration, format_size, parse_duration, parse_size
+from gpudebug.core.quantities import QuantityError, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,10 @@ def test_sizes_that_are_refused(text: str) -> None:
         parse_size(text)
 
 
-@given(st.integers(0, 300 * 86400 * 1000))
-def test_a_printed_duration_reads_back_to_the_millisecond(milliseconds: int) -> None:
-    assert parse_duration(format_duration(milliseconds / 1000)) == pytest.approx(
-        milliseconds / 1000, abs=1e-9
-    )
+@given(st.integers(0, 300), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
+def test_a_written_duration_is_read_to_the_millisecond(d: int, h: int, m: int, s: int, ms: int) -> None:
+    seconds = ((d * 24 + h) * 60 + m) * 60 + s + ms / 1000
+    assert parse_duration(f"{d}d{h}h{m}m{s}s{ms}ms") == pytest.approx(seconds, abs=1e-9)
 
 
 @given(st.text(max_size=30))
@@ -102,10 +101,3 @@ def test_no_text_raises_anything_else(text: str) -> None:
             assert parse(text) >= 0
         except QuantityError:
             continue
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0B"), (1023, "1023B"), (2 * 2**30, "2GB"), (1536, "1.5KB"), (5 * 2**50, "5120TB")]
-)
-def test_sizes_are_shown_for_people(size: int, text: str) -> None:
-    assert format_size(size) == text

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpudebug.core.trainlog import LogReader
-from gpudebug.core.trainlog.steps import Reading, Source, Steps, rate, reached_steps
+from gpudebug.core.trainlog.steps import Reading, Source, Steps, rate
 
 
 def run(*readings: Reading, key: str = "step") -> Source:
@@ -66,13 +64,6 @@ def test_the_number_of_counters_is_bounded() -> None:
 )
 def test_rate(points: list[tuple[int, float]], expected: float | None) -> None:
     assert rate(points) == (None if expected is None else pytest.approx(expected))
-
-
-@given(st.floats(-1, 12))
-def test_reached_steps_between_the_readings(time: float) -> None:
-    points = [(0, 0.0), (50, 5.0), (100, 10.0)]
-    found = reached_steps(points, time)
-    assert found == (pytest.approx(10 * time) if 0 <= time <= 10 else None)
 
 
 def test_the_training_bar_leads_not_that_of_validation_or_download() -> None:

@@ -86,15 +86,15 @@ def build(
         steps_per_s=steps_per_s,
         step_unit=log.step_unit,
         progress_per_s=progress_per_s,
-        data_s=_finite(log.data_s),
-        update_s=_finite(log.update_s),
+        data_s=finite(log.data_s),
+        update_s=finite(log.update_s),
         framework=log.framework,
         loss=LossEvidence(
             name=log.loss_name,
             trend=log.trend,
             points=log.points,
-            first=_finite(log.first),
-            last=_finite(log.last),
+            first=finite(log.first),
+            last=finite(log.last),
             advice=advice(log) if advice and log.trend is Trend.UNKNOWN else None,
         ),
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
@@ -104,7 +104,8 @@ def build(
     )
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """A figure that JSON can hold: it has no NaN and no infinity, of which the loss trend tells."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -115,8 +116,8 @@ def rates(log: LogSummary, window: Window | None) -> tuple[float | None, float |
     """
     measured = _measured_rate(log, window)
     if measured is None:
-        return _finite(log.steps_per_s), _finite(log.progress_per_s)
-    return (measured if log.step_unit in (None, "step") else _finite(log.steps_per_s)), measured
+        return finite(log.steps_per_s), finite(log.progress_per_s)
+    return (measured if log.step_unit in (None, "step") else finite(log.steps_per_s)), measured
 
 
 def _measured_rate(log: LogSummary, window: Window | None) -> float | None:

@@ -59,29 +59,3 @@ def parse_size(text: str) -> int:
     if size > LARGEST_BYTES:
         raise QuantityError(f"{text!r} is larger than 2**60 bytes")
     return size
-
-
-def format_duration(seconds: float) -> str:
-    """Text that `parse_duration` reads back as the same number of milliseconds: `1h30m`, `0.2s`."""
-    milliseconds = round(seconds * 1000)
-    whole, rest = divmod(milliseconds, 1000)
-    if rest and whole < 60:
-        return f"{milliseconds / 1000:g}s"
-    parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, whole = divmod(whole, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    if rest:
-        parts.append(f"{rest}ms")
-    return "".join(parts) or "0s"
-
-
-def format_size(size: int) -> str:
-    """`2GB`, `1.5MB`, `17B`: binary multiples with at most one decimal, for people."""
-    value, unit = float(size), "B"
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if value < 1024 or unit == "TB":
-            break
-        value /= 1024
-    return f"{value:.1f}".removesuffix(".0") + unit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,11 +79,6 @@ def _samples_beside(log: Path) -> Samples:
     return read_run_samples(path)
 
 
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity; the trend says that the loss went there."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _log(path: Path) -> dict[str, Any]:
     log = read_log(path, _samples_beside(path), {}, exit_status=None, signal=None)
     return {
@@ -95,12 +89,12 @@ def _log(path: Path) -> dict[str, Any]:
             "name": log.loss_name,
             "trend": log.trend.value,
             "points": log.points,
-            "first": _finite(log.first),
-            "last": _finite(log.last),
+            "first": evidences.finite(log.first),
+            "last": evidences.finite(log.last),
         },
         "steps": log.steps,
-        "steps_per_s": _finite(log.steps_per_s),
-        "data_s": _finite(log.data_s),
-        "update_s": _finite(log.update_s),
+        "steps_per_s": evidences.finite(log.steps_per_s),
+        "data_s": evidences.finite(log.data_s),
+        "update_s": evidences.finite(log.update_s),
         "failure": {"class": log.failure.kind, "lines": list(log.failure.lines)} if log.failure else None,
     }

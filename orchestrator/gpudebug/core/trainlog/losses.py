@@ -51,7 +51,6 @@ class Losses:
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str, str], LossSeries] = {}
-        self.latest: float | None = None
 
     def add(
         self,

@@ -6,7 +6,6 @@ is followed as one source; the source with the best name and the most distinct v
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
@@ -199,16 +198,3 @@ def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | Non
     if end <= start or end - start < least or after <= before:
         return None
     return (after - before) / (end - start)
-
-
-def reached_steps(points: Sequence[tuple[int, float]], time: float) -> float | None:
-    """Steps done at `time` (seconds), linear between the readings (step, time); None outside them."""
-    times = [at for _, at in points]
-    if not times or time < times[0] or time > times[-1]:
-        return None
-    index = bisect_right(times, time) - 1
-    step, at = points[index]
-    if index + 1 == len(points):
-        return float(step)
-    after, then = points[index + 1]
-    return step + (after - step) * (time - at) / (then - at) if then > at else float(after)
