@@ -1,0 +1,131 @@
+"""A trial before its gates: evidence, criteria, and the differences and ratios that several gates ask of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from gpudebug.core import stats
+from gpudebug.core.models import Estimate, Evidence
+
+UNKNOWN = "unknown"
+# Below the driver's resolution, in percent, a device's busy time says nothing to compare.
+IDLE = 1.0
+# A ratio of two noisy figures: utilisation (about 10 % of itself) and step rate (5 %).
+WORK_PRIOR = stats.Prior(sd=0.1, weight=4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The thresholds, fixed before the run: `success` and `failure` in pp, `min_window` in seconds."""
+
+    success: float
+    failure: float
+    loss: str
+    throughput: str
+    min_window: float
+    max_runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a trial changed besides its figures.
+
+    `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
+    names what differs in the surroundings of baseline and trial, `window_advice` the flag and value
+    that would make the window long enough.
+    """
+
+    locked: tuple[str, ...] = ()
+    changes: int = 1
+    compound: bool = False
+    differences: tuple[str, ...] = ()
+    window_advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Progress per second of the runs that have one, all in the same `unit`; None where the units differ."""
+
+    unit: str | None = None
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A trial before its gates: `delta` in pp, `ratio` of throughput, `work` of busy time a step."""
+
+    criteria: Criteria
+    setting: Setting
+    before: tuple[Evidence, ...]
+    after: tuple[Evidence, ...]
+    delta: Estimate | None = None
+    ratio: Estimate | None = None
+    work: Estimate | None = None
+    rates: Rates = field(default_factory=Rates)
+
+
+def measure(case: Case) -> Case:
+    """Differences and ratios; None where one run lacks its figure, whatever the others say.
+
+    A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
+    """
+    runs = (*case.before, *case.after)
+    rates = rates_of(case.before, case.after)
+    delta = ratio = work = None
+    if all(has_figure(e) for e in runs):
+        delta = stats.difference(
+            utilisations(case.before),
+            utilisations(case.after),
+            within=(_typical_error(case.before), _typical_error(case.after)),
+        )
+    if (len(rates.before), len(rates.after)) == (len(case.before), len(case.after)):
+        ratio = stats.ratio(rates.before, rates.after)
+        busy = _busy(case.before, rates.before), _busy(case.after, rates.after)
+        work = stats.ratio(*busy, prior=WORK_PRIOR) if delta and not idle(runs) else None
+    return replace(case, delta=delta, ratio=ratio, work=work, rates=rates)
+
+
+def idle(runs: Sequence[Evidence]) -> bool:
+    return any(u < IDLE for u in utilisations(runs))
+
+
+def _typical_error(runs: Sequence[Evidence]) -> float:
+    """Root mean square of the runs' own standard errors, in pp."""
+    return math.sqrt(math.fsum((e.standard_error or 0.0) ** 2 for e in runs) / len(runs))
+
+
+def has_figure(e: Evidence) -> bool:
+    return e.utilisation is not None and e.standard_error is not None
+
+
+def utilisations(runs: Sequence[Evidence]) -> list[float]:
+    """Of the runs that have one, in percent."""
+    return [e.utilisation for e in runs if e.utilisation is not None]
+
+
+def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
+    """The runs' and the others' progress per second, where all that have one count the same."""
+    before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
+    units = {rate[0] for rate in (*before, *after) if rate}
+    if len(units) != 1:
+        return Rates()
+    return Rates(units.pop(), tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
+
+
+def rate_of(e: Evidence) -> tuple[str, float] | None:
+    """What the run's log counts and how much of it a second."""
+    unit = e.step_unit or "step"
+    rate = e.progress_per_s or (e.steps_per_s if unit == "step" else None)
+    return (unit, rate) if rate else None
+
+
+def _busy(runs: Sequence[Evidence], rates: Sequence[float]) -> list[float]:
+    return [(e.utilisation or 0.0) / rate for e, rate in zip(runs, rates, strict=True)]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """None of nothing."""
+    return math.fsum(values) / len(values) if values else None

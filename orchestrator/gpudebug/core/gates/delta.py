@@ -1,0 +1,63 @@
+"""Whether the metric moved far enough, and whether enough of it was seen to say so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, has_figure
+from gpudebug.core.gates.text import estimate_text
+from gpudebug.core.models import Evidence, Gate
+from gpudebug.core.words import Result
+
+
+def delta_gate(case: Case) -> Gate:
+    c = case.criteria
+    threshold = f"estimate >= {c.success:g}pp and lower bound > {c.failure:g}pp"
+    gate = Gate(name="delta", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
+    if case.delta is None:
+        return gate.model_copy(update={"note": _absent(case)})
+    gate = gate.model_copy(update={"value": estimate_text(case.delta, "pp", signed=True)})
+    short = short_window(case.criteria, case.before, case.after)
+    if short:
+        return gate.model_copy(update={"note": _advised(short, case.setting.window_advice)})
+    assert case.delta.low is not None and case.delta.high is not None
+    if case.delta.value >= c.success and case.delta.low > c.failure:
+        return gate.model_copy(update={"result": Result.PASS})
+    if case.delta.value < c.failure and case.delta.high < c.success:
+        return gate.model_copy(update={"result": Result.FAIL})
+    return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
+
+
+def _absent(case: Case) -> str:
+    """Which run lacks its utilisation, and why."""
+    for part, runs in (("trial", case.after), ("baseline", case.before)):
+        for e in runs:
+            if not has_figure(e):
+                reasons = [e.window_reason, *(d.reason for d in e.devices)]
+                reason = next((r for r in reasons if r), "no utilisation was measured")
+                short = e.window is None and "too short" in reason
+                where = part if len(runs) == 1 else f"{part}, run {e.run}"
+                return f"{where}: {_advised(reason, case.setting.window_advice if short else None)}"
+    return "no utilisation was measured"
+
+
+def _advised(text: str, advice: str | None) -> str:
+    return f"{text}; {advice}" if advice else text
+
+
+def window_total(runs: Sequence[Evidence]) -> float:
+    """Seconds of steady window over the runs that have one."""
+    return math.fsum(e.window.duration_s for e in runs if e.window and e.utilisation is not None)
+
+
+def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
+    """What is missing to `min_window` in the baseline or in the trial; None where nothing is."""
+    for part, runs in (("baseline", before), ("trial", after)):
+        total = window_total(runs)
+        if total < criteria.min_window:
+            count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+            said = f"the {part}'s windows sum up to {total:.1f} s over {count}"
+            missing = criteria.min_window - total
+            return f"{said}, {missing:.1f} s short of min_window ({criteria.min_window:g} s)"
+    return None

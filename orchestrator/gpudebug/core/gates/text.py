@@ -1,0 +1,19 @@
+"""Estimates as gates print them."""
+
+from __future__ import annotations
+
+from gpudebug.core.models import Estimate
+
+
+def estimate_text(estimate: Estimate, unit: str, *, signed: bool = False, digits: int = 1) -> str:
+    """`+33.6pp (95% CI +31.2 to +36.0)`."""
+    sign = "+" if signed else ""
+
+    def text(value: float) -> str:
+        # Adding 0.0 turns a rounded -0.0 into 0.0.
+        return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
+
+    value = f"{text(estimate.value)}{unit}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} (95% CI {text(estimate.low)} to {text(estimate.high)})"

@@ -1,0 +1,38 @@
+"""All gates of one case, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.trials import gate, runs, verdict
+
+from gpudebug.core.models import Evidence
+from gpudebug.core.words import Result
+
+BASE = runs(28, 27, 29, 28)
+GOOD = runs(61, 62, rate=11.0)
+
+
+def result(name: str, before: list[Evidence], after: list[Evidence], **changes: Any) -> Result:
+    return gate(verdict(before, after, **changes), name).result
+
+
+def test_every_gate_is_printed_in_its_order() -> None:
+    found = verdict(BASE, GOOD)
+    assert [g.name for g in found.gates] == [
+        "outcome",
+        "loss",
+        "loss_parity",
+        "delta",
+        "throughput",
+        "work_conserved",
+        "locked_knobs",
+        "one_variable",
+        "change_in_effect",
+        "device_to_itself",
+        "environment_parity",
+    ]
+    assert all(g.value and g.threshold for g in found.gates)
+    skipped = [g for g in found.gates if g.result is Result.SKIPPED]
+    assert [g.name for g in skipped] == ["loss_parity", "change_in_effect", "device_to_itself"]
+    assert all(g.note for g in skipped)
