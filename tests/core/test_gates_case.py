@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from tests.support.trials import BASE, GOOD, verdict
 
-from tests.support.trials import gate, runs, verdict
-
-from gpudebug.core.models import Evidence
 from gpudebug.core.words import Result
-
-BASE = runs(28, 27, 29, 28)
-GOOD = runs(61, 62, rate=11.0)
-
-
-def result(name: str, before: list[Evidence], after: list[Evidence], **changes: Any) -> Result:
-    return gate(verdict(before, after, **changes), name).result
 
 
 def test_every_gate_is_printed_in_its_order() -> None:

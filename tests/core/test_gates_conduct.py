@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from typing import Any
-
 import pytest
-from tests.support.trials import crashed, criteria, gate, run, runs, verdict
+from tests.support.trials import BASE, GOOD, gate, verdict
 
 from gpudebug.core.gates import (
     Setting,
-    estimate_text,
-    is_infrastructure,
-    short_window,
-    training_text,
-    window_total,
-    worst_trend,
 )
-from gpudebug.core.models import Estimate, Evidence, LossEvidence
-from gpudebug.core.words import Outcome, Result, Trend
-
-BASE = runs(28, 27, 29, 28)
-GOOD = runs(61, 62, rate=11.0)
-
-
-def result(name: str, before: list[Evidence], after: list[Evidence], **changes: Any) -> Result:
-    return gate(verdict(before, after, **changes), name).result
+from gpudebug.core.words import Result
 
 
 class TestSetting:
@@ -50,3 +33,5 @@ class TestSetting:
     def test_differences_are_named(self) -> None:
         found = gate(
             verdict(BASE, GOOD, Setting(differences=("driver", "host a and b"))), "environment_parity"
+        )
+        assert (found.result, found.value) == (Result.FAIL, "driver; host a and b")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 import pytest
-from tests.support.trials import crashed, gate, run, runs, verdict
+from tests.support.trials import BASE, crashed, gate, result, run, verdict
 
 from gpudebug.core.gates import (
     is_infrastructure,
@@ -15,13 +14,6 @@ from gpudebug.core.gates import (
 )
 from gpudebug.core.models import Evidence, LossEvidence
 from gpudebug.core.words import Outcome, Result, Trend
-
-BASE = runs(28, 27, 29, 28)
-GOOD = runs(61, 62, rate=11.0)
-
-
-def result(name: str, before: list[Evidence], after: list[Evidence], **changes: Any) -> Result:
-    return gate(verdict(before, after, **changes), name).result
 
 
 class TestOutcome:

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from tests.support.trials import gate, run, runs, verdict
+from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
 
-from gpudebug.core.models import Evidence
 from gpudebug.core.words import Result
-
-BASE = runs(28, 27, 29, 28)
-GOOD = runs(61, 62, rate=11.0)
-
-
-def result(name: str, before: list[Evidence], after: list[Evidence], **changes: Any) -> Result:
-    return gate(verdict(before, after, **changes), name).result
 
 
 class TestThroughput:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.models import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
 from gpudebug.core.verdict import Criteria, Setting, judge
-from gpudebug.core.words import Outcome, Trend
+from gpudebug.core.words import Outcome, Result, Trend
 
 CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)
 
@@ -64,3 +64,11 @@ def verdict(
 
 def gate(found: Verdict, name: str) -> Gate:
     return next(g for g in found.gates if g.name == name)
+
+
+BASE = runs(28, 27, 29, 28)
+GOOD = runs(61, 62, rate=11.0)
+
+
+def result(name: str, before: Sequence[Evidence], after: Sequence[Evidence], **changes: Any) -> Result:
+    return gate(verdict(before, after, **changes), name).result
