@@ -69,6 +69,7 @@ class RunRecord(Record):
 
     `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
+    `warmup_s` (None: found from the data) and `patterns` are how samples and log were read.
     """
 
     format: int = FORMAT_VERSION
@@ -91,6 +92,8 @@ class RunRecord(Record):
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
     interval_s: float | None = None
+    warmup_s: float | None = None
+    patterns: dict[str, str] = {}
     start: str
     end: str | None = None
     duration_s: float | None = None
@@ -213,11 +216,25 @@ class UsedRun(Record):
     evidence_sha256: str
 
 
+class Terms(Record):
+    """What a trial is judged by, as gpudebug.yaml said it before the first run: its keys, its values.
+
+    `criteria` and `protocol` are those sections, complete with defaults; durations in seconds.
+    """
+
+    metric: str = "gpu_util"
+    direction: str = "higher"
+    locked: tuple[str, ...] = ()
+    criteria: dict[str, object]
+    protocol: dict[str, object]
+
+
 class Verdict(Record):
     """verdict.json: the judgement of one trial, with all that is needed to judge it again.
 
     `before` and `after` in percent, `delta` in percentage points; throughput in `throughput_unit`
-    (`Evidence.step_unit`) a second.
+    (`Evidence.step_unit`) a second. `remarks` are the notes that tell how the change was applied, `runs`
+    the runs that were used.
     """
 
     format: int = FORMAT_VERSION
@@ -237,8 +254,8 @@ class Verdict(Record):
     loss: Trend
     gates: tuple[Gate, ...]
     notes: tuple[str, ...] = ()
-    criteria: dict[str, object] = {}
-    protocol: dict[str, object] = {}
+    remarks: tuple[str, ...] = ()
+    terms: Terms | None = None
     runs: tuple[UsedRun, ...] = ()
 
 

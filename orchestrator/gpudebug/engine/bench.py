@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core import frameworks, progress
-from gpudebug.core.config import Config, Workload
+from gpudebug.core.config import Workload
 from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.verdict import Criteria
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
 from gpudebug.engine.campaign import Loaded, find, load, look, read_progress, training_environment
@@ -148,19 +147,6 @@ def job_of(cycle: Cycle, workload: Workload, role: str, label: str, identity: di
         max_output=workload.max_output,
         shell=workload.shell,
         identity=identity,
-    )
-
-
-def criteria_of(config: Config) -> Criteria:
-    """The thresholds of gpudebug.yaml as the verdict takes them."""
-    c, p = config.criteria, config.protocol
-    return Criteria(
-        success=float(c.success),
-        failure=float(c.failure),
-        loss=c.loss,
-        throughput=c.throughput,
-        min_window=p.min_window,
-        max_runs=p.max_runs,
     )
 
 

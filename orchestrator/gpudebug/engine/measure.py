@@ -228,6 +228,8 @@ def _record(
         cpu_quota=around.cpu_quota,
         devices=around.devices,
         interval_s=bench.interval,
+        warmup_s=bench.warmup,
+        patterns=dict(bench.patterns),
         start=now(),
     )
 

@@ -9,31 +9,26 @@ from typing import Any
 from gpudebug.core import present, progress
 from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
 from gpudebug.core.intervention import Applied, Intervention
-from gpudebug.core.models import Evidence, UsedRun, Verdict
+from gpudebug.core.models import Terms, Verdict
 from gpudebug.core.verdict import (
-    Setting,
     is_infrastructure,
-    judge,
     needs_fresh_baseline,
     needs_more_runs,
-    short_window,
 )
 from gpudebug.core.words import Status
-from gpudebug.edges import store, templates
+from gpudebug.edges import templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import (
     CodeChanged,
     Cycle,
-    criteria_of,
     ensure_same_code,
     job_of,
     open_bench,
     splice,
     stored_run,
-    window_advice,
-    window_of,
 )
 from gpudebug.engine.campaign import Loaded, change_digest, tested_change
+from gpudebug.engine.judging import criteria_of, evidence_of, judge_runs, terms_of
 from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
@@ -50,6 +45,7 @@ class _Trial:
     bench: Bench
     job: Job
     notes: tuple[str, ...]
+    terms: Terms
     before: list[Measured]
     after: list[Measured] = field(default_factory=list)
     spoilt: list[Measured] = field(default_factory=list)
@@ -103,7 +99,7 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
         change_digest=change_digest(intervention),
     )
     notes = tuple(loaded.workspace.scrub(note) for note in applied.notes)
-    trial = _Trial(cycle, number, intervention, bench, changed, notes, before)
+    trial = _Trial(cycle, number, intervention, bench, changed, notes, terms_of(loaded.config), before)
     _take_up(trial, around)
     return trial
 
@@ -122,7 +118,7 @@ def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
         return
     lines = baseline.advice(cycle, "workload", before)
     raise baseline.BaselineFailed(
-        f"the baseline has no figure to compare with: {baseline.utilisation_text(_evidence(before))}",
+        f"the baseline has no figure to compare with: {baseline.utilisation_text(evidence_of(before))}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),
     )
@@ -193,7 +189,7 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
 
 
 def _run_until_decided(trial: _Trial) -> Verdict:
-    criteria = criteria_of(trial.cycle.loaded.config)
+    criteria = criteria_of(trial.terms)
     while True:
         measured = measure(trial.bench, trial.job)
         if baseline.by_the_user(measured):
@@ -206,14 +202,14 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             trial.bench.workspace.seal(measured.folder)
             continue
         trial.after.append(measured)
-        verdict = judge_trial(trial)
-        more = needs_more_runs(verdict, criteria, _evidence(trial.before), _evidence(trial.after))
+        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
+        more = needs_more_runs(verdict, criteria, evidence_of(trial.before), evidence_of(trial.after))
         if not more:
             measured.folder.write("verdict.json", verdict)
         trial.bench.workspace.seal(measured.folder)
         if not more:
             return verdict
-        if needs_fresh_baseline(verdict, criteria, _evidence(trial.after)):
+        if needs_fresh_baseline(verdict, criteria, evidence_of(trial.after)):
             trial.before.append(baseline.run_once(trial.cycle, trial.bench, "workload", trial.number))
 
 
@@ -223,61 +219,6 @@ def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
     except CodeChanged:
         trial.bench.workspace.seal(measured.folder)
         raise
-
-
-def _evidence(runs: list[Measured]) -> list[Evidence]:
-    return [m.evidence for m in runs]
-
-
-def judge_trial(trial: _Trial) -> Verdict:
-    """The verdict on the runs so far, with criteria, protocol and the runs that it used."""
-    config = trial.cycle.loaded.config
-    criteria = criteria_of(config)
-    before, after = _evidence(trial.before), _evidence(trial.after)
-    verdict = judge(
-        trial.number,
-        criteria,
-        before,
-        after,
-        Setting(
-            locked=tuple(trial.intervention.locked_by(config.locked)),
-            changes=trial.intervention.size,
-            compound=trial.intervention.compound,
-            differences=_differences(trial),
-            window_advice=_advice(trial) if short_window(criteria, before, after) else None,
-        ),
-    )
-    return verdict.model_copy(
-        update={
-            "notes": (*verdict.notes, *trial.notes),
-            "criteria": config.criteria.model_dump(mode="json"),
-            "protocol": config.protocol.model_dump(mode="json"),
-            "runs": tuple(
-                UsedRun(
-                    name=m.folder.name,
-                    part=part,
-                    evidence_sha256=store.file_digest(m.folder.path / "evidence.json"),
-                )
-                for part, runs in (("baseline", trial.before), ("trial", trial.after))
-                for m in runs
-            ),
-        }
-    )
-
-
-def _advice(trial: _Trial) -> str:
-    """The flag and value that would make the shorter side's windows long enough."""
-    config = trial.cycle.loaded.config
-    needed = config.protocol.min_window
-    short = trial.before if sum(map(window_of, trial.before)) < needed else trial.after
-    return window_advice(config.workload.argv(), short, needed)
-
-
-def _differences(trial: _Trial) -> tuple[str, ...]:
-    """What of the surroundings differs between the first baseline run and any other run."""
-    first = recorded(trial.before[0].record)
-    others = (*trial.before[1:], *trial.after)
-    return tuple(dict.fromkeys(d for m in others for d in differences(first, recorded(m.record))))
 
 
 def record_result(
