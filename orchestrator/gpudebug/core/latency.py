@@ -10,8 +10,10 @@ import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gpudebug.core import stats
+from gpudebug.core.trainlog.names import word_set
 from gpudebug.core.trainlog.text import Splitter, plain
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0}
@@ -27,6 +29,8 @@ _WORD = re.compile(r"[a-z]+\d*|\d+")
 _TURN = re.compile(
     r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
 )
+    r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
+)
 _HINTS = ("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame")
 
 _MEAN = frozenset({"mean", "average", "avg"})
@@ -35,9 +39,9 @@ _LEAST = frozenset({"min", "minimum", "fastest", "best"})
 _MOST = frozenset({"max", "maximum", "slowest", "worst"})
 _SUMMARY = _MEAN | _MEDIAN | _LEAST | _MOST
 # What is no latency of one inference, though its name says so.
-_OTHER = frozenset(
-    "p5 p90 p95 p99 std stdev sd total sum overall target budget limit expected threshold compile compilation "
-    "load loading warmup warm overhead timeout elapsed".split()
+_OTHER = word_set(
+    "p5 p90 p95 p99 std stdev sd total sum overall target budget limit expected threshold elapsed timeout "
+    "compile compilation load loading warmup warm overhead"
 )
 _FILLER = frozenset({"is", "was", "of", "took", "in", *_SECONDS})
 MIN_PRINTED = 3
@@ -153,7 +157,7 @@ def _cumulative(values: Sequence[float]) -> bool:
     """Whether times count from a start: they never fall, and grow."""
     if len(values) < MIN_PRINTED or values[-1] < _GROWTH * values[0]:
         return False
-    return all(after >= before for before, after in zip(values, values[1:], strict=False))
+    return all(after >= before for before, after in pairwise(values))
 
 
 def _summarised(values: Sequence[float]) -> Latency:
