@@ -29,8 +29,6 @@ _WORD = re.compile(r"[a-z]+\d*|\d+")
 _TURN = re.compile(
     r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
 )
-    r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
-)
 _HINTS = ("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame")
 
 _MEAN = frozenset({"mean", "average", "avg"})
