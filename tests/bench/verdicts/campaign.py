@@ -1,0 +1,106 @@
+"""One scenario from traces to counts: pools of runs, then every rule on them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tests.bench.verdicts.cells import DELTAS, Cell
+from tests.bench.verdicts.rules import RULES, mad_session
+from tests.bench.verdicts.runs import Pool, pool
+from tests.bench.verdicts.traces import BASELINE, Scenario
+from tests.bench.verdicts.trials import prior_times, shipped
+
+SHIPPED, EARLY = "gpudebug", "gpudebug, early_stop"
+# A drifting campaign is simulated at this many moments after its baselines were recorded.
+_MOMENTS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to simulate of one scenario: `trials` by true delta in pp, from pools of `runs` runs a command.
+
+    `priors` are factors by which the shipped prior is wrong; 1 is the prior as it is.
+    """
+
+    title: str
+    scenario: Scenario
+    trials: dict[int, int]
+    runs: int
+    seed: int
+    priors: tuple[float, ...] = (1.0,)
+    early: bool = True
+    others: bool = True
+    steps_known: bool = False
+
+
+@dataclass
+class Outcome:
+    """Counts by rule and true delta; `sessions` is how many sessions of the MAD rule keep a change in vain."""
+
+    plan: Plan
+    cells: dict[str, dict[int, Cell]] = field(default_factory=dict)
+    sessions: float = float("nan")
+
+
+def simulate_plan(plan: Plan) -> Outcome:
+    """Everything that `plan` asks for; the same seed gives the same counts."""
+    outcome = Outcome(plan)
+    for baseline, fresh, trials, moments in _campaign(plan):
+        for delta, trial in trials.items():
+            count = plan.trials[delta] // moments
+            for name, cell in _cells(plan, baseline, fresh, trial, count, _rng(plan, "trials", delta)):
+                by_delta = outcome.cells.setdefault(name, {})
+                by_delta[delta] = by_delta[delta] + cell if delta in by_delta else cell
+        if plan.others and 0 in trials:
+            outcome.sessions = mad_session(baseline, trials[0], plan.trials[0], _rng(plan, "sessions", 0))
+    return outcome
+
+
+def _campaign(plan: Plan) -> Iterator[tuple[Pool, Pool, dict[int, Pool], int]]:
+    """(recorded baselines, fresh ones, trial runs by delta, of how many moments) at each moment."""
+    drift = plan.scenario.drift
+    deltas = [d for d in DELTAS if plan.trials.get(d)]
+    baseline = _pool(plan, 0.0, "baseline", 0, looks=False)
+    if not drift:
+        yield baseline, baseline, {d: _pool(plan, d, "trial", 0, looks=plan.early) for d in deltas}, 1
+        return
+    for moment in range(1, _MOMENTS + 1):
+        moved = drift * moment / _MOMENTS
+        fresh = _pool(plan, moved, "fresh", moment, looks=False)
+        trials = {d: _pool(plan, d + moved, "trial", moment, looks=plan.early) for d in deltas}
+        yield baseline, fresh, trials, _MOMENTS
+
+
+def _pool(plan: Plan, above: float, part: str, moment: int, *, looks: bool) -> Pool:
+    rng = _rng(plan, part, moment, round(1000 * above))
+    return pool(
+        plan.scenario, BASELINE + above, plan.runs, rng, steps_known=plan.steps_known, looks=looks
+    )
+
+
+def _cells(
+    plan: Plan, baseline: Pool, fresh: Pool, trial: Pool, count: int, rng: np.random.Generator
+) -> Iterator[tuple[str, Cell]]:
+    for factor in plan.priors:
+        with prior_times(factor):
+            yield _named(SHIPPED, factor), shipped(baseline, fresh, trial, count, rng)
+            if plan.early:
+                cell = shipped(baseline, fresh, trial, count, rng, early_stop=True)
+                yield _named(EARLY, factor), cell
+    if plan.others:
+        for name, rule in RULES.items():
+            yield name, rule(baseline, trial, count, rng)
+
+
+def _named(name: str, factor: float) -> str:
+    return name if factor == 1.0 else f"{name}, prior sd x{factor:g}"
+
+
+def _rng(plan: Plan, *key: str | int) -> np.random.Generator:
+    """A stream for each part of each scenario, whatever else is simulated."""
+    words = repr((replace(plan.scenario), plan.steps_known, key)).encode()
+    return np.random.default_rng([plan.seed, zlib.crc32(words)])
