@@ -211,15 +211,22 @@ def baseline(
 
 
 @app.command(
-    epilog="Example: gpudebug propose --title 'Loader waits' --method 'more workers' --set --num_workers=4"
+    epilog="Example: gpudebug propose --title 'Loader waits' --set --num_workers=4\n\n"
+    "Example: gpudebug propose --sweep --denoising_steps=4,2,1"
 )
 def propose(
-    title: Annotated[str, typer.Option(help="The cause, in one line.")],
+    title: Annotated[str, typer.Option(help="The cause, in one line; a sweep needs none.")] = "",
     description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
     method: Annotated[str, typer.Option(help="What is changed and what should move.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
     unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Take a flag away.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FLAG=V,V,…", help="One hypothesis a value; env:K=V,V for a variable; quote a comma."
+        ),
+    ] = None,
     patch: Annotated[str | None, typer.Option(metavar="FILE", help="A patch in hypotheses/patches.")] = None,
     code: Annotated[bool, typer.Option("--code", help="The change is code, still to be written.")] = False,
     compound: Annotated[bool, typer.Option("--compound", help="Several changes at once are meant.")] = False,
@@ -230,7 +237,15 @@ def propose(
     folder = _choose(directory, json)
     from gpudebug import render
     from gpudebug.engine.propose import propose as engine
+    from gpudebug.engine.propose import propose_sweep
 
+    if sweep is not None:
+        if set_ or unset or env or patch or code or compound:
+            raise UsageError("--sweep is the change itself", next="leave the other change out")
+        _print(
+            propose_sweep(folder, sweep, title=title, description=description, method=method), render.propose
+        )
+        return
     answer = engine(
         folder,
         title=title,

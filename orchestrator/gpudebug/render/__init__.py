@@ -205,7 +205,7 @@ _NEXT: dict[str, Callable[[Answer], str]] = {
 
 
 def propose(answer: Answer) -> str:
-    lines = [f"Hypothesis {answer['hypothesis']} added, UNTESTED: {answer['title']}"]
+    lines = [f"Hypothesis {h['hypothesis']} added, UNTESTED: {h['title']}" for h in answer["hypotheses"]]
     lines += [f"note: {n}" for n in answer["notes"]]
     return "\n".join([*lines, f"Next: {answer['next_command']}"])
 
