@@ -13,7 +13,7 @@ from gpudebug.core.samples import Samples, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
-from gpudebug.engine.measure import read_log, read_run_samples
+from gpudebug.engine.reading import read_log, read_run_samples
 from gpudebug.engine.sample import summary
 
 _HEAD = 4096

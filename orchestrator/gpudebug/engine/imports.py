@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import evidence as evidences
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.models import RunRecord
@@ -17,7 +17,8 @@ from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import Cycle, claimed_campaign, splice
 from gpudebug.engine.campaign import training_environment, workload_of
-from gpudebug.engine.measure import Measured, Report, loss_advice, now, read_log
+from gpudebug.engine.measure import Measured, Report, now
+from gpudebug.engine.reading import evidence_again, read_log
 
 
 def import_baseline(
@@ -45,27 +46,14 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
     workload = workload_of(loaded.config, role)
     assert workload is not None
     text = store.read_file(csv).decode("utf-8", "replace")
-    samples = read_samples(text.splitlines(keepends=True), str(csv))
+    samples = read_samples(io.StringIO(text, newline="\n"), str(csv))
     if not samples.rows:
         raise GpudebugError("holds no sample", file=str(csv), next="import a CSV with rows")
     output = store.read_file(log) if log else b""
     folder = loaded.workspace.new_run(f"baseline-{role}")
     store.copy_into(folder.samples, text.encode("utf-8"))
     store.copy_into(folder.log, output)
-    summary = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None)
-    failure = summary.failure
-    outcome = Outcome.CRASHED if failure else Outcome.COMPLETED
-    evidence = evidences.build(
-        run=folder.name,
-        role=f"baseline-{role}",
-        outcome=outcome,
-        samples=samples,
-        log=summary,
-        warmup=loaded.config.protocol.warmup,
-        failure=failure,
-        duration_s=samples.rows[-1].elapsed,
-        advice=lambda found: loss_advice(workload.argv(), found),
-    )
+    failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None).failure
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
         name=folder.name,
@@ -75,13 +63,16 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         argv=argv,
         cwd=workload.cwd,
         identity=loaded.identities[role],
+        warmup_s=loaded.config.protocol.warmup,
+        patterns=dict(loaded.config.log),
         start=now(),
         end=now(),
         duration_s=samples.rows[-1].elapsed,
-        outcome=outcome,
+        outcome=Outcome.CRASHED if failure else Outcome.COMPLETED,
         reason=f"imported from {csv.name}",
         failure=failure,
     )
+    evidence = evidence_again(folder, record)
     folder.write("run.json", record)
     folder.write("evidence.json", evidence)
     loaded.workspace.seal(folder)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpudebug.core import evidence as evidences
-from gpudebug.core import frameworks
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
-from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
-from gpudebug.core.samples import Samples, read_samples
-from gpudebug.core.trainlog import LogReader, LogSummary
-from gpudebug.core.words import Outcome
+from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
+from gpudebug.engine.reading import Files, files_of, read_evidence
 from gpudebug.engine.surroundings import Surroundings, here
 
-# A log is read whole up to twice this; of a longer one the middle is left out.
-_LOG_PART = 32 << 20
-_CHUNK = 1 << 16
 _LIVE_STEP = 1 << 20
 
 
@@ -92,15 +85,6 @@ class Measured:
     evidence: Evidence
 
 
-@dataclass(frozen=True)
-class Files:
-    """Where a run's samples, log and the sampler's notes go."""
-
-    samples: Path
-    log: Path
-    notes: Path
-
-
 def resolve_device(
     setting: str, env: Mapping[str, str], root: Path
 ) -> tuple[dict[str, object], tuple[DeviceInfo, ...], tuple[str, ...]]:
@@ -119,9 +103,8 @@ def measure(bench: Bench, job: Job) -> Measured:
     folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
-    files = Files(folder.samples, folder.log, folder.notes)
     try:
-        launched, evidence = run_files(bench, job, files, folder.name, marker=str(folder.path))
+        launched, evidence = run_files(bench, job, files_of(folder), folder.name, marker=str(folder.path))
     except (DeviceError, LaunchError):
         # Nothing was started, so there is nothing to keep.
         bench.workspace.discard(folder)
@@ -150,41 +133,19 @@ def run_files(
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     watch = _Watch(files, name, LogReader(dict(bench.patterns)), job, bench.report)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
-    samples = read_run_samples(files.samples)
-    log = read_log(
-        files.log,
-        samples,
-        bench.patterns,
-        exit_status=launched.exit_status,
-        signal=launched.signal,
-        redactor=Redactor(job.env, job.argv),
-    )
-    evidence = evidences.build(
+    evidence = read_evidence(
+        files,
         run=name,
         role=job.role,
-        outcome=launched.outcome,
-        samples=samples,
-        log=log,
+        argv=job.argv,
+        patterns=bench.patterns,
         warmup=bench.warmup,
-        exit_status=launched.exit_status,
-        signal=launched.signal,
-        # How we ended a run is no failure of its own; its log would tell of the interrupt alone.
-        failure=log.failure if launched.outcome is Outcome.CRASHED else None,
-        reason=launched.reason,
-        duration_s=launched.duration_s,
         devices=bench.devices,
-        missing=_missing(files.notes),
-        advice=lambda summary: loss_advice(job.argv, summary),
+        ended=launched,
+        outcome=launched.outcome,
+        redactor=Redactor(job.env, job.argv),
     )
     return launched, evidence
-
-
-def _missing(notes: Path) -> dict[str, str]:
-    """Columns that the device lacked, with the reason that the sampler recorded."""
-    if not notes.exists():
-        return {}
-    said = json.loads(store.read_file(notes))
-    return {str(k): str(v) for k, v in said.get("missing", {}).items()}
 
 
 def now() -> str:
@@ -341,62 +302,3 @@ def last_utilisation(path: Path) -> float | None:
         return sum(last) / len(last) if last else None
     except ValueError:
         return None
-
-
-def read_run_samples(path: Path) -> Samples:
-    """The samples of a run; none where the sampler never wrote."""
-    if not path.exists() or path.stat().st_size == 0:
-        return Samples()
-    with path.open(encoding="ascii", errors="replace", newline="\n") as f:
-        return read_samples(f, str(path))
-
-
-def read_log(
-    path: Path,
-    samples: Samples,
-    patterns: Mapping[str, str],
-    *,
-    exit_status: int | None,
-    signal: int | None,
-    redactor: Redactor | None = None,
-) -> LogSummary:
-    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out.
-
-    The lines that it quotes have passed the redactor (without one, that of known token shapes).
-    """
-    reader = LogReader(dict(patterns))
-    if path.exists():
-        _feed(reader, path, samples.log_times)
-    summary = reader.summary(exit_status, signal)
-    if summary.failure is None:
-        return summary
-    redact = (redactor or Redactor()).redact
-    lines = tuple(redact(line) for line in summary.failure.lines)
-    return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
-
-
-def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:
-    size = path.stat().st_size
-    skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
-    marks = [(at, t) for t, at in times if at > 0]
-    with path.open("rb") as f:
-        position = 0
-        for end, time in [*marks, (size, None)]:
-            while position < end:
-                if skip[0] <= position < skip[1]:
-                    position = f.seek(skip[1])
-                    reader.feed(b"\n")
-                data = f.read(min(_CHUNK, max(end - position, 1)))
-                if not data:
-                    return
-                position += len(data)
-                reader.feed(data, time)
-
-
-def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
-    """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
-    flag = frameworks.log_interval_advice(argv, log.total_steps or log.steps)
-    shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
-    if flag is None:
-        return f"{shown}; print the training loss at least 10 times a run"
-    return f"{shown}; add {flag[0]}={flag[1]} to the command in gpudebug.yaml, for baseline and trials alike"

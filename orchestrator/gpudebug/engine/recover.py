@@ -10,7 +10,8 @@ from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import launcher
 from gpudebug.engine.bench import Cycle, splice
-from gpudebug.engine.measure import now, read_run_samples
+from gpudebug.engine.measure import now
+from gpudebug.engine.reading import read_run_samples
 from gpudebug.engine.trial import record_result
 
 

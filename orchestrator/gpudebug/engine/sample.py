@@ -17,13 +17,13 @@ from gpudebug.edges import launcher, store
 from gpudebug.engine.bench import claim_of
 from gpudebug.engine.measure import (
     Bench,
-    Files,
     Job,
     Report,
     measure,
     resolve_device,
     run_files,
 )
+from gpudebug.engine.reading import Files, files_of
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
@@ -85,7 +85,7 @@ def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
         measured = measure(bench, job)
         bench.workspace.seal(measured.folder)
     folder, record = measured.folder, measured.record
-    files = Files(folder.samples, folder.log, folder.notes)
+    files = files_of(folder)
     return _answer(measured.evidence, record.exit_status, record.signal, files, bench.notes)
 
 

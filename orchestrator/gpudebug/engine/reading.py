@@ -1,0 +1,187 @@
+"""A run's samples and log -> its evidence: one function for the run that just ended and for a later check.
+
+All that it needs beside the two files is in run.json, so that evidence can be derived again from a folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from gpudebug.core import evidence as evidences
+from gpudebug.core import frameworks
+from gpudebug.core.errors import StoreError
+from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.redact import Redactor
+from gpudebug.core.samples import Samples, read_samples
+from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.words import Outcome
+from gpudebug.edges import store
+
+# A log is read whole up to twice this; of a longer one the middle is left out.
+_LOG_PART = 32 << 20
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run's samples, log and the sampler's notes go."""
+
+    samples: Path
+    log: Path
+    notes: Path
+
+
+class Ended(Protocol):
+    """How a run ended, as the launcher and run.json tell alike. Seconds."""
+
+    @property
+    def exit_status(self) -> int | None: ...
+    @property
+    def signal(self) -> int | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def duration_s(self) -> float | None: ...
+
+
+def files_of(folder: store.RunFolder) -> Files:
+    return Files(folder.samples, folder.log, folder.notes)
+
+
+def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
+    """The evidence of a run that has ended, from its folder and its run.json.
+
+    The values of the run's sensitive variables are not known any more: a quoted log line that held one is
+    redacted in evidence.json and not here. Raises GpudebugError where a file cannot be read as what it is.
+    """
+    if record.outcome is None:
+        raise StoreError("says no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
+    return read_evidence(
+        files_of(folder),
+        run=record.name,
+        role=record.role,
+        argv=record.argv,
+        patterns=record.patterns,
+        warmup=record.warmup_s,
+        devices=record.devices,
+        ended=record,
+        outcome=record.outcome,
+    )
+
+
+def read_evidence(
+    files: Files,
+    *,
+    run: str,
+    role: str,
+    argv: Sequence[str],
+    patterns: Mapping[str, str],
+    warmup: float | None,
+    devices: Sequence[DeviceInfo],
+    ended: Ended,
+    outcome: Outcome,
+    redactor: Redactor | None = None,
+) -> Evidence:
+    """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings."""
+    samples = read_run_samples(files.samples)
+    log = read_log(
+        files.log,
+        samples,
+        patterns,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        redactor=redactor,
+    )
+    return evidences.build(
+        run=run,
+        role=role,
+        outcome=outcome,
+        samples=samples,
+        log=log,
+        warmup=warmup,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        # How we ended a run is no failure of its own; its log would tell of the interrupt alone.
+        failure=log.failure if outcome is Outcome.CRASHED else None,
+        reason=ended.reason,
+        duration_s=ended.duration_s,
+        devices=devices,
+        missing=_missing(files.notes),
+        advice=lambda summary: loss_advice(argv, summary),
+    )
+
+
+def _missing(notes: Path) -> dict[str, str]:
+    """Columns that the device lacked, with the reason that the sampler recorded."""
+    if not notes.is_file():
+        return {}
+    try:
+        missing = dict(json.loads(store.read_file(notes)).get("missing", {}))
+    except (AttributeError, TypeError, ValueError):
+        raise StoreError(
+            "is not what the sampler writes", file=str(notes), next="move this run folder away"
+        ) from None
+    return {str(k): str(v) for k, v in missing.items()}
+
+
+def read_run_samples(path: Path) -> Samples:
+    """The samples of a run; none where the sampler never wrote."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return Samples()
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
+        return read_samples(f, str(path))
+
+
+def read_log(
+    path: Path,
+    samples: Samples,
+    patterns: Mapping[str, str],
+    *,
+    exit_status: int | None,
+    signal: int | None,
+    redactor: Redactor | None = None,
+) -> LogSummary:
+    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out.
+
+    The lines that it quotes have passed the redactor (without one, that of known token shapes).
+    """
+    reader = LogReader(dict(patterns))
+    if path.is_file():
+        _feed(reader, path, samples.log_times)
+    summary = reader.summary(exit_status, signal)
+    if summary.failure is None:
+        return summary
+    redact = (redactor or Redactor()).redact
+    lines = tuple(redact(line) for line in summary.failure.lines)
+    return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
+
+
+def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:
+    size = path.stat().st_size
+    skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
+    marks = [(at, t) for t, at in times if at > 0]
+    with path.open("rb") as f:
+        position = 0
+        for end, time in [*marks, (size, None)]:
+            while position < end:
+                if skip[0] <= position < skip[1]:
+                    position = f.seek(skip[1])
+                    reader.feed(b"\n")
+                data = f.read(min(_CHUNK, max(end - position, 1)))
+                if not data:
+                    return
+                position += len(data)
+                reader.feed(data, time)
+
+
+def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
+    """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
+    flag = frameworks.log_interval_advice(argv, log.total_steps or log.steps)
+    shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
+    if flag is None:
+        return f"{shown}; print the training loss at least 10 times a run"
+    return f"{shown}; add {flag[0]}={flag[1]} to the command in gpudebug.yaml, for baseline and trials alike"
