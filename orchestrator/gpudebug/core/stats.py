@@ -140,12 +140,17 @@ def standard_error(values: Sequence[float]) -> float | None:
     return math.sqrt(variance / effective_size(values))
 
 
+def normal_probability(x: float) -> float:
+    """The share of the standard normal distribution below `x`."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
 def normal_quantile(p: float) -> float:
     """Quantile of the standard normal distribution, by Newton's method on `math.erfc`."""
     x = 0.0
     for _ in range(60):
         density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-        step = (0.5 * math.erfc(-x / math.sqrt(2)) - p) / density
+        step = (normal_probability(x) - p) / density
         x -= max(-1.0, min(1.0, step))
         if abs(step) < 1e-13:
             break
@@ -181,8 +186,8 @@ def t_quantile(p: float, df: float) -> float:
     return math.sqrt(df * y)
 
 
-def _pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, float]:
-    """Pooled run-to-run sd with its degrees of freedom."""
+def pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, float]:
+    """Run-to-run sd pooled over groups of like runs, one value a run, with its degrees of freedom."""
     squares = prior.weight * prior.sd**2
     df = prior.weight
     for group in groups:
@@ -205,7 +210,7 @@ def difference(
     typical standard errors `within` one run of `before` and of `after` where that is larger. The count
     of samples plays no other part.
     """
-    sd, df = _pooled([before, after], prior)
+    sd, df = pooled([before, after], prior)
     value = math.fsum(after) / len(after) - math.fsum(before) / len(before)
     between = sd * math.sqrt(1 / len(before) + 1 / len(after))
     error = max(between, math.sqrt(within[0] ** 2 / len(before) + within[1] ** 2 / len(after)))
@@ -229,7 +234,7 @@ def mean_interval(
     values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
 ) -> Estimate:
     """Mean utilisation over runs with a 95 % interval from the spread between them, within 0 and 100 %."""
-    sd, df = _pooled([values], prior)
+    sd, df = pooled([values], prior)
     value = math.fsum(values) / len(values)
     half = t_quantile(0.5 + CONFIDENCE / 2, df) * max(sd, within) / math.sqrt(len(values))
     return Estimate(value=value, low=max(0.0, value - half), high=min(100.0, value + half))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gpudebug.core import stats
+from gpudebug.core.contrast import Contrast, contrast, ratio
 from gpudebug.core.models import Estimate, Evidence
 
 UNKNOWN = "unknown"
@@ -34,7 +35,8 @@ class Setting:
 
     `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
     names what differs in the surroundings of baseline and trial, `window_advice` the flag and value
-    that would make the window long enough.
+    that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
+    made beside the trial.
     """
 
     locked: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class Setting:
     compound: bool = False
     differences: tuple[str, ...] = ()
     window_advice: str | None = None
+    fresh: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Case:
     setting: Setting
     before: tuple[Evidence, ...]
     after: tuple[Evidence, ...]
+    contrast: Contrast | None = None
     delta: Estimate | None = None
     ratio: Estimate | None = None
     work: Estimate | None = None
@@ -74,18 +78,48 @@ def measure(case: Case) -> Case:
     """
     runs = (*case.before, *case.after)
     rates = rates_of(case.before, case.after)
-    delta = ratio = work = None
+    found = delta = rate = work = None
     if all(has_figure(e) for e in runs):
-        delta = stats.difference(
-            utilisations(case.before),
-            utilisations(case.after),
-            within=(_typical_error(case.before), _typical_error(case.after)),
-        )
+        found = _contrast(case)
+        delta = found.interval
     if (len(rates.before), len(rates.after)) == (len(case.before), len(case.after)):
-        ratio = stats.ratio(rates.before, rates.after)
+        rate = _ratio(case, rates.before, rates.after, stats.RATE_PRIOR)
         busy = _busy(case.before, rates.before), _busy(case.after, rates.after)
-        work = stats.ratio(*busy, prior=WORK_PRIOR) if delta and not idle(runs) else None
-    return replace(case, delta=delta, ratio=ratio, work=work, rates=rates)
+        work = _ratio(case, *busy, WORK_PRIOR) if delta and not idle(runs) else None
+    return replace(case, contrast=found, delta=delta, ratio=rate, work=work, rates=rates)
+
+
+def _parts(case: Case, before: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """Figures of the baseline as it was recorded, and of its fresh runs."""
+    recorded = len(before) - case.setting.fresh
+    return before[:recorded], before[recorded:]
+
+
+def _contrast(case: Case) -> Contrast:
+    recorded, fresh = _parts(case, utilisations(case.before))
+    typical = _typical_error(case.before)
+    return contrast(
+        recorded,
+        utilisations(case.after),
+        fresh=fresh,
+        looks=case.criteria.max_runs,
+        within=(typical, _typical_error(case.after)),
+        extra=_excess(case.after, typical),
+    )
+
+
+def _ratio(case: Case, before: Sequence[float], after: Sequence[float], prior: stats.Prior) -> Estimate:
+    recorded, fresh = _parts(case, before)
+    return ratio(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=prior)
+
+
+def _excess(runs: Sequence[Evidence], typical: float) -> float:
+    """By how much the variance of the runs' mean exceeds that of runs with a `typical` standard error.
+
+    A run that was short or uneven tells less than its peers, from which the spread between runs is known.
+    """
+    excess = (max(0.0, (e.standard_error or 0.0) ** 2 - typical**2) for e in runs)
+    return math.fsum(excess) / len(runs) ** 2
 
 
 def idle(runs: Sequence[Evidence]) -> bool:

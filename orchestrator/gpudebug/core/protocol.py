@@ -1,0 +1,100 @@
+"""Which run a trial needs next and when one may end early, from nothing but what was measured so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudebug.core.gates import UNKNOWN, Case, Criteria, Setting, measure, window_total
+from gpudebug.core.models import Evidence, Verdict
+from gpudebug.core.verdict import judge
+from gpudebug.core.words import Result, Status, Word
+
+# A run is not started where the runs that are left would decide less often than this.
+LEAST_CHANCE = 0.05
+
+
+class Step(Word):
+    """What a trial needs: one more run of it, a fresh run of the baseline beside it, or nothing."""
+
+    TRIAL = "trial"
+    BASELINE = "baseline"
+    DONE = "done"
+
+
+def next_step(
+    verdict: Verdict,
+    criteria: Criteria,
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    setting: Setting,
+) -> Step:
+    """The run that a trial with this verdict so far needs; the arguments are those of `judge`.
+
+    A VALIDATED is believed once a fresh run of the baseline has confirmed it, so that no drift of the
+    machine since the baseline was recorded is taken for a gain. Where the delta is open, the run is made
+    that narrows its interval most, as long as the runs that are left may well decide.
+    """
+    trial_left = len(after) < criteria.max_runs
+    if verdict.status is Status.VALIDATED:
+        return Step.BASELINE if setting.fresh == 0 and criteria.max_runs > 1 else Step.DONE
+    if verdict.status is not Status.INCONCLUSIVE:
+        return Step.DONE
+    unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
+    if "delta" in unknown:
+        # Whatever else is unknown: a delta that is decided to be too small rejects.
+        case = measure(Case(criteria, setting, tuple(before), tuple(after)))
+        return _narrow(case)
+    rest = unknown.keys() <= {"throughput", "work_conserved"} and UNKNOWN not in unknown.values()
+    return Step.TRIAL if rest and trial_left else Step.DONE
+
+
+def most_fresh(criteria: Criteria, recorded: int) -> int:
+    """How many fresh runs of the baseline a trial may ask for.
+
+    The baseline has at most twice as many runs as the trial: then it adds little to the interval's width.
+    """
+    return max(1, 2 * criteria.max_runs - recorded) if criteria.max_runs > 1 else 0
+
+
+def _narrow(case: Case) -> Step:
+    criteria, found = case.criteria, case.contrast
+    trial_left = len(case.after) < criteria.max_runs
+    if found is None or not _window_in_reach(case):
+        return Step.DONE
+    if window_total(case.after) < criteria.min_window:
+        return Step.TRIAL if trial_left else Step.DONE
+    most = most_fresh(criteria, found.recorded)
+    if _chance(case, most) < LEAST_CHANCE:
+        return Step.DONE
+    fresh_left = found.fresh < most
+    if fresh_left and (found.baseline_variance >= found.trial_variance or not trial_left):
+        return Step.BASELINE
+    return Step.TRIAL if trial_left else Step.DONE
+
+
+def _chance(case: Case, most: int) -> float:
+    """The chance of a decision, were all the runs that are left made."""
+    assert case.contrast is not None
+    c = case.criteria
+    fresh = max(case.contrast.fresh, most)
+    return case.contrast.chance(c.success, c.failure, fresh=fresh, after=c.max_runs)
+
+
+def _window_in_reach(case: Case) -> bool:
+    """Whether `max_runs` runs like these make windows of `min_window`; the baseline's must be there."""
+    least = case.criteria.min_window
+    if window_total(case.before) < least:
+        return False
+    return window_total(case.after) / len(case.after) * case.criteria.max_runs >= least
+
+
+def ends_early(
+    number: int,
+    criteria: Criteria,
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    setting: Setting,
+) -> bool:
+    """Whether a trial whose last run is still under way is certain of its verdict; that run may end then."""
+    verdict = judge(number, criteria, before, after, setting)
+    return next_step(verdict, criteria, before, after, setting) is Step.DONE
