@@ -80,3 +80,24 @@ def test_printed_rates_come_last() -> None:
     for value in (3.0, 5.0, 4.0, 0.0):
         timing.rate(value)
     assert timing.steps_per_s(True) == (4.0, "printed")
+
+
+def test_the_times_of_single_steps_with_their_arrival() -> None:
+    timing = Timing()
+    for at, total in ((1.0, 0.5), (2.0, 0.6), (3.0, 0.0), (4.0, 0.4)):
+        timing.add(None, None, total, at)
+    assert [(point.value, point.time) for point in timing.durations()] == [(0.5, 1.0), (0.6, 2.0), (0.4, 4.0)]
+
+
+def test_data_and_update_make_a_step_where_no_whole_is_printed() -> None:
+    timing = Timing()
+    for _ in range(3):
+        timing.add(0.125, 0.25, None)
+    assert [point.value for point in timing.durations()] == [0.375] * 3
+
+
+def test_a_clock_that_adds_up_tells_no_step_times() -> None:
+    timing = Timing()
+    for total in (1.0, 2.0, 3.0, 4.0, 5.0):
+        timing.add(None, None, total)
+    assert timing.durations() == ()

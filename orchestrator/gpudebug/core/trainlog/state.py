@@ -14,6 +14,7 @@ from gpudebug.core.trainlog.patterns import GROUP
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
 from gpudebug.core.trainlog.sources import SourceLines
+from gpudebug.core.trainlog.speech import Speech, topics
 from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
@@ -36,11 +37,11 @@ STEP_WEIGHTS = (1.1, 1.0, 0.8)
 BUFFERED_SHARE = 0.5
 
 
-Learned = tuple[Shape | None, bool]
+Learned = tuple[Shape | None, bool, tuple[str, ...]]
 
 
 class _Shapes(dict[bytes, Learned]):
-    """Shape and alarm by skeleton; copies of a state share it, as a shape follows from its skeleton."""
+    """Shape, alarm and topics by skeleton; copies of a state share it: all follow from the skeleton."""
 
     held = 0
 
@@ -48,7 +49,7 @@ class _Shapes(dict[bytes, Learned]):
         if self.held > MAX_HELD:
             self.clear()
             self.held = 0
-        shape, _ = learned
+        shape = learned[0]
         self.held += 1 + len(key) // 64 + (shape.size if shape else 0)
         self[key] = learned
 
@@ -79,6 +80,7 @@ class State:
         self.steps = Steps()
         self.losses = Losses()
         self.timing = Timing()
+        self.speech = Speech()
         self.scan = FailureScan()
         self.sources = SourceLines()
         self.head: Head | None = None
@@ -99,7 +101,7 @@ class State:
             text = text[:raised]
         key = skeleton(text)
         known = self.shapes.get(key)
-        shape, alert = known if known is not None else self._learn(key)
+        shape, alert, about = known if known is not None else self._learn(key)
         if time is not None:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.redraw:
@@ -109,6 +111,8 @@ class State:
         if self.sources.quotes(key, segment) or USAGE.match(key):
             self._recognise(shape)
             return
+        if about:
+            self.speech.keep(about, text, time)
         named = self._named(segment) if self.patterns else []
         for name, value in named:
             if name == "step":
@@ -122,7 +126,7 @@ class State:
         return self.steps.leader.seen if self.steps.leader else 0
 
     def _learn(self, key: bytes) -> Learned:
-        learned = read_shape(key.decode("ascii")), ALERT.search(key) is not None
+        learned = read_shape(key.decode("ascii")), ALERT.search(key) is not None, topics(key)
         if len(key) <= LONGEST_KEPT:
             self.shapes.keep(key, learned)
         return learned
@@ -272,7 +276,7 @@ class State:
         data = line.data if line.data is not None else line.weak_data
         whole = line.total if line.total is None or line.total >= line.part else None
         if data is not None or whole is not None or line.update is not None:
-            self.timing.add(data, line.update, whole)
+            self.timing.add(data, line.update, whole, time)
 
     def _named(self, segment: bytes) -> list[tuple[str, float]]:
         text = readable(segment, USER_LINE)
@@ -322,6 +326,8 @@ class State:
             data_s=self.timing.data_s(),
             update_s=self.timing.update_s(),
             failure=failure,
+            durations=self.timing.durations(),
+            speech=self.speech.items(),
             extra={name: series.items() for name, series in self.named.items()},
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core.models import Failure, Trend
 from gpudebug.core.trainlog.series import Point
+from gpudebug.core.trainlog.speech import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class LogSummary:
     environment), samples or epoch; `step_times` are (count, seconds since launch at which it was first
     seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
     where the log counts something else. `rate_source` says where the rate comes from: arrival, stamps,
-    bar or printed. `extra` holds the user's other patterns.
+    bar or printed. `durations` are the printed times of single steps, or means over a few; `speech` the
+    lines that tell of speed in other words, by topic; `extra` holds the user's other patterns.
     """
 
     framework: str | None = None
@@ -37,4 +39,6 @@ class LogSummary:
     data_s: float | None = None
     update_s: float | None = None
     failure: Failure | None = None
+    durations: tuple[Point, ...] = ()
+    speech: dict[str, tuple[Line, ...]] = field(default_factory=dict)
     extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)

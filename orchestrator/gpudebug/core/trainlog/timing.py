@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
-from gpudebug.core.trainlog.series import Thinned
+from gpudebug.core.trainlog.series import Point, Thinned
 
 CUMULATIVE_GROWTH = 3.0
 MIN_BAR_SECONDS = 10.0
@@ -21,19 +21,21 @@ class Timing:
     def __init__(self) -> None:
         self._data = self._update = self._total = 0.0
         self._n = self._n_total = 0
-        self._totals: Thinned[float] = Thinned()
+        self._totals: Thinned[Point] = Thinned()
         self._rates: Thinned[float] = Thinned()
         self._bar_rates: Thinned[float] = Thinned()
-        self._parts: Thinned[float] = Thinned()
+        self._parts: Thinned[Point] = Thinned()
         self._bar_n = self._bar_s = 0.0
         self._turns = 0
         self._waiting: float | None = None
         self._bar: tuple[str, float, float] | None = None
 
-    def add(self, data: float | None, update: float | None, total: float | None) -> None:
+    def add(
+        self, data: float | None, update: float | None, total: float | None, time: float | None = None
+    ) -> None:
         """One line's durations in seconds; those of a block of lines are put together."""
         if total is not None:
-            self._totals.add(total)
+            self._totals.add(Point(None, total, time))
         if data is None:
             data = self._waiting
         elif update is None and total is None:
@@ -45,7 +47,7 @@ class Timing:
         self._n += 1
         if update is not None:
             self._update += update
-            self._parts.add(data + update)
+            self._parts.add(Point(None, data + update, time))
         else:
             self._total += total or 0.0
             self._n_total += 1
@@ -88,14 +90,19 @@ class Timing:
         """
         if by_bar and self._bar_n > 0 and self._bar_s >= MIN_BAR_SECONDS * self._turns:
             return self._bar_n / self._bar_s, "bar"
-        totals = [value for value in self._totals.items() if value > 0]
-        if len(totals) >= MIN_PRINTED and not _cumulative(totals):
-            return 1 / median(totals), "printed"
-        parts = [value for value in self._parts.items() if value > 0]
-        if len(parts) >= MIN_PRINTED:
-            return 1 / median(parts), "printed"
+        durations = self.durations()
+        if durations:
+            return 1 / median(point.value for point in durations), "printed"
         rates = self._rates.items() or (self._bar_rates.items() if by_bar else ())
         return (median(rates), "printed") if rates else None
+
+    def durations(self) -> tuple[Point, ...]:
+        """Times of whole steps as printed: by themselves, else as data and update; empty where too few."""
+        totals = tuple(point for point in self._totals.items() if point.value > 0)
+        if len(totals) >= MIN_PRINTED and not _cumulative([point.value for point in totals]):
+            return totals
+        parts = tuple(point for point in self._parts.items() if point.value > 0)
+        return parts if len(parts) >= MIN_PRINTED else ()
 
 
 def _cumulative(values: list[float]) -> bool:

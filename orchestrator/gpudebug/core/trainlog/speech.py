@@ -1,0 +1,41 @@
+"""Lines that tell of speed in other words than steps: samples a second, a batch's size, a latency.
+
+Only an even spread of them is kept here, with their times; what their figures mean is read from them later,
+when the steady window is known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpudebug.core.trainlog.series import Thinned
+
+Line = tuple[str, float | None]
+"""A line's text and when it was there, in seconds since launch; None without times."""
+
+LONGEST_LINE = 512
+_TOPICS = {
+    "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
+    "batch": re.compile(rb"batch[ _-]?size", re.I),
+    "latency": re.compile(rb"latenc|infer|forward", re.I),
+}
+
+
+def topics(skeleton: bytes) -> tuple[str, ...]:
+    """What lines of this skeleton speak of: samples, batch, latency."""
+    return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
+
+
+class Speech:
+    """The lines kept, by topic."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, Thinned[Line]] = {}
+
+    def keep(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
+        line = text[:LONGEST_LINE].decode("ascii")
+        for topic in about:
+            self._lines.setdefault(topic, Thinned()).add((line, time))
+
+    def items(self) -> dict[str, tuple[Line, ...]]:
+        return {topic: lines.items() for topic, lines in self._lines.items()}
