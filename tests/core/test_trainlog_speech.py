@@ -45,8 +45,6 @@ def test_lines_of_one_shape_are_all_kept() -> None:
     reader.feed(b"".join(b"%d samples/s\n" % value for value in range(10, 20)))
     kept = [text for text, _ in reader.summary().speech["samples"]]
     assert kept == [f"{value} samples/s" for value in range(10, 20)]
-        f"{v} samples/s" for v in range(10, 20)
-    ]
 
 
 def test_quoted_source_is_no_speech() -> None:
