@@ -8,10 +8,12 @@ from typing import NamedTuple
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Outline
 from gpudebug.core.progress.fields import (
+    RESULT_KEYS,
     Field,
     first_of,
     read_fields,
     read_status,
+    result_items,
     result_values,
     run_names,
     uncode,
@@ -178,3 +180,17 @@ class ProgressFile:
     def baseline(self, role: str) -> BaselineEntry | None:
         """The first baseline of this role, None when it is missing."""
         return next((entry for entry in self.baselines if entry.role == role), None)
+
+    def line_of(self, entry: BaselineEntry | HypothesisEntry, name: str) -> int:
+        """1-based line of an entry's field or Result value (`improvement`); its heading's without one."""
+        place = entry.place
+        fields = read_fields(self.data, place.fields_start, place.fields_end, place.opaque)
+        result = first_of(fields, "result")
+        own = first_of(fields, name)
+        offset = own.first.offset if own else None
+        if result is not None and name in RESULT_KEYS:
+            inside = next((i.start for i in result_items(result) if i.name == name), None)
+            offset = next((o for o in (inside, offset) if o is not None), result.first.offset)
+        if offset is None:
+            return entry.line
+        return entry.line + len((self.data[entry.start : offset] + b"x").splitlines()) - 1

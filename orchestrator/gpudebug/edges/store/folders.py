@@ -37,6 +37,18 @@ def find_root(start: Path) -> Path | None:
 Scrub = Callable[[str], str]
 
 
+class OtherFormat(StoreError):
+    """A record of another format version than `FORMAT`, `found`."""
+
+    def __init__(self, found: object, path: Path) -> None:
+        super().__init__(
+            f"has format {found}, this gpudebug reads {FORMAT}",
+            file=str(path),
+            next="use the gpudebug that wrote it, or move this run folder away",
+        )
+        self.found = found
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`."""
@@ -79,17 +91,14 @@ class RunFolder:
         """One JSON record of the run; StoreError where it is not there, not JSON or of another format."""
         path = self.path / name
         try:
-            found = json.loads(read_file(path))
+            # As it was written: names of files need not be UTF-8.
+            found = json.loads(read_file(path).decode("utf-8", "surrogateescape"))
         except ValueError:
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"
             ) from None
         if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
-            raise StoreError(
-                f"has format {found['format']}, this gpudebug reads {FORMAT}",
-                file=str(path),
-                next="use the gpudebug that wrote it, or move this run folder away",
-            )
+            raise OtherFormat(found["format"], path)
         return found
 
     def digests(self) -> dict[str, str]:

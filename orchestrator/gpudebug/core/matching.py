@@ -1,0 +1,84 @@
+"""What was derived again beside what stands there: which fields differ, whatever the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+# Sums over the same values may round otherwise on another machine or Python.
+_ROUNDING = 1e-9
+
+
+class Difference(NamedTuple):
+    """A field, `devices[0].gpu_util.mean` for example, with the value that follows and the one found."""
+
+    field: str
+    expected: Any
+    found: Any
+
+
+def alike(a: str, b: str) -> bool:
+    """Whether two texts say the same: white space aside, and what is redacted in only one of them."""
+    a, b = " ".join(a.split()), " ".join(b.split())
+    return a == b or _covers(a, b) or _covers(b, a)
+
+
+def _covers(masked: str, plain: str) -> bool:
+    """Whether `plain` is `masked` with other characters in the places of its redactions."""
+    from gpudebug.core.redact import REDACTED
+
+    first, *parts = masked.split(REDACTED)
+    if not parts or not plain.startswith(first):
+        return False
+    *middle, last = parts
+    position = len(first)
+    for part in middle:
+        position = plain.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return len(plain) - len(last) >= position and plain.endswith(last)
+
+
+def differences(expected: Any, found: Any, field: str = "") -> Iterator[Difference]:
+    """Where two values of JSON differ. Items of a list that have a `name` are compared by it.
+
+    A key of `expected` that `found` lacks is none: the record was written before the field existed.
+    """
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        for key in [k for k in expected if k in found]:
+            yield from differences(expected[key], found[key], f"{field}.{key}" if field else key)
+    elif isinstance(expected, list) and isinstance(found, list):
+        yield from _in_lists(expected, found, field)
+    elif not _same(expected, found):
+        yield Difference(field, expected, found)
+
+
+def _in_lists(expected: list[Any], found: list[Any], field: str) -> Iterator[Difference]:
+    ours, theirs = _by_name(expected), _by_name(found)
+    if ours is not None and theirs is not None:
+        for name in dict.fromkeys([*ours, *theirs]):
+            yield from differences(ours.get(name), theirs.get(name), f"{field}[{name}]")
+    elif len(expected) == len(found):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from differences(one, other, f"{field}[{index}]")
+    else:
+        yield Difference(field, expected, found)
+
+
+def _by_name(items: list[Any]) -> dict[str, Any] | None:
+    """The items by name; None where they have none, or one name twice."""
+    names = [item.get("name") for item in items if isinstance(item, Mapping)]
+    named = {name: item for name, item in zip(names, items, strict=False) if isinstance(name, str) and name}
+    return named if len(named) == len(items) else None
+
+
+def _same(expected: Any, found: Any) -> bool:
+    if isinstance(expected, str) and isinstance(found, str):
+        return alike(expected, found)
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, (int, float)) and isinstance(found, (int, float)):
+        return math.isclose(expected, found, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return bool(expected == found)
