@@ -313,6 +313,35 @@ def analyze(
     _print(engine([folder / f for f in files]), render.analyze)
 
 
+@app.command(
+    epilog="Example: gpudebug compare 0001-baseline-workload 0005-h1\n\n"
+    "Example: gpudebug compare 'python infer.py' 'python infer.py --compile' --runs 4 --warm-up"
+)
+def compare(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A run, baseline, a hypothesis's number, or a command.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same kind as A; a command is one quoted word.")],
+    runs: Annotated[int | None, typer.Option(min=1, max=100, help="Runs of each command; default 2.")] = None,
+    warm_up: Annotated[bool, typer.Option("--warm-up", help="First run each once, unmeasured.")] = False,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    timeout: Annotated[str | None, typer.Option(help="End a command after this time, e.g. 10m.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say whether B is faster than A, slower, or nobody can tell: two runs, or two commands run in turn."""
+    folder = _choose(directory, json)
+    from gpudebug.engine.compare import compare as engine
+    from gpudebug.live import LiveLine
+    from gpudebug.render.compare import compare as render
+
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": timeout and _duration(timeout)}
+    with LiveLine() as live:
+        answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, **how)
+    _print(answer, render)
+
+
 def run(words: list[str]) -> int:
     """Parse and run one command line; its exit status. Every failure leaves through the door."""
     # `--json` behind a command's name counts even where that command's options cannot be parsed.

@@ -45,6 +45,9 @@ _FILLER = frozenset({"is", "was", "of", "took", "in", *_SECONDS})
 MIN_PRINTED = 3
 """Fewer single values than this are believed less than a printed mean."""
 
+LEAST_FOR_WARMUP = 20
+"""MSER-5 needs four batches of five."""
+
 _GROWTH = 3.0
 
 

@@ -1,0 +1,253 @@
+"""What differs between two runs besides their figures, and whether that can explain a difference of speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpudebug.core import commandline
+from gpudebug.core.models import RunRecord
+from gpudebug.core.trainlog.names import word_set
+
+NOT_SET = "not set"
+# Variables that switch compilation off, and those that switch it on, where they are true.
+_DISABLING = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "TORCHINDUCTOR_DISABLE", "JAX_DISABLE_JIT")
+_ENABLING = ("TORCH_COMPILE", "USE_TORCH_COMPILE", "ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_USE_DYNAMO")
+_FALSE = frozenset({"", "0", "false", "no", "none", "off", "eager"})
+# Flags that say where a run writes and what it is called: no speed comes from them.
+_NAMING = word_set(
+    "output_dir out_dir output_path outdir output run_dir save_dir save_path logdir log_dir logging_dir "
+    "work_dir workdir exp_dir experiment_dir results_dir checkpoint_dir ckpt_dir default_root_dir log_folder "
+    "name run_name run_id job_name exp_name experiment_name project wandb_project"
+)
+_BATCH = word_set(
+    "batch_size batchsize bs batch train_batch_size micro_batch_size "
+    "per_device_batch_size per_device_train_batch_size"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one side: its run.json, and its own variables where they were seen.
+
+    `variables` holds the value of each variable that the command itself sets; None where only the names
+    are known, which run.json keeps.
+    """
+
+    record: RunRecord
+    variables: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs. `matters` where it can change the speed by itself; `why` says how."""
+
+    name: str
+    a: str | None
+    b: str | None
+    matters: bool = True
+    why: str | None = None
+
+
+@dataclass
+class Checklist:
+    """What differs, what is the same with its value, and what one side does not know."""
+
+    differences: list[Difference] = field(default_factory=list)
+    same: dict[str, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+    def add(
+        self, name: str, a: str | None, b: str | None, *, matters: bool = True, why: str | None = None
+    ) -> None:
+        """Files one item; None is not known."""
+        if a is None or b is None:
+            self.unknown.append(name)
+        elif a == b:
+            self.same[name] = a
+        else:
+            self.differences.append(Difference(name, a, b, matters, why))
+
+
+def compare(a: Facts, b: Facts) -> Checklist:
+    """The checklist of two runs."""
+    found = Checklist()
+    found.add(
+        "compile",
+        compilation(_words(a.record), _variables(a)),
+        compilation(_words(b.record), _variables(b)),
+        why="the compiled program needs longer to start and less for each step",
+    )
+    _machine(found, a.record, b.record)
+    _software(found, a.record, b.record)
+    _command(found, a.record, b.record)
+    _environment(found, a, b)
+    return found
+
+
+def compilation(argv: Sequence[str], variables: Mapping[str, str | None]) -> str:
+    """`on`, `off` or `not set`, from the flags and variables that ask for torch.compile and its like.
+
+    A variable's value None is not known.
+    """
+    for name in _DISABLING:
+        if name in variables and _true(variables[name]):
+            return "off"
+    said = NOT_SET
+    for name in _ENABLING:
+        if name in variables:
+            said = "on" if _true(variables[name]) else "off"
+    for option in commandline.options(argv):
+        if (asked := _asked(option)) is not None:
+            said = "on" if asked else "off"
+    return said
+
+
+def _true(value: str | None) -> bool:
+    return value is None or value.strip().lower() not in _FALSE
+
+
+def _asked(option: commandline.Option) -> bool | None:
+    """Whether a flag asks for compilation or against it; None where it is about something else."""
+    name = _last(option.name)
+    words = name.split("_")
+    if "compile" not in words and "compiled" not in words and name not in ("jit", "dynamo_backend"):
+        return None
+    if set(words) & {"mode", "args", "options", "kwargs", "cache", "dir", "threads"}:
+        return None
+    against = bool(set(words) & {"no", "disable", "without"})
+    return _true(option.value) != against
+
+
+def _last(name: str) -> str:
+    """`--policy.compile-model` is compile_model."""
+    return commandline.bare_name(name).replace("-", "_").lower().rpartition(".")[2]
+
+
+def _variables(facts: Facts) -> Mapping[str, str | None]:
+    if facts.variables is not None:
+        return dict(facts.variables)
+    return dict.fromkeys(facts.record.environment)
+
+
+def _words(record: RunRecord) -> tuple[str, ...]:
+    """The command with its own name and folder as `{run}` and `{run_dir}`: these differ in any two runs."""
+    folder = f"runs/{record.name}"
+    return tuple(_unnamed(word, record.name, folder) for word in record.argv)
+
+
+def _unnamed(word: str, name: str, folder: str) -> str:
+    at = word.find(folder)
+    if at >= 0:
+        start = max(word.rfind(mark, 0, at) for mark in "=:,") + 1
+        word = f"{word[:start]}{{run_dir}}{word[at + len(folder) :]}"
+    return word.replace(name, "{run}")
+
+
+def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
+    devices = bool(a.devices and b.devices)
+    found.add("device", _devices(a), _devices(b))
+    if not devices:
+        found.unknown.append("driver")
+    elif any(d.driver for d in (*a.devices, *b.devices)):
+        found.add("driver", _drivers(a), _drivers(b))
+    found.add("host", a.host, b.host)
+    if a.host is None or b.host is None:
+        found.unknown.append("CPU quota")
+    else:
+        found.add("CPU quota", _quota(a), _quota(b))
+
+
+def _devices(record: RunRecord) -> str | None:
+    shown = [f"{d.name} ({d.uuid}{f', {d.cores:g} cores' if d.cores else ''})" for d in record.devices]
+    return ", ".join(shown) or None
+
+
+def _drivers(record: RunRecord) -> str | None:
+    return ", ".join(sorted({d.driver for d in record.devices if d.driver})) or None
+
+
+def _quota(record: RunRecord) -> str:
+    return "none" if record.cpu_quota is None else f"{record.cpu_quota:g} cores"
+
+
+def _software(found: Checklist, a: RunRecord, b: RunRecord) -> None:
+    found.add("interpreter", a.interpreter, b.interpreter)
+    if not a.packages or not b.packages:
+        found.unknown.append("packages")
+        return
+    names = sorted(n for n in a.packages.keys() | b.packages.keys() if a.packages.get(n) != b.packages.get(n))
+    for name in names:
+        found.add(f"package {name}", a.packages.get(name, "not there"), b.packages.get(name, "not there"))
+    if not names:
+        found.same["packages"] = f"{len(a.packages)} versions"
+
+
+def _command(found: Checklist, a: RunRecord, b: RunRecord) -> None:
+    first, second = _words(a), _words(b)
+    names = commandline.changed_names(first, second)
+    for name in names:
+        if name and _asked(commandline.Option(name, None, 0, 0, "bare")) is not None:
+            continue
+        matters, why = True, None
+        if _last(name) in _NAMING:
+            matters, why = False, "where it writes, or what it is called"
+        elif _last(name) in _BATCH:
+            why = "a step is not the same work"
+        found.add(name or "arguments", *_values(first, second, name), matters=matters, why=why)
+    if not names:
+        found.same["command"] = a.command
+    found.add("folder", a.cwd, b.cwd, why="other code may be there")
+    if a.commit or b.commit:
+        found.add("commit", a.commit, b.commit)
+    if a.change or b.change:
+        found.add("change", a.change or "none", b.change or "none")
+    tree = a.identity.get("tree"), b.identity.get("tree")
+    if any(tree) and a.commit == b.commit:
+        found.add("code", *(t[:12] if t else None for t in tree))
+    if a.interval_s != b.interval_s and a.interval_s and b.interval_s:
+        found.add("interval", f"{a.interval_s:g} s", f"{b.interval_s:g} s", matters=False, why="of sampling")
+
+
+def _values(a: Sequence[str], b: Sequence[str], name: str) -> tuple[str, str]:
+    if name:
+        return _value(a, name), _value(b, name)
+    first, second = _bare_words(a), _bare_words(b)
+    return (
+        " ".join(w for w in first if w not in second) or NOT_SET,
+        " ".join(w for w in second if w not in first) or NOT_SET,
+    )
+
+
+def _value(argv: Sequence[str], name: str) -> str:
+    values = [value for key, value in commandline.flat(argv) if key == name]
+    return ", ".join("set" if v is None else v for v in values) or NOT_SET
+
+
+def _bare_words(argv: Sequence[str]) -> list[str]:
+    covered = {i for option in commandline.options(argv) for i in range(option.start, option.stop)}
+    return [word for index, word in enumerate(argv) if index not in covered]
+
+
+def _environment(found: Checklist, a: Facts, b: Facts) -> None:
+    first, second = _variables(a), _variables(b)
+    names = sorted(n for n in first.keys() | second.keys() if n not in (*_DISABLING, *_ENABLING))
+    for name in names:
+        if name in first and name in second and None in (first[name], second[name]):
+            found.unknown.append(f"variable {name}")
+            continue
+        found.add(f"variable {name}", _shown(first, name), _shown(second, name))
+
+
+def _shown(variables: Mapping[str, str | None], name: str) -> str:
+    if name not in variables:
+        return NOT_SET
+    value = variables[name]
+    return "set" if value is None else value
+
+
+def batch_size(argv: Sequence[str]) -> int | None:
+    """The batch size that the command itself gives; None where it gives none, or more than one."""
+    found = {o.value for o in commandline.program_options(argv) if _last(o.name) in _BATCH}
+    value = found.pop() if len(found) == 1 else None
+    return int(value) if value and value.isascii() and value.isdigit() and int(value) > 0 else None

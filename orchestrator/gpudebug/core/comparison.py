@@ -1,0 +1,314 @@
+"""Two sides of one or more runs each -> is B faster, slower, or can nobody tell.
+
+Three figures of speed are compared, as far as every run has them: throughput, latency and wall time.
+The first that is sound decides. A ratio is always B's speed over A's: above 1 means that B is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core import checklist, contrast, frameworks, stats
+from gpudebug.core.checklist import Checklist
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.gates.case import mean, rate_of, rates_of
+from gpudebug.core.latency import LEAST_FOR_WARMUP, Latency
+from gpudebug.core.models import Estimate, Evidence, RunRecord
+from gpudebug.core.words import Word
+
+# The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
+# the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
+WHOLE_RUN_PRIOR = stats.Prior(sd=2 * stats.RATE_PRIOR.sd, weight=stats.RATE_PRIOR.weight)
+
+
+class Answer(Word):
+    """What a comparison says of B."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Name(Word):
+    """A figure of speed."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    WALL_TIME = "wall_time"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One completed run. `variables` are those that its command sets, None where only names are known."""
+
+    record: RunRecord
+    evidence: Evidence
+    latency: Latency | None = None
+    variables: Mapping[str, str] | None = None
+
+    @property
+    def wall_time(self) -> float | None:
+        """Seconds from launch to end; None where a clock told a time that cannot be."""
+        found = self.record.duration_s if self.record.duration_s is not None else self.evidence.duration_s
+        return found if found is not None and 0 < found < math.inf else None
+
+    @property
+    def steps(self) -> int | None:
+        """Steps of the optimiser that it made, else those that its command asks for."""
+        return self.evidence.steps or frameworks.steps_of(self.record.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of speed, a value a run. `unit` is what a throughput counts, and `s` or `s/step` of a time.
+
+    `whole` says that warm-up is in it. Where some run lacks it there is no `ratio`, and `why` says which.
+    """
+
+    name: Name
+    unit: str = ""
+    a: tuple[float, ...] = ()
+    b: tuple[float, ...] = ()
+    ratio: Estimate | None = None
+    whole: bool = False
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`figure` is the one that decided, `figures` holds all three."""
+
+    figure: Figure
+    figures: tuple[Figure, ...]
+    answer: Answer
+    checklist: Checklist
+    notes: tuple[str, ...]
+
+    @property
+    def ratio(self) -> Estimate:
+        assert self.figure.ratio is not None
+        return self.figure.ratio
+
+
+def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
+    """Compare two sides, each with one completed run or more.
+
+    Raises GpudebugError where no figure of speed is known of every run.
+    """
+    throughput, latency, wall_time = _throughput(a, b), _latency(a, b), _wall_time(a, b)
+    # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.
+    preferred = (latency, throughput) if throughput.whole else (throughput, latency)
+    order = [f for f in (*preferred, wall_time) if f.ratio is not None]
+    if not order:
+        why = "; ".join(str(f.why) for f in (throughput, wall_time))
+        raise GpudebugError(f"nothing to compare: {why}", next="compare runs that completed under gpudebug")
+    figure = order[0]
+    found = checklist.compare(_facts(a), _facts(b))
+    found.add(
+        "warm-up", _warmup(figure, a), _warmup(figure, b), why="start-up and compilation are in one only"
+    )
+    return Comparison(
+        figure=figure,
+        figures=(throughput, latency, wall_time),
+        answer=judge(figure.ratio),
+        checklist=found,
+        notes=(*_notes(figure, throughput, a, b), *_contrary(figure, wall_time)),
+    )
+
+
+def judge(ratio: Estimate | None) -> Answer:
+    """Faster where the whole interval lies above 1.00, slower where it lies below, else nobody can tell."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return Answer.CANNOT_TELL
+    if ratio.low > 1:
+        return Answer.FASTER
+    return Answer.SLOWER if ratio.high < 1 else Answer.CANNOT_TELL
+
+
+def _throughput(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+    sides: list[tuple[float, ...]] = []
+    units: list[str] = []
+    for name, runs in (("A", a), ("B", b)):
+        rates = [rate_of(r.evidence) for r in runs]
+        known = [r for r in rates if r is not None and 0 < r[1] < math.inf]
+        if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
+            return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
+        sides.append(tuple(value for _, value in known))
+        units.append(known[0][0])
+    if units[0] != units[1]:
+        return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
+    unit, (first, second) = units[0], sides
+    sizes = _batch_sizes(a, b)
+    if unit == "step" and sizes is not None:
+        unit = "samples"
+        first, second = tuple(v * sizes[0] for v in first), tuple(v * sizes[1] for v in second)
+    whole = not all(r.evidence.window for r in (*a, *b))
+    ratio = contrast.ratio(first, second, prior=WHOLE_RUN_PRIOR if whole else stats.RATE_PRIOR)
+    return Figure(Name.THROUGHPUT, unit, first, second, ratio, whole)
+
+
+def _batch_sizes(a: Sequence[Run], b: Sequence[Run]) -> tuple[int, int] | None:
+    """The two sides' batch sizes where both commands give one and they differ."""
+    sizes = checklist.batch_size(a[0].record.argv), checklist.batch_size(b[0].record.argv)
+    return (sizes[0], sizes[1]) if sizes[0] and sizes[1] and sizes[0] != sizes[1] else None
+
+
+def _plural(unit: str) -> str:
+    return f"{unit.removesuffix('s')}s"
+
+
+def _latency(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+    sides: list[tuple[float, ...]] = []
+    for name, runs in (("A", a), ("B", b)):
+        known = tuple(r.latency.mean for r in runs if r.latency is not None)
+        if len(known) < len(runs):
+            return Figure(Name.LATENCY, why=f"{name} prints no latency")
+        sides.append(known)
+    whole = any(_latency_warmup(r) != "cut" for r in (*a, *b))
+    return Figure(Name.LATENCY, "s", sides[0], sides[1], contrast.ratio(sides[1], sides[0]), whole)
+
+
+def _wall_time(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+    strange = [r.record.name for r in (*a, *b) if r.wall_time is None]
+    if strange:
+        return Figure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
+    unit = "s"
+    first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
+    if _unequal_work(a, b):
+        unit = "s/step"
+        first, second = (
+            [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
+            for values, runs in ((first, a), (second, b))
+        )
+    ratio = contrast.ratio(second, first, prior=WHOLE_RUN_PRIOR)
+    return Figure(Name.WALL_TIME, unit, tuple(first), tuple(second), ratio, whole=True)
+
+
+def _unequal_work(a: Sequence[Run], b: Sequence[Run]) -> bool:
+    steps = [r.steps for r in (*a, *b)]
+    return all(steps) and len(set(steps)) > 1
+
+
+def _facts(runs: Sequence[Run]) -> checklist.Facts:
+    return checklist.Facts(runs[0].record, runs[0].variables)
+
+
+def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
+    """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None where nobody knows."""
+    if figure.name is Name.WALL_TIME:
+        return "not cut"
+    if figure.name is Name.LATENCY:
+        said = {_latency_warmup(r) for r in runs}
+        return said.pop() if len(said) == 1 else None
+    return "cut" if all(r.evidence.window for r in runs) else "not cut"
+
+
+def _latency_warmup(run: Run) -> str | None:
+    found = run.latency
+    if found is None or found.count is None:
+        return None
+    return "cut" if found.count + found.warmup >= LEAST_FOR_WARMUP else "not cut"
+
+
+def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str]:
+    notes = []
+    if figure.name is Name.WALL_TIME:
+        notes.append(f"wall time is compared, start-up included: {throughput.why}")
+    elif figure.name is Name.LATENCY and figure.whole:
+        notes.append("the latencies are too few to tell warm-up from the rest")
+    elif figure.whole:
+        notes.append("no steady window of 5 s in every run: the rate is that of whole runs")
+    if figure.unit == "s/step":
+        notes.append("the runs made different numbers of steps: time is per step")
+    if min(len(a), len(b)) == 1:
+        sides = "a side" if max(len(a), len(b)) == 1 else "of one side"
+        notes.append(f"only one run {sides}: the interval rests on the usual spread between runs")
+    return notes + _batch_notes(figure, a, b)
+
+
+def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
+    """What start-up costs more than it brings in runs of this length is said."""
+    by_figure, by_wall = judge(figure.ratio), judge(wall_time.ratio)
+    if Answer.CANNOT_TELL in (by_figure, by_wall) or by_figure is by_wall:
+        return []
+    return [f"by wall time B is {by_wall}: in runs of this length start-up outweighs the {figure.name}"]
+
+
+def _batch_notes(figure: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str]:
+    sizes = checklist.batch_size(a[0].record.argv), checklist.batch_size(b[0].record.argv)
+    if sizes[0] == sizes[1]:
+        return []
+    if figure.unit == "samples" and all(sizes):
+        return [f"batches of {sizes[0]} and {sizes[1]}: samples are counted, not steps"]
+    return ["the batch size differs: a step of A is not the work of a step of B"]
+
+
+def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
+    """One side as JSON shows it; `counted` is what the compared throughput counts.
+
+    Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known.
+    """
+    latencies = [r.latency for r in runs if r.latency is not None]
+    walls = [r.wall_time for r in runs if r.wall_time is not None]
+    used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
+    return {
+        "label": label,
+        "runs": [r.record.name for r in runs],
+        "utilisation": mean(used) if len(used) == len(runs) else None,
+        "utilisation_reason": None if len(used) == len(runs) else _silent(runs),
+        "throughput": _rates(runs, counted),
+        "latency": _latencies(latencies) if len(latencies) == len(runs) else None,
+        "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
+        "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
+        "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
+    }
+
+
+def _rates(runs: Sequence[Run], counted: str) -> dict[str, Any] | None:
+    found = rates_of([r.evidence for r in runs])
+    if len(found.before) < len(runs):
+        return None
+    size = (
+        checklist.batch_size(runs[0].record.argv) if counted == "samples" and found.unit == "step" else None
+    )
+    return {**_spread([v * (size or 1) for v in found.before], ""), "unit": "samples" if size else found.unit}
+
+
+def _spread(values: Sequence[float], unit: str) -> dict[str, float | None]:
+    return {f"mean{unit}": mean(values), f"min{unit}": min(values), f"max{unit}": max(values)}
+
+
+def _latencies(found: Sequence[Latency]) -> dict[str, float | int | None]:
+    counts = [one.count for one in found if one.count is not None]
+    return {
+        "mean_s": mean([one.mean for one in found]),
+        "min_s": min((one.least for one in found if one.least is not None), default=None),
+        "max_s": max((one.most for one in found if one.most is not None), default=None),
+        "first_s": max((one.first for one in found if one.first is not None), default=None),
+        "count": sum(counts) if counts else None,
+        "warmup": sum(one.warmup for one in found) if counts else None,
+    }
+
+
+def _silent(runs: Sequence[Run]) -> str | None:
+    said = [r.evidence.window_reason for r in runs]
+    said += [d.reason for r in runs for d in r.evidence.devices]
+    return next((reason for reason in said if reason), None)
+
+
+def _stands_in(run: Run) -> bool:
+    """Whether the device was the CPU: its memory is then the program's own."""
+    return any(d.uuid == "CPU" for d in run.evidence.devices)
+
+
+def _host_memory(run: Run) -> float | None:
+    """None also for 0: a program that ended before it was first looked at."""
+    both = [run.evidence.peak_rss_mb, run.evidence.peak_device_mb if _stands_in(run) else None]
+    return max((v for v in both if v), default=None)
+
+
+def _device_memory(run: Run) -> float | None:
+    return None if _stands_in(run) else run.evidence.peak_device_mb

@@ -1,0 +1,344 @@
+"""`gpudebug compare A B`: two runs that were recorded, or two commands run in turn."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import comparison, shellwords
+from gpudebug.core.comparison import Run
+from gpudebug.core.config.schema import split_command
+from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
+from gpudebug.core.latency import Latency, LatencyReader
+from gpudebug.core.models import Estimate, Evidence, Manifest, RunRecord
+from gpudebug.core.redact import REDACTED, Redactor, sensitive_variable
+from gpudebug.core.trainlog.text import readable
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.engine.baseline import by_the_user
+from gpudebug.engine.bench import claim_of
+from gpudebug.engine.campaign import load
+from gpudebug.engine.measure import Bench, Job, Measured, Report, measure, resolve_device
+
+PAIRS = 2
+_RUN = re.compile(r"[0-9]{4,9}-[a-z][\w.-]*")
+_HYPOTHESIS = re.compile(r"[hH]?([0-9]{1,3})")
+_ROLES = {"baseline": "workload", "workload": "workload", "reference": "reference"}
+_READ = ("run.json", "evidence.json", "train.log")
+# Of a longer log the beginning is read.
+_LOG_READ = 64 << 20
+_TAIL_READ = 4096
+_LINE = 200
+
+
+class CompareFailed(GpudebugError):
+    """A run did not complete, so its figures are not those of the whole command."""
+
+    code = "compare"
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A or B with its runs, and the folders that they are in."""
+
+    label: str
+    runs: tuple[Run, ...]
+    folders: tuple[store.RunFolder, ...]
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A or B as something to run. `variables` are those that stand before the program."""
+
+    letter: str
+    text: str
+    bench: Bench
+    job: Job
+    variables: Mapping[str, str]
+
+
+def compare(
+    directory: Path,
+    a: str,
+    b: str,
+    report: Report,
+    *,
+    pairs: int | None = None,
+    warm_up: bool = False,
+    interval: float = 0.2,
+    device: str = "auto",
+    timeout: float | None = None,
+) -> dict[str, Any]:
+    """Say whether B is faster than A, and what else differs between them.
+
+    A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
+    its runs; or both are commands, run `pairs` times each, in turn. In a campaign these go to its runs/,
+    else to the first free `compare-N` in `directory`.
+    """
+    stored = [_stored(directory, text) for text in (a, b)]
+    if stored[0] is not None and stored[1] is not None:
+        if pairs or warm_up or timeout:
+            raise UsageError("--runs, --warm-up and --timeout go with two commands", next="leave them out")
+        _refuse_same(stored[0], stored[1])
+        sides = _read_side(a, stored[0]), _read_side(b, stored[1])
+        return _answer(*sides, ())
+    if stored[0] is not None or stored[1] is not None:
+        kinds = ["a command" if one is None else "a recorded run" for one in stored]
+        raise UsageError(
+            f"A is {kinds[0]} and B is {kinds[1]}: they would not be measured alike",
+            next="compare two runs, or two commands in quotes",
+        )
+    root = store.find_root(directory)
+    commands = [
+        _command(directory, letter, text, interval, device, timeout, report)
+        for letter, text in (("a", a), ("b", b))
+    ]
+    sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up)
+    return _answer(*sides, tuple(_remarks(commands, warm_up)))
+
+
+def _stored(directory: Path, text: str) -> tuple[store.RunFolder, ...] | None:
+    """The recorded runs that `text` names; None where it is a command."""
+    if text in _ROLES or _HYPOTHESIS.fullmatch(text):
+        return _of_campaign(directory, text)
+    path = directory / text
+    if os.path.isfile(path / "run.json"):
+        return (_folder(path),)
+    root = store.find_root(directory)
+    if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
+        return (_folder(root / "runs" / text),)
+    if _RUN.fullmatch(path.name) and not os.path.isfile(path) and not re.search(r"\s", text):
+        what = "is no run: it has no run.json" if os.path.isdir(path) else "there is no such run"
+        raise StoreError(what, file=str(path), next="name a folder of runs/")
+    if os.path.isdir(path):
+        raise StoreError("is no run: it has no run.json", file=str(path), next="name a folder of runs/")
+    return None
+
+
+def _folder(path: Path) -> store.RunFolder:
+    return store.RunFolder(path, lambda text: text)
+
+
+def _of_campaign(directory: Path, text: str) -> tuple[store.RunFolder, ...]:
+    """All runs of a baseline, or of a hypothesis's trial."""
+    loaded = load(directory)
+    if text in _ROLES:
+        entry = loaded.document.baseline(_ROLES[text])
+        names = list(entry.runs) if entry else []
+        missing = f"there is no recorded baseline of the {_ROLES[text]}"
+    else:
+        number = int(text.lstrip("hH"))
+        trial = loaded.trials.get(number)
+        used = (trial.verdict or {}).get("runs", ()) if trial else ()
+        names = [str(run["name"]) for run in used if run.get("part") == "trial"]
+        missing = f"hypothesis {number} has no recorded runs"
+    if not names:
+        raise StoreError(missing, file=str(loaded.progress_path), next="gpudebug status")
+    return tuple(_folder(loaded.workspace.run(name).path) for name in names)
+
+
+def _refuse_same(a: Iterable[store.RunFolder], b: Iterable[store.RunFolder]) -> None:
+    both = {f.path.resolve() for f in a} & {f.path.resolve() for f in b}
+    if both:
+        name = min(path.name for path in both)
+        raise UsageError(f"run {name} is on both sides", next="name two different runs")
+
+
+def _read_side(text: str, folders: tuple[store.RunFolder, ...]) -> _Side:
+    label = folders[0].name if len(folders) == 1 else f"{text} ({len(folders)} runs)"
+    return _Side(label, tuple(_read(folder) for folder in folders), folders)
+
+
+def _read(folder: store.RunFolder) -> Run:
+    """A sealed and completed run. StoreError where its records are missing, altered or not ours."""
+    if not folder.sealed:
+        raise StoreError("is an unfinished run", file=str(folder.path), next="compare a run that completed")
+    try:
+        sealed = Manifest.model_validate(folder.read("manifest.json")).files
+        record = RunRecord.model_validate(folder.read("run.json"))
+        evidence = Evidence.model_validate(folder.read("evidence.json"))
+    except ValueError:
+        raise StoreError(
+            "its records are not what gpudebug writes", file=str(folder.path), next="name another run"
+        ) from None
+    for name in _READ:
+        if name in sealed and (not folder.has(name) or sealed[name] != store.file_digest(folder.path / name)):
+            raise StoreError(
+                "was altered after the run was sealed",
+                file=str(folder.path / name),
+                next="name another run, or record it again",
+            )
+    _refuse_incomplete(folder, evidence)
+    # A run's name is its folder's, which may have been renamed since.
+    return Run(record.model_copy(update={"name": folder.name}), evidence, _latency(folder))
+
+
+def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "") -> None:
+    if evidence.outcome is Outcome.COMPLETED:
+        return
+    raise CompareFailed(
+        f"run {folder.name}{who} did not complete: {_ending(folder, evidence)}",
+        file=str(folder.log),
+        next="compare commands that complete" if who else "compare runs that completed",
+    )
+
+
+def _ending(folder: store.RunFolder, e: Evidence) -> str:
+    """How a run ended, in the last words of its log where they say more: `CRASHED (oom_gpu): …`."""
+    if e.failure and e.failure.lines:
+        return f"{e.outcome} ({e.failure.kind}): {e.failure.lines[-1]}"
+    if e.outcome is not Outcome.CRASHED:
+        return f"{e.outcome}: {e.reason}" if e.reason else str(e.outcome)
+    status = f"signal {e.signal}" if e.signal else f"exit status {e.exit_status}"
+    last = _last_line(folder.log)
+    return f"{e.outcome}, {status}" + (f": {last}" if last else "")
+
+
+def _last_line(log: Path) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as f:
+        f.seek(max(0, f.seek(0, os.SEEK_END) - _TAIL_READ))
+        lines = f.read().splitlines()
+    return next((text for line in reversed(lines) if (text := readable(line, _LINE).strip())), "")
+
+
+def _latency(folder: store.RunFolder) -> Latency | None:
+    if not folder.has("train.log"):
+        return None
+    reader = LatencyReader()
+    reader.feed(store.read_head(folder.log, _LOG_READ))
+    return reader.latency()
+
+
+def _command(
+    directory: Path,
+    letter: str,
+    text: str,
+    interval: float,
+    device: str,
+    timeout: float | None,
+    report: Report,
+) -> _Command:
+    """A command, its program and its device found before anything runs."""
+    try:
+        variables, rest = shellwords.leading_assignments(text)
+        argv = split_command(rest)
+    except shellwords.ShellSyntaxError as e:
+        raise UsageError(
+            f"{letter.upper()}: {e}",
+            next="put a whole command in quotes, or into sh -c",
+        ) from None
+    env = {**os.environ, **variables}
+    launcher.find_command(argv, str(directory), env)
+    spec, infos, notes = resolve_device(device, env, directory)
+    job = Job(
+        label=f"compare-{letter}",
+        role="compare",
+        argv=argv,
+        cwd=directory,
+        env=env,
+        env_names=tuple(sorted(variables)),
+        timeout=timeout,
+        stall_timeout=None,
+        max_output=None,
+    )
+    bench = Bench(
+        workspace=store.Workspace(directory),
+        campaign=None,
+        device=spec,
+        devices=infos,
+        interval=interval,
+        warmup=None,
+        patterns={},
+        commit=None,
+        hold_fds=(),
+        report=report,
+        notes=notes,
+        require_sampler=False,
+    )
+    return _Command(letter, text, bench, job, variables)
+
+
+def _run_in_turn(
+    directory: Path, root: Path | None, commands: Sequence[_Command], pairs: int, warm_up: bool
+) -> tuple[_Side, _Side]:
+    """A B A B …, each run in a folder of its own, sealed."""
+    with ExitStack() as held:
+        workspace = store.Workspace(root or _new_folder(directory))
+        fds: tuple[int, ...] = ()
+        if root is not None:
+            fds = (held.enter_context(claim_of(workspace, "gpudebug compare")).fd,)
+        ready = [replace(c, bench=replace(c.bench, workspace=workspace, hold_fds=fds)) for c in commands]
+        for command in ready if warm_up else ():
+            workspace.discard(_once(command).folder)
+        found: dict[str, list[Measured]] = {c.letter: [] for c in ready}
+        for command in ready * pairs:
+            found[command.letter].append(_once(command))
+    a, b = (_measured_side(c, found[c.letter]) for c in ready)
+    return a, b
+
+
+def _new_folder(directory: Path) -> Path:
+    path = next(p for n in itertools.count(1) if not os.path.lexists(p := directory / f"compare-{n}"))
+    store.make_folder(path)
+    return path
+
+
+def _once(command: _Command) -> Measured:
+    """One sealed run that completed. CompareFailed or InterruptedRun else; its folder stays."""
+    measured = measure(command.bench, command.job)
+    command.bench.workspace.seal(measured.folder)
+    if by_the_user(measured):
+        raise InterruptedRun(f"run {measured.folder.name} was interrupted", file=str(measured.folder.path))
+    _refuse_incomplete(measured.folder, measured.evidence, f" of {command.letter.upper()}")
+    return measured
+
+
+def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
+    redactor = Redactor(command.job.env, command.job.argv)
+    shown = {
+        name: REDACTED if sensitive_variable(name) else redactor.redact(value)
+        for name, value in command.variables.items()
+    }
+    runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown) for m in measured)
+    words = [f"{name}={value}" for name, value in shown.items()]
+    return _Side(" ".join([*words, runs[0].record.command]), runs, tuple(m.folder for m in measured))
+
+
+def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
+    remarks = []
+    if commands[0].text == commands[1].text:
+        remarks.append("A and B are the same command: the ratio shows what noise does")
+    if not warm_up:
+        remarks.append("the first run of A may have been cold (page cache, compiled kernels): see --warm-up")
+    return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
+
+
+def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
+    found = comparison.compare(a.runs, b.runs)
+    counted = found.figures[0].unit
+    return {
+        "ratio": found.ratio.value,
+        "ratio_ci": [found.ratio.low, found.ratio.high],
+        "verdict": str(found.answer),
+        "figure": str(found.figure.name),
+        "ratios": {str(f.name): _ratio(f.ratio) for f in found.figures},
+        "a": comparison.side(a.label, a.runs, counted),
+        "b": comparison.side(b.label, b.runs, counted),
+        "differences": [asdict(d) for d in found.checklist.differences],
+        "same": found.checklist.same,
+        "unknown": found.checklist.unknown,
+        "notes": [*found.notes, *remarks],
+        "files": [str(folder.path) for folder in (*a.folders, *b.folders)],
+    }
+
+
+def _ratio(estimate: Estimate | None) -> dict[str, float | None] | None:
+    return estimate.model_dump() if estimate is not None else None
