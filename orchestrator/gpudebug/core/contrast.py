@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gpudebug.core.models import Estimate
 from gpudebug.core.stats import (
     CONFIDENCE,
     RATE_PRIOR,
@@ -21,6 +21,9 @@ from gpudebug.core.stats import (
     pooled,
     t_quantile,
 )
+
+if TYPE_CHECKING:
+    from gpudebug.core.models import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,19 @@ class Contrast:
         return max(math.sqrt(self.baseline_variance + self.trial_variance), self.within)
 
     @property
-    def interval(self) -> Estimate:
-        """The 95 % interval that holds at each of the looks: Bonferroni's inequality shares the 5 % equally.
+    def half_width(self) -> float:
+        """Half of the 95 % interval that holds at each of the looks; they share the 5 % equally (Bonferroni).
 
         Repeated confidence intervals: Jennison and Turnbull, *Group Sequential Methods*, chapter 9.
         """
-        half = self._quantile(self.df) * self.error
+        return self._quantile(self.df) * self.error
+
+    @property
+    def interval(self) -> Estimate:
+        """The value with the 95 % interval that holds at each of the looks."""
+        from gpudebug.core.models import Estimate
+
+        half = self.half_width
         return Estimate(value=self.value, low=self.value - half, high=self.value + half)
 
     def _quantile(self, df: float) -> float:
@@ -91,6 +101,14 @@ class Contrast:
         return passes + normal_probability((min(failure, success - half) - self.value) / moves)
 
 
+def most_fresh(max_runs: int, recorded: int) -> int:
+    """How many fresh runs of a baseline of `recorded` runs a trial of up to `max_runs` may ask for.
+
+    The baseline has at most twice as many runs as the trial: then it adds little to the interval's width.
+    """
+    return max(1, 2 * max_runs - recorded) if max_runs > 1 else 0
+
+
 def contrast(
     recorded: Sequence[float],
     after: Sequence[float],
@@ -101,7 +119,7 @@ def contrast(
     extra: float = 0.0,
     prior: Prior = UTILISATION_PRIOR,
 ) -> Contrast:
-    """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; only `fresh` may be empty.
+    """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; `fresh` may be empty.
 
     Where the fresh runs of the baseline differ from the recorded ones by more than the spread explains, the
     machine has drifted: the recorded ones then count for less (the between-group variance of DerSimonian and
@@ -145,6 +163,8 @@ def ratio(
     prior: Prior = RATE_PRIOR,
 ) -> Estimate:
     """Ratio of geometric means, trial over baseline (positive, one value a run), with its interval."""
+    from gpudebug.core.models import Estimate
+
     logs = ([math.log(v) for v in values] for values in (recorded, after, fresh))
     old, new, now = logs
     found = contrast(old, new, fresh=now, looks=looks, prior=prior).interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.contrast import most_fresh
 from gpudebug.core.gates import UNKNOWN, Case, Criteria, Setting, measure, window_total
 from gpudebug.core.models import Evidence, Verdict
 from gpudebug.core.verdict import judge
@@ -48,14 +49,6 @@ def next_step(
     return Step.TRIAL if rest and trial_left else Step.DONE
 
 
-def most_fresh(criteria: Criteria, recorded: int) -> int:
-    """How many fresh runs of the baseline a trial may ask for.
-
-    The baseline has at most twice as many runs as the trial: then it adds little to the interval's width.
-    """
-    return max(1, 2 * criteria.max_runs - recorded) if criteria.max_runs > 1 else 0
-
-
 def _narrow(case: Case) -> Step:
     criteria, found = case.criteria, case.contrast
     trial_left = len(case.after) < criteria.max_runs
@@ -63,7 +56,7 @@ def _narrow(case: Case) -> Step:
         return Step.DONE
     if window_total(case.after) < criteria.min_window:
         return Step.TRIAL if trial_left else Step.DONE
-    most = most_fresh(criteria, found.recorded)
+    most = most_fresh(criteria.max_runs, found.recorded)
     if _chance(case, most) < LEAST_CHANCE:
         return Step.DONE
     fresh_left = found.fresh < most

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gpudebug.core.models import Estimate, Spread
+if TYPE_CHECKING:
+    # `status` works with this module, and answers before the records' classes would be built.
+    from gpudebug.core.models import Estimate, Spread
 
 CONFIDENCE = 0.95
 
@@ -73,6 +76,8 @@ def _mser_scores(means: Sequence[float]) -> list[float]:
 
 def spread(values: Sequence[float], weights: Sequence[float]) -> Spread:
     """Time-weighted mean and 5th, 50th and 95th percentile; both sequences non-empty and equally long."""
+    from gpudebug.core.models import Spread
+
     total = math.fsum(weights)
     mean = math.fsum(v * w for v, w in zip(values, weights, strict=True)) / total
     ordered = sorted(zip(values, weights, strict=True))
@@ -210,6 +215,8 @@ def difference(
     typical standard errors `within` one run of `before` and of `after` where that is larger. The count
     of samples plays no other part.
     """
+    from gpudebug.core.models import Estimate
+
     sd, df = pooled([before, after], prior)
     value = math.fsum(after) / len(after) - math.fsum(before) / len(before)
     between = sd * math.sqrt(1 / len(before) + 1 / len(after))
@@ -224,6 +231,8 @@ _LARGEST_LOG = 700.0
 
 def ratio(before: Sequence[float], after: Sequence[float], *, prior: Prior = RATE_PRIOR) -> Estimate:
     """Ratio of geometric means, `after` over `before` (positive, one value a run), with a 95 % interval."""
+    from gpudebug.core.models import Estimate
+
     logs = difference([math.log(v) for v in before], [math.log(v) for v in after], prior=prior)
     assert logs.low is not None and logs.high is not None
     value, low, high = (math.exp(min(x, _LARGEST_LOG)) for x in (logs.value, logs.low, logs.high))
@@ -234,6 +243,8 @@ def mean_interval(
     values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
 ) -> Estimate:
     """Mean utilisation over runs with a 95 % interval from the spread between them, within 0 and 100 %."""
+    from gpudebug.core.models import Estimate
+
     sd, df = pooled([values], prior)
     value = math.fsum(values) / len(values)
     half = t_quantile(0.5 + CONFIDENCE / 2, df) * max(sd, within) / math.sqrt(len(values))
