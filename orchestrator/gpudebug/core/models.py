@@ -14,6 +14,7 @@ __all__ = [
     "FORMAT_VERSION",
     "INFRASTRUCTURE",
     "VERDICTS",
+    "Conditions",
     "DeviceEvidence",
     "DeviceInfo",
     "Estimate",
@@ -45,7 +46,10 @@ class Record(BaseModel):
 
 
 class DeviceInfo(Record):
-    """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column."""
+    """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column.
+
+    `clocks_mhz` are the applications clocks that are set, of processor and memory.
+    """
 
     index: int
     uuid: str
@@ -54,6 +58,8 @@ class DeviceInfo(Record):
     memory_total_mb: float | None = None
     driver: str | None = None
     cores: float | None = None
+    clocks_mhz: tuple[float, float] | None = None
+    power_limit_w: float | None = None
     missing: dict[str, str] = {}
 
 
@@ -69,7 +75,9 @@ class RunRecord(Record):
 
     `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
-    `warmup_s` (None: found from the data) and `patterns` are how samples and log were read.
+    `warmup_s` (None: found from the data) and `patterns` are how samples and log were read. `knobs` are the
+    variables that steer libraries, without those that `change` sets. `imports` says from which folder the
+    interpreter imports the packages that the campaign's checkout holds. None: not known.
     """
 
     format: int = FORMAT_VERSION
@@ -88,6 +96,8 @@ class RunRecord(Record):
     identity: dict[str, str] = {}
     interpreter: str | None = None
     packages: dict[str, str] = {}
+    knobs: dict[str, str] | None = None
+    imports: dict[str, str] | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
@@ -143,7 +153,10 @@ class DeviceEvidence(Record):
 
 
 class LossEvidence(Record):
-    """The training loss. `points` counts the printed values, redraws of one value once."""
+    """The training loss. `points` counts the printed values, redraws of one value once.
+
+    `curve` is at most 40 (step, mean loss), over equal spans of steps.
+    """
 
     name: str | None = None
     trend: Trend = Trend.UNKNOWN
@@ -151,6 +164,22 @@ class LossEvidence(Record):
     first: float | None = None
     last: float | None = None
     advice: str | None = None
+    curve: tuple[tuple[float, float], ...] = ()
+
+
+class Conditions(Record):
+    """What the samples of the window say of the machine, the worst of the run's devices; None: not told.
+
+    `foreign_procs` is the largest count of other processes computing on the device, `foreign_share` the
+    share of readings with any. `foreign_cpu` is the mean of that column, percent of the run's cores;
+    `sm_clock_mhz` the mean clock; `throttle` the share of readings by reason.
+    """
+
+    foreign_procs: int | None = None
+    foreign_share: float | None = None
+    foreign_cpu: float | None = None
+    sm_clock_mhz: float | None = None
+    throttle: dict[str, float] | None = None
 
 
 class Evidence(Record):
@@ -159,7 +188,8 @@ class Evidence(Record):
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
-    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's.
+    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's. `printed` is the
+    configuration that the program printed before it trained, dotted names.
     """
 
     format: int = FORMAT_VERSION
@@ -187,6 +217,8 @@ class Evidence(Record):
     peak_rss_mb: float | None = None
     peak_device_mb: float | None = None
     missing: dict[str, str] = {}
+    conditions: Conditions = Conditions()
+    printed: dict[str, str] = {}
     spark: tuple[float, ...] = ()
 
 
@@ -209,10 +241,14 @@ class Gate(Record):
 
 
 class UsedRun(Record):
-    """A run that a verdict used, with the digest of the evidence that it was judged by."""
+    """A run that a verdict used, with the digest of the evidence that it was judged by.
+
+    `part` is baseline or trial; a `fresh` run of the baseline was made beside the trial.
+    """
 
     name: str
     part: str
+    fresh: bool = False
     evidence_sha256: str
 
 
@@ -234,12 +270,13 @@ class Verdict(Record):
 
     `before` and `after` in percent, `delta` in percentage points; throughput in `throughput_unit`
     (`Evidence.step_unit`) a second. `remarks` are the notes that tell how the change was applied, `runs`
-    the runs that were used.
+    the runs that were used; `change_digest` is that of the change which was tested.
     """
 
     format: int = FORMAT_VERSION
     rule: str
     hypothesis: int
+    change_digest: str | None = None
     status: Status
     why: str
     hollow: bool = False

@@ -22,7 +22,9 @@ class Reading(NamedTuple):
     """One row of samples.csv; the field names are its columns, in order.
 
     A live device leaves `elapsed`, the host columns and `log_bytes` to the sampler. A reading that
-    brings its own `elapsed` (a recording) is written as it is.
+    brings its own `elapsed` (a recording) is written as it is. `foreign_procs` counts the processes that
+    compute on the device and are not the run's; `foreign_cpu` is what others use of the cores that the run
+    may use, in percent of all these cores.
     """
 
     elapsed: float | None = None
@@ -44,20 +46,25 @@ class Reading(NamedTuple):
     write_mb_s: float | None = None
     procs: int | None = None
     log_bytes: int | None = None
+    foreign_procs: int | None = None
+    foreign_cpu: float | None = None
 
 
 COLUMNS = Reading._fields
+FIRST_COLUMNS = COLUMNS[: COLUMNS.index("foreign_procs")]
+"""What recordings of earlier versions hold."""
 HEADER = ",".join(COLUMNS) + "\n"
 
 
 class HostReading(NamedTuple):
-    """The run's process tree at one tick; the sampler leaves itself out of it."""
+    """The run's process tree at one tick, and the others; the sampler leaves itself out of both."""
 
     cpu_util: float | None = None
     rss_mb: float | None = None
     read_mb_s: float | None = None
     write_mb_s: float | None = None
     procs: int | None = None
+    foreign_cpu: float | None = None
 
 
 class Processes(Protocol):
@@ -128,16 +135,16 @@ def csv_row(reading: Reading) -> str:
 def parse_row(line: str) -> Reading | None:
     """The reading of one row that `csv_row` wrote; None for a header or a torn row."""
     cells = line.rstrip("\r\n").split(",")
-    if len(cells) != len(COLUMNS):
+    if len(cells) not in (len(COLUMNS), len(FIRST_COLUMNS)):
         return None
     try:
-        return Reading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=True)})
+        return Reading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=False)})
     except ValueError:
         return None
 
 
 _TEXT = frozenset({"gpu_uuid", "throttle"})
-_WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes"})
+_WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs"})
 
 
 def _value(name: str, text: str) -> Any:

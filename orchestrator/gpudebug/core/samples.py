@@ -47,6 +47,10 @@ _NAMES = {
     "new_samples": ("new_samples",),
     "rss_mb": ("rss_mb",),
     "log_bytes": ("log_bytes",),
+    "sm_clock_mhz": ("sm_clock_mhz",),
+    "throttle": ("throttle",),
+    "foreign_procs": ("foreign_procs",),
+    "foreign_cpu": ("foreign_cpu",),
 }
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
@@ -73,6 +77,10 @@ class Sample:
     new_samples: int | None
     rss_mb: float | None
     log_bytes: int | None
+    sm_clock_mhz: float | None = None
+    throttle: str | None = None
+    foreign_procs: int | None = None
+    foreign_cpu: float | None = None
 
 
 @dataclass(slots=True)
@@ -194,6 +202,10 @@ class _Rows:
             new_samples=_count(cell("new_samples")) if "new_samples" in at else 1,
             rss_mb=_number(cell("rss_mb")),
             log_bytes=_count(cell("log_bytes")),
+            sm_clock_mhz=_number(cell("sm_clock_mhz")),
+            throttle=cell("throttle") or None,
+            foreign_procs=_count(cell("foreign_procs")),
+            foreign_cpu=_number(cell("foreign_cpu")),
             # Last, so that a row that is refused does not set the start.
             elapsed=self._elapsed(cell("elapsed")),
         )

@@ -91,7 +91,7 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     for name, said in _SPOILT:
         if by_name[name].result is Result.FAIL:
             return Status.INVALID, f"{said}: {by_name[name].value}", False
-    for name in ("outcome", "loss", "locked_knobs", "one_variable"):
+    for name in ("outcome", "loss", "loss_parity", "locked_knobs", "one_variable"):
         if by_name[name].result is Result.FAIL:
             return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False
     delta = by_name["delta"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, Setting, mean, measure, rates_of, utilisations
-from gpudebug.core.gates.conduct import environment_gate, locked_gate, skipped, variable_gate
+from gpudebug.core.gates.conduct import environment_gate, locked_gate, variable_gate
 from gpudebug.core.gates.delta import delta_gate, short_window, window_total
+from gpudebug.core.gates.device import device_gate
+from gpudebug.core.gates.effect import effect_gate
 from gpudebug.core.gates.outcome import is_infrastructure, loss_gate, outcome_gate, training_text, worst_trend
+from gpudebug.core.gates.parity import parity_gate
 from gpudebug.core.gates.text import estimate_text
 from gpudebug.core.gates.throughput import throughput_gate, throughput_result, work_gate
 from gpudebug.core.models import Gate
@@ -34,13 +37,13 @@ __all__ = [
 GATES: tuple[Callable[[Case], Gate], ...] = (
     outcome_gate,
     loss_gate,
-    skipped("loss_parity", "the baseline's loss at equal steps", "not measured in this version"),
+    parity_gate,
     delta_gate,
     throughput_gate,
     work_gate,
     locked_gate,
     variable_gate,
-    skipped("change_in_effect", "the change reached the program", "not measured in this version"),
-    skipped("device_to_itself", "no foreign process", "not measured in this version"),
+    effect_gate,
+    device_gate,
     environment_gate,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gpudebug.core import stats
 from gpudebug.core.contrast import Contrast, contrast, ratio
+from gpudebug.core.effect import Effect
 from gpudebug.core.models import Estimate, Evidence
 
 UNKNOWN = "unknown"
@@ -36,7 +37,9 @@ class Setting:
     `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
     names what differs in the surroundings of baseline and trial, `window_advice` the flag and value
     that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
-    made beside the trial.
+    made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
+    is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
+    one of the baseline.
     """
 
     locked: tuple[str, ...] = ()
@@ -45,6 +48,9 @@ class Setting:
     differences: tuple[str, ...] = ()
     window_advice: str | None = None
     fresh: int = 0
+    elsewhere: tuple[str, ...] = ()
+    effect: Effect | None = None
+    other_steps: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from gpudebug.core.gates.case import UNKNOWN, Case
+from gpudebug.core.gates.case import Case
 from gpudebug.core.models import Gate
 from gpudebug.core.words import Result
 
@@ -36,8 +34,3 @@ def environment_gate(case: Case) -> Gate:
         threshold="as in the baseline",
         result=Result.FAIL if differences else Result.PASS,
     )
-
-
-def skipped(name: str, threshold: str, note: str) -> Callable[[Case], Gate]:
-    gate = Gate(name=name, value=UNKNOWN, threshold=threshold, result=Result.SKIPPED, note=note)
-    return lambda _case: gate

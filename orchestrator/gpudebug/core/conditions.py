@@ -1,0 +1,78 @@
+"""What the samples of a run say of the machine: other processes, clocks, throttling, and broken time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeVar
+
+from gpudebug.core.models import Conditions, Window
+from gpudebug.core.samples import Sample
+
+Device = tuple[int, str]
+_Number = TypeVar("_Number", int, float)
+
+_UNTHROTTLED = frozenset({"", "none"})
+
+
+def observed(rows: Sequence[Sample], window: Window | None) -> Conditions:
+    """The conditions inside the window; of the whole run where there is none.
+
+    A process that was there before the window and not in it has disturbed nothing that counts.
+    """
+    inside = [r for r in rows if window is None or window.start_s <= r.elapsed <= window.end_s]
+    by_device: dict[Device, list[Sample]] = {}
+    for row in inside:
+        by_device.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
+    found = [_of_device(own) for own in by_device.values()]
+    return Conditions(
+        foreign_procs=_worst([c.foreign_procs for c in found]),
+        foreign_share=_worst([c.foreign_share for c in found]),
+        foreign_cpu=_mean([r.foreign_cpu for r in inside if r.foreign_cpu is not None]),
+        sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
+        throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
+    )
+
+
+def _of_device(rows: Sequence[Sample]) -> Conditions:
+    counts = [r.foreign_procs for r in rows if r.foreign_procs is not None]
+    clocks = [r.sm_clock_mhz for r in rows if r.sm_clock_mhz is not None]
+    reasons = [set(r.throttle.split("+")) - _UNTHROTTLED for r in rows if r.throttle is not None]
+    seen = Counter(name for names in reasons for name in names)
+    return Conditions(
+        foreign_procs=max(counts, default=None),
+        foreign_share=sum(1 for n in counts if n) / len(counts) if counts else None,
+        sm_clock_mhz=_mean(clocks),
+        throttle={name: seen[name] / len(reasons) for name in sorted(seen)} if reasons else None,
+    )
+
+
+def _worst(values: Sequence[_Number | None]) -> _Number | None:
+    """The largest, None where one of them is not known."""
+    known = [v for v in values if v is not None]
+    return max(known) if known and len(known) == len(values) else None
+
+
+def _worst_shares(found: Sequence[dict[str, float]]) -> dict[str, float] | None:
+    if not found:
+        return None
+    names = sorted({name for shares in found for name in shares})
+    return {name: max(shares.get(name, 0.0) for shares in found) for name in names}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(math.fsum(values) / len(values), 3) if values else None
+
+
+def broken_clock(rows: Sequence[Sample]) -> str | None:
+    """Where `elapsed` goes back, as text; None where it never does. Equal times are one moment."""
+    last: dict[Device, float] = {}
+    for row in rows:
+        device = (row.gpu_index, row.gpu_uuid)
+        before = last.get(device, row.elapsed)
+        if row.elapsed < before:
+            back = f"{before - row.elapsed:.1f} s"
+            return f"the clock went back by {back} at {before:.1f} s, so no time in the samples counts"
+        last[device] = row.elapsed
+    return None
