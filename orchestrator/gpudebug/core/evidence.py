@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudebug.core import stats
+from gpudebug.core import speed, stats
 from gpudebug.core.models import (
     DeviceEvidence,
     DeviceInfo,
@@ -47,8 +47,10 @@ def build(
     devices: Sequence[DeviceInfo] = (),
     missing: dict[str, str] | None = None,
     advice: Callable[[LogSummary], str | None] | None = None,
+    batch_flags: Mapping[str, str] | None = None,
 ) -> Evidence:
-    """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide.
+    """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
+    the command's flags that set its batch.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
@@ -86,6 +88,7 @@ def build(
         steps_per_s=steps_per_s,
         step_unit=log.step_unit,
         progress_per_s=progress_per_s,
+        **speed.figures(log, window, (steps_per_s, progress_per_s), batch_flags or {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,

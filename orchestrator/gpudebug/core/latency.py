@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from gpudebug.core import stats
 from gpudebug.core.trainlog.names import word_set
@@ -65,6 +66,7 @@ class Latency:
     first: float | None = None
     count: int | None = None
     warmup: int = 0
+    median: float | None = None
 
 
 class LatencyReader:
@@ -91,7 +93,8 @@ class LatencyReader:
             return _summarised(printed)
         mean = next((self._summary[k] for k in ("mean", "median") if k in self._summary), None)
         if mean is not None:
-            return Latency(mean, self._summary.get("least"), self._summary.get("most"))
+            summary = self._summary
+            return Latency(mean, summary.get("least"), summary.get("most"), median=summary.get("median"))
         return _summarised(self._single) if self._single else None
 
     def _read(self, segment: bytes) -> None:
@@ -171,4 +174,5 @@ def _summarised(values: Sequence[float]) -> Latency:
         first=values[0],
         count=len(steady),
         warmup=cut,
+        median=median(steady),
     )

@@ -188,8 +188,11 @@ class Evidence(Record):
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
-    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's. `printed` is the
-    configuration that the program printed before it trained, dotted names.
+    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's. `samples_by` says what
+    `samples_per_s` comes from: `counted` by the log, the step rate times the `batch` that was printed or that
+    the command's `flags` say, or `printed`. Times of steps are as printed, `logged` the means of the user's
+    own patterns; `batch_size` is as printed, `batch_flags` are the command's flags that set it. `printed` is
+    the configuration that the program printed before it trained, dotted names.
     """
 
     format: int = FORMAT_VERSION
@@ -210,6 +213,14 @@ class Evidence(Record):
     steps_per_s: float | None = None
     step_unit: str | None = None
     progress_per_s: float | None = None
+    samples_per_s: float | None = None
+    samples_by: str | None = None
+    step_time_p50_s: float | None = None
+    step_time_p95_s: float | None = None
+    latency_p50_s: float | None = None
+    batch_size: float | None = None
+    batch_flags: dict[str, str] = {}
+    logged: dict[str, float] = {}
     data_s: float | None = None
     update_s: float | None = None
     framework: str | None = None

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from gpudebug.core import batch, frameworks
 from gpudebug.core import evidence as evidences
-from gpudebug.core import frameworks
 from gpudebug.core.errors import StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
 from gpudebug.core.redact import Redactor
@@ -112,6 +112,7 @@ def read_evidence(
         devices=devices,
         missing=_missing(files.notes),
         advice=lambda summary: loss_advice(argv, summary),
+        batch_flags=batch.flags(argv),
     )
 
 

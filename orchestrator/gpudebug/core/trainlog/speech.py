@@ -17,7 +17,9 @@ LONGEST_LINE = 512
 _TOPICS = {
     "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
     "batch": re.compile(rb"batch[ _-]?size", re.I),
-    "latency": re.compile(rb"latenc|infer|forward", re.I),
+    "latency": re.compile(
+        rb"latenc|infer|forward|(?:time|duration)[ _-]+per[ _-]|^\W*(?:loop|request|frame) ?#?0", re.I
+    ),
 }
 
 

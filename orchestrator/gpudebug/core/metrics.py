@@ -1,0 +1,122 @@
+"""What a campaign is judged by: a metric's value of one run, its unit, and how two values are compared.
+
+Utilisation is compared in percentage points. Every other metric is compared as a ratio, on the log scale,
+turned so that above 1 is better: trial over baseline for what should be high, baseline over trial for what
+should be low.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GPU_UTIL = "gpu_util"
+LOG = "log:"
+SECTION = "section:"
+
+_FIELDS = {
+    GPU_UTIL: ("utilisation", "%"),
+    "steps_per_s": ("steps_per_s", "steps/s"),
+    "samples_per_s": ("samples_per_s", "samples/s"),
+    "step_time_p50": ("step_time_p50_s", "s"),
+    "step_time_p95": ("step_time_p95_s", "s"),
+    "latency_p50": ("latency_p50_s", "s"),
+}
+_STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
+_ABSENT = {
+    GPU_UTIL: "no utilisation was measured",
+    "steps_per_s": "no step rate in the log; `log: {step: …}` in gpudebug.yaml says where steps are",
+    "samples_per_s": "no samples per second in the log, nor a batch size; print `samples/s`, or `batch size: N`",
+    "step_time_p50": "fewer than 5 step times in the log; print each step's `step_time: 0.12s`, "
+    "or use metric: steps_per_s",
+    "step_time_p95": "fewer than 20 step times in the log; print each step's `step_time: 0.12s`, "
+    "or use metric: steps_per_s",
+    "latency_p50": "no latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
+}
+_LARGEST_LOG = 700.0
+"""Beyond this `math.exp` overflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`name` as gpudebug.yaml gives it; `lower` says that less is better."""
+
+    name: str = GPU_UTIL
+    lower: bool = False
+
+    @property
+    def points(self) -> bool:
+        """Whether a difference is in percentage points; else it is a ratio."""
+        return self.name == GPU_UTIL
+
+    @property
+    def unit(self) -> str:
+        """Of its values: `%`, `steps/s`, `samples/s`, `s`; empty for the user's own."""
+        return _FIELDS[self.name][1] if self.name in _FIELDS else ""
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether its values are those of a step, which is another thing where the batch differs."""
+        return self.name in _STEPS
+
+    @property
+    def throughput(self) -> bool:
+        """Whether it is itself how much gets done a second."""
+        return self.name in ("steps_per_s", "samples_per_s")
+
+    def value(self, evidence: object) -> float | None:
+        """The metric of one run's Evidence; None where the run did not yield it, or what has no ratio."""
+        return self._read(lambda field: getattr(evidence, field))
+
+    def recorded(self, facts: Mapping[str, Any]) -> float | None:
+        """As `value`, from evidence.json as it was read."""
+        return self._read(facts.get)
+
+    def _read(self, get: Any) -> float | None:
+        if self.name.startswith(LOG):
+            found = (get("logged") or {}).get(self.name.removeprefix(LOG))
+        else:
+            found = get(_FIELDS[self.name][0]) if self.name in _FIELDS else None
+        if not isinstance(found, (int, float)) or not math.isfinite(found):
+            return None
+        return float(found) if self.points or found > 0 else None
+
+    def absent(self) -> str:
+        """Why a run may lack it, and what to do."""
+        if self.name.startswith(LOG):
+            name = self.name.removeprefix(LOG)
+            return f"`log: {{{name}: …}}` in gpudebug.yaml matched no positive number in the steady window"
+        if self.name.startswith(SECTION):
+            return "sections are not recorded yet; use another metric"
+        return _ABSENT[self.name]
+
+    def scale(self, value: float) -> float:
+        """A run's value on the scale on which runs are compared: more is better, differences add up."""
+        if self.points:
+            return value
+        return -math.log(value) if self.lower else math.log(value)
+
+    def threshold(self, value: float) -> float:
+        """A threshold of `criteria` on the scale of the difference: as it is in pp, the log of a ratio."""
+        return value if self.points else math.log(value)
+
+    def improvement(self, difference: float) -> float:
+        """A difference on that scale as people say it: in pp, or a ratio above 1 where it is better."""
+        return difference if self.points else math.exp(min(difference, _LARGEST_LOG))
+
+    def target(self, reference: float, failure: float) -> float:
+        """The value that is as good as the reference, less `failure` (pp, or a ratio)."""
+        if self.points:
+            return reference - failure
+        return reference * failure if self.lower else reference / failure
+
+    def reached(self, value: float, target: float) -> bool:
+        return value <= target if self.lower else value >= target
+
+
+def mean(metric: Metric, runs: Iterable[Mapping[str, Any]]) -> float | None:
+    """The mean over those runs (evidence.json) that have the metric."""
+    values = [v for facts in runs if (v := metric.recorded(facts)) is not None]
+    return math.fsum(values) / len(values) if values else None
