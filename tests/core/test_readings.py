@@ -14,25 +14,23 @@ CONTRACT = (
     "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb,gpu_index,gpu_uuid,power_w,sm_clock_mhz,mem_clock_mhz,"
     "temperature_c,throttle,new_samples,cpu_util,rss_mb,read_mb_s,write_mb_s,procs,log_bytes"
 )
+ADDED = "foreign_procs,foreign_cpu"
 
 figures = st.one_of(st.none(), st.floats(0, 1e9, allow_nan=False))
 counts = st.one_of(st.none(), st.integers(0, 2**40))
+WHOLE = ("gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs")
 readings = st.builds(
     Reading,
     elapsed=st.floats(0, 1e6),
     gpu_uuid=st.sampled_from(["GPU-1", "CPU", "MIG-1"]),
     throttle=st.sampled_from([None, "none", "sw_thermal+hw_thermal"]),
-    **dict.fromkeys(("gpu_index", "new_samples", "procs", "log_bytes"), counts),
-    **{
-        name: figures
-        for name in COLUMNS
-        if name not in {"elapsed", "gpu_uuid", "throttle", "gpu_index", "new_samples", "procs", "log_bytes"}
-    },
+    **dict.fromkeys(WHOLE, counts),
+    **{name: figures for name in COLUMNS if name not in {"elapsed", "gpu_uuid", "throttle", *WHOLE}},
 )
 
 
 def test_the_columns_are_the_documented_ones() -> None:
-    assert HEADER == CONTRACT + "\n"
+    assert f"{CONTRACT},{ADDED}\n" == HEADER
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,7 @@ def test_a_cell(value: float | int | str | None, text: str) -> None:
 
 def test_unknown_is_empty_and_zero_is_not() -> None:
     row = csv_row(Reading(elapsed=0.2, gpu_util=None, mem_util=0.0, gpu_index=0))
-    assert row == "0.2,,0,,,0,,,,,,,,,,,,,\n"
+    assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,\n"
 
 
 @given(readings)
@@ -66,6 +64,13 @@ def test_what_was_written_is_written_again_as_it_was(reading: Reading) -> None:
     assert again is not None
     assert csv_row(again) == row
     assert [value is None for value in again] == [value is None for value in reading]
+
+
+@given(readings)
+def test_a_row_of_an_earlier_version_lacks_the_last_columns(reading: Reading) -> None:
+    cells = csv_row(reading).rstrip("\n").split(",")
+    again = parse_row(",".join(cells[:-2]) + "\n")
+    assert again == parse_row(csv_row(reading._replace(foreign_procs=None, foreign_cpu=None)))
 
 
 @given(readings)

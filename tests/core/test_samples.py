@@ -28,13 +28,19 @@ def test_our_own_rows_come_back() -> None:
         mem_used_mb=812.25,
         gpu_index=1,
         gpu_uuid="GPU-1a2b",
+        sm_clock_mhz=1410.0,
         throttle="sw_power_cap+hw_slowdown",
         new_samples=3,
         rss_mb=301.5,
         log_bytes=4096,
+        foreign_procs=2,
+        foreign_cpu=12.5,
     )
     samples = read(HEADER + csv_row(reading))
-    assert samples.rows == [Sample(1.204, 15.5, 812.25, 1, "GPU-1a2b", 3, 301.5, 4096)]
+    known = Sample(
+        1.204, 15.5, 812.25, 1, "GPU-1a2b", 3, 301.5, 4096, 1410, "sw_power_cap+hw_slowdown", 2, 12.5
+    )
+    assert samples.rows == [known]
     assert samples.unreadable == 0
 
 
