@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gpudebug.core import stats
+from gpudebug.core import batch, stats
 from gpudebug.core.contrast import Contrast, contrast, ratio
 from gpudebug.core.effect import Effect
+from gpudebug.core.metrics import GPU_UTIL, Metric
 from gpudebug.core.models import Estimate, Evidence
 
 UNKNOWN = "unknown"
@@ -20,7 +21,8 @@ WORK_PRIOR = stats.Prior(sd=0.1, weight=4.0)
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The thresholds, fixed before the run: `success` and `failure` in pp, `min_window` in seconds."""
+    """The thresholds, fixed before the run: `success` and `failure` in pp for utilisation, a ratio for every
+    other `metric`; `min_window` in seconds."""
 
     success: float
     failure: float
@@ -28,6 +30,8 @@ class Criteria:
     throughput: str
     min_window: float
     max_runs: int
+    metric: str = GPU_UTIL
+    direction: str = "higher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Setting:
     that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
     made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
     is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
-    one of the baseline.
+    one of the baseline. `batch` says that the change names a batch's size where no flag shows it.
     """
 
     locked: tuple[str, ...] = ()
@@ -51,6 +55,7 @@ class Setting:
     elsewhere: tuple[str, ...] = ()
     effect: Effect | None = None
     other_steps: str | None = None
+    batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,11 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A trial before its gates: `delta` in pp, `ratio` of throughput, `work` of busy time a step."""
+    """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 where it is better), `ratio` of
+    throughput, `work` of busy time a step. Where the batch differs, both are of a sample.
+
+    `contrast` and `thresholds` are on the metric's own scale: pp, or logarithms of ratios.
+    """
 
     criteria: Criteria
     setting: Setting
@@ -76,6 +85,22 @@ class Case:
     work: Estimate | None = None
     rates: Rates = field(default_factory=Rates)
 
+    @property
+    def metric(self) -> Metric:
+        return Metric(self.criteria.metric, lower=self.criteria.direction == "lower")
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """`success` and `failure` on the contrast's scale."""
+        return self.metric.threshold(self.criteria.success), self.metric.threshold(self.criteria.failure)
+
+    @property
+    def other_batch(self) -> bool:
+        """Whether a step of the trial may take another number of samples than one of the baseline."""
+        runs = (*self.before, *self.after)
+        by_steps = all(e.step_unit in (None, "step") for e in runs)
+        return by_steps and (self.setting.batch or batch.differs(runs))
+
 
 def measure(case: Case) -> Case:
     """Differences and ratios; None where one run lacks its figure, whatever the others say.
@@ -83,15 +108,16 @@ def measure(case: Case) -> Case:
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
     runs = (*case.before, *case.after)
-    rates = rates_of(case.before, case.after)
+    rates = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
     found = delta = rate = work = None
-    if all(has_figure(e) for e in runs):
+    if all(has_metric(case.metric, e) for e in runs) and comparable(case.metric, runs):
         found = _contrast(case)
-        delta = found.interval
+        delta = _improvement(case.metric, found.interval)
     if (len(rates.before), len(rates.after)) == (len(case.before), len(case.after)):
         rate = _ratio(case, rates.before, rates.after, stats.RATE_PRIOR)
         busy = _busy(case.before, rates.before), _busy(case.after, rates.after)
-        work = _ratio(case, *busy, WORK_PRIOR) if delta and not idle(runs) else None
+        busy_known = all(has_figure(e) for e in runs) and not idle(runs)
+        work = _ratio(case, *busy, WORK_PRIOR) if busy_known else None
     return replace(case, contrast=found, delta=delta, ratio=rate, work=work, rates=rates)
 
 
@@ -101,7 +127,15 @@ def _parts(case: Case, before: Sequence[float]) -> tuple[Sequence[float], Sequen
     return before[:recorded], before[recorded:]
 
 
+def _improvement(metric: Metric, interval: Estimate) -> Estimate:
+    assert interval.low is not None and interval.high is not None
+    value, low, high = map(metric.improvement, (interval.value, interval.low, interval.high))
+    return Estimate(value=value, low=low, high=high)
+
+
 def _contrast(case: Case) -> Contrast:
+    if not case.metric.points:
+        return _contrast_of_ratios(case)
     recorded, fresh = _parts(case, utilisations(case.before))
     typical = _typical_error(case.before)
     return contrast(
@@ -112,6 +146,15 @@ def _contrast(case: Case) -> Contrast:
         within=(typical, _typical_error(case.after)),
         extra=_excess(case.after, typical),
     )
+
+
+def _contrast_of_ratios(case: Case) -> Contrast:
+    before, after = (
+        [case.metric.scale(v) for e in runs if (v := case.metric.value(e)) is not None]
+        for runs in (case.before, case.after)
+    )
+    recorded, fresh = _parts(case, before)
+    return contrast(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=stats.RATE_PRIOR)
 
 
 def _ratio(case: Case, before: Sequence[float], after: Sequence[float], prior: stats.Prior) -> Estimate:
@@ -141,6 +184,15 @@ def has_figure(e: Evidence) -> bool:
     return e.utilisation is not None and e.standard_error is not None
 
 
+def has_metric(metric: Metric, e: Evidence) -> bool:
+    return has_figure(e) if metric.points else metric.value(e) is not None
+
+
+def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
+    """Whether the metric is told by the same thing in all runs."""
+    return metric.name != "samples_per_s" or len({e.samples_by for e in runs}) == 1
+
+
 def utilisations(runs: Sequence[Evidence]) -> list[float]:
     """Of the runs that have one, in percent."""
     return [e.utilisation for e in runs if e.utilisation is not None]
@@ -153,6 +205,15 @@ def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates
     if len(units) != 1:
         return Rates()
     return Rates(units.pop(), tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
+
+
+def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
+    """As `rates_of`, in samples, where the same thing tells of them in all runs."""
+    every = (*runs, *others)
+    if len({e.samples_by for e in every}) != 1 or any(not e.samples_per_s for e in every):
+        return Rates()
+    before, after = ([e.samples_per_s for e in side if e.samples_per_s] for side in (runs, others))
+    return Rates("samples", tuple(before), tuple(after))
 
 
 def rate_of(e: Evidence) -> tuple[str, float] | None:
