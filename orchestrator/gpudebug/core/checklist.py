@@ -186,8 +186,9 @@ def _software(found: Checklist, a: RunRecord, b: RunRecord) -> None:
 def _command(found: Checklist, a: RunRecord, b: RunRecord) -> None:
     first, second = _words(a), _words(b)
     names = commandline.changed_names(first, second)
+    told = any(d.name == "compile" for d in found.differences)
     for name in names:
-        if name and _asked(commandline.Option(name, None, 0, 0, "bare")) is not None:
+        if told and _asked(commandline.Option(name, None, 0, 0, "bare")) is not None:
             continue
         matters, why = True, None
         if _last(name) in _NAMING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpudebug.core import checklist, contrast, frameworks, stats
@@ -22,6 +22,9 @@ from gpudebug.core.words import Word
 # The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
 # the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
 WHOLE_RUN_PRIOR = stats.Prior(sd=2 * stats.RATE_PRIOR.sd, weight=stats.RATE_PRIOR.weight)
+
+# Seconds by which two equal programs differ in starting and ending, measured on a busy machine.
+LAUNCH_JITTER_S = 0.01
 
 
 class Answer(Word):
@@ -177,13 +180,15 @@ def _wall_time(a: Sequence[Run], b: Sequence[Run]) -> Figure:
         return Figure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
     unit = "s"
     first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
+    jitter = LAUNCH_JITTER_S / min(*first, *second)
+    prior = replace(WHOLE_RUN_PRIOR, sd=math.hypot(WHOLE_RUN_PRIOR.sd, jitter))
     if _unequal_work(a, b):
         unit = "s/step"
         first, second = (
             [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
             for values, runs in ((first, a), (second, b))
         )
-    ratio = contrast.ratio(second, first, prior=WHOLE_RUN_PRIOR)
+    ratio = contrast.ratio(second, first, prior=prior)
     return Figure(Name.WALL_TIME, unit, tuple(first), tuple(second), ratio, whole=True)
 
 
@@ -249,7 +254,8 @@ def _batch_notes(figure: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str
 def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
     """One side as JSON shows it; `counted` is what the compared throughput counts.
 
-    Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known.
+    Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
+    device was the CPU.
     """
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
@@ -257,6 +263,7 @@ def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
     return {
         "label": label,
         "runs": [r.record.name for r in runs],
+        "stand_in": any(_stands_in(r) for r in runs),
         "utilisation": mean(used) if len(used) == len(runs) else None,
         "utilisation_reason": None if len(used) == len(runs) else _silent(runs),
         "throughput": _rates(runs, counted),

@@ -105,6 +105,8 @@ def compare(
 
 def _stored(directory: Path, text: str) -> tuple[store.RunFolder, ...] | None:
     """The recorded runs that `text` names; None where it is a command."""
+    if not text.strip():
+        return None
     if text in _ROLES or _HYPOTHESIS.fullmatch(text):
         return _of_campaign(directory, text)
     path = directory / text
@@ -151,8 +153,7 @@ def _refuse_same(a: Iterable[store.RunFolder], b: Iterable[store.RunFolder]) -> 
 
 
 def _read_side(text: str, folders: tuple[store.RunFolder, ...]) -> _Side:
-    label = folders[0].name if len(folders) == 1 else f"{text} ({len(folders)} runs)"
-    return _Side(label, tuple(_read(folder) for folder in folders), folders)
+    return _Side(text, tuple(_read(folder) for folder in folders), folders)
 
 
 def _read(folder: store.RunFolder) -> Run:
@@ -175,8 +176,7 @@ def _read(folder: store.RunFolder) -> Run:
                 next="name another run, or record it again",
             )
     _refuse_incomplete(folder, evidence)
-    # A run's name is its folder's, which may have been renamed since.
-    return Run(record.model_copy(update={"name": folder.name}), evidence, _latency(folder))
+    return Run(record, evidence, _latency(folder))
 
 
 def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "") -> None:

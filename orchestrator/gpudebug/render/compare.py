@@ -21,7 +21,7 @@ def compare(answer: Answer) -> str:
     a, b = answer["a"], answer["b"]
     lines = [*_wrapped("A  ", a["label"]), *_wrapped("B  ", b["label"]), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
-    lines.append(_row("utilisation", present.percent(a["utilisation"]), present.percent(b["utilisation"])))
+    lines.append(_row("gpu_util", _utilisation(a), _utilisation(b)))
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
     lines += _memory("host memory", "peak_rss_mb", a, b) + _memory("device memory", "peak_device_mb", a, b)
@@ -40,6 +40,12 @@ def _runs(side: Answer) -> str:
 
 def _row(label: str, a: str, b: str, ratio: str = "") -> str:
     return f"{label:<{_LABEL}}{a:<{_COLUMN}}{b:<{_COLUMN}}{ratio}".rstrip()
+
+
+def _utilisation(side: Answer) -> str:
+    """Of a device that stands in for a GPU, it is said."""
+    stands_in = side["stand_in"] and side["utilisation"] is not None
+    return present.percent(side["utilisation"]) + (" (CPU)" if stands_in else "")
 
 
 def _figure(name: str, label: str, answer: Answer) -> list[str]:
