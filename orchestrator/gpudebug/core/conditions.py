@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from gpudebug.core.models import Conditions, Window
-from gpudebug.core.samples import Sample
+from gpudebug.core.samples import Sample, Samples
 
 Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
@@ -65,14 +65,49 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(math.fsum(values) / len(values), 3) if values else None
 
 
-def broken_clock(rows: Sequence[Sample]) -> str | None:
-    """Where `elapsed` goes back, as text; None where it never does. Equal times are one moment."""
+# A sampler writes its last row when the job has ended; what lies further apart was lost.
+LATEST_ROW_S = 5.0
+LATEST_ROW_SHARE = 0.02
+# The last row of a file may be torn.
+UNREADABLE_SHARE = 0.01
+
+
+def doubt(samples: Samples, duration: float | None, log_bytes: int | None) -> str | None:
+    """Why nothing can be read from these samples; None where nothing speaks against them.
+
+    `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
+    """
+    return (
+        _broken_clock(samples.rows)
+        or _cut_samples(samples, duration)
+        or _cut_log(max((r.log_bytes or 0 for r in samples.rows), default=0), log_bytes)
+    )
+
+
+def _broken_clock(rows: Sequence[Sample]) -> str | None:
+    """Where `elapsed` goes back. Equal times are one moment."""
     last: dict[Device, float] = {}
     for row in rows:
         device = (row.gpu_index, row.gpu_uuid)
         before = last.get(device, row.elapsed)
         if row.elapsed < before:
             back = f"{before - row.elapsed:.1f} s"
-            return f"the clock went back by {back} at {before:.1f} s, so no time in the samples counts"
+            return f"the clock of samples.csv went back by {back} at {before:.1f} s"
         last[device] = row.elapsed
     return None
+
+
+def _cut_samples(samples: Samples, duration: float | None) -> str | None:
+    count = len(samples.rows) + samples.unreadable
+    if samples.unreadable > max(1.0, UNREADABLE_SHARE * count):
+        return f"{samples.unreadable} of {count} rows of samples.csv cannot be read"
+    end = max((r.elapsed for r in samples.rows), default=None)
+    if end is None or duration is None or duration - end <= LATEST_ROW_S + LATEST_ROW_SHARE * duration:
+        return None
+    return f"samples.csv is cut short: it ends at {end:.1f} s of {duration:.1f} s"
+
+
+def _cut_log(seen: int, size: int | None) -> str | None:
+    if size is None or size >= seen:
+        return None
+    return f"train.log is cut short: {size} bytes are left of {seen}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudebug.core import speed, stats
+from gpudebug.core import conditions, losscurve, speed, stats
 from gpudebug.core.models import (
     DeviceEvidence,
     DeviceInfo,
@@ -48,24 +48,29 @@ def build(
     missing: dict[str, str] | None = None,
     advice: Callable[[LogSummary], str | None] | None = None,
     batch_flags: Mapping[str, str] | None = None,
+    printed: Mapping[str, str] | None = None,
+    log_bytes: int | None = None,
 ) -> Evidence:
     """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
-    the command's flags that set its batch.
+    the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
+    the size of its log now.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
     missing = missing or {}
     names = {d.uuid: d.name for d in devices}
     series = {device: stretches(samples.rows, device) for device in samples.devices}
-    window, reason = find_window(series, log, warmup)
+    ended = duration_s if outcome is Outcome.COMPLETED else None
+    doubt = conditions.doubt(samples, ended, log_bytes)
+    window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup)
     per_device = (
         *(
-            _device(device, names.get(device[1], ""), readings, window, reason, missing, samples.rows)
+            _device(device, names.get(device[1], ""), readings, window, window_reason, missing, samples.rows)
             for device, readings in series.items()
         ),
         *_silent(devices, samples.devices),
     )
-    steps_per_s, progress_per_s = rates(log, window)
+    steps_per_s, progress_per_s = rates(log, window) if doubt is None else (None, None)
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
     complete = bool(known) and len(known) == len(spreads)
@@ -80,15 +85,16 @@ def build(
         reason=reason,
         duration_s=duration_s,
         window=window,
-        window_reason=reason if window is None else None,
+        window_reason=window_reason if window is None else None,
         devices=per_device,
         utilisation=math.fsum(known) / len(known) if complete else None,
         standard_error=max(errors) if complete and errors else None,
         steps=log.steps,
+        total_steps=log.total_steps,
         steps_per_s=steps_per_s,
         step_unit=log.step_unit,
         progress_per_s=progress_per_s,
-        **speed.figures(log, window, (steps_per_s, progress_per_s), batch_flags or {}),
+        **(speed.figures(log, window, (steps_per_s, progress_per_s), batch_flags or {}) if not doubt else {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,
@@ -99,10 +105,13 @@ def build(
             first=finite(log.first),
             last=finite(log.last),
             advice=advice(log) if advice and log.trend is Trend.UNKNOWN else None,
+            curve=losscurve.curve((p.step, p.value) for p in log.loss),
         ),
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
         missing=missing,
+        conditions=conditions.observed(samples.rows, window),
+        printed=dict(printed or {}),
         spark=_spark(series),
     )
 

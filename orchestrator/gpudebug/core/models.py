@@ -75,12 +75,14 @@ class RunRecord(Record):
 
     `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
-    `warmup_s` (None: found from the data) and `patterns` are how samples and log were read. `knobs` are the
-    variables that steer libraries, without those that `change` sets. `imports` says from which folder the
-    interpreter imports the packages that the campaign's checkout holds. None: not known.
+    `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
+    version that read them. `knobs` are the variables that steer libraries, without those that `change` sets.
+    `imports` says from which folder the interpreter imports the packages that the campaign's checkout holds.
+    None: not known.
     """
 
     format: int = FORMAT_VERSION
+    gpudebug: str | None = None
     name: str
     campaign: str | None
     role: str
@@ -188,7 +190,8 @@ class Evidence(Record):
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
-    environment, samples or epochs; `steps` and `steps_per_s` are the optimiser's. `samples_by` says what
+    environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are
+    the optimiser's. `samples_by` says what
     `samples_per_s` comes from: `counted` by the log, the step rate times the `batch` that was printed or that
     the command's `flags` say, or `printed`. Times of steps are as printed, `logged` the means of the user's
     own patterns; `batch_size` is as printed, `batch_flags` are the command's flags that set it. `printed` is
@@ -210,6 +213,7 @@ class Evidence(Record):
     utilisation: float | None = None
     standard_error: float | None = None
     steps: int | None = None
+    total_steps: int | None = None
     steps_per_s: float | None = None
     step_unit: str | None = None
     progress_per_s: float | None = None

@@ -113,6 +113,7 @@ def read_evidence(
         missing=_missing(files.notes),
         advice=lambda summary: loss_advice(argv, summary),
         batch_flags=batch.flags(argv),
+        log_bytes=files.log.stat().st_size if files.log.is_file() else None,
     )
 
 

@@ -44,5 +44,8 @@ def _incomparable(case: Case) -> str | None:
     names = sorted({e.loss.name or "no loss" for e in (*case.before, *case.after)})
     if len(names) > 1:
         return f"the logs tell {' and '.join(names)}"
+    totals = sorted({e.total_steps for e in (*case.before, *case.after) if e.total_steps})
+    if len(totals) > 1:
+        return f"the runs plan {totals[0]} and {totals[-1]} steps, which a schedule may depend on"
     units = sorted({e.step_unit or "no steps" for e in (*case.before, *case.after)})
     return f"the logs count {' and '.join(units)}" if len(units) > 1 else None
