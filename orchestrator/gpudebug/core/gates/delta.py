@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, has_figure
-from gpudebug.core.gates.text import estimate_text
+from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric
+from gpudebug.core.gates.text import improvement_text
 from gpudebug.core.models import Evidence, Gate
 from gpudebug.core.words import Result
 
 
 def delta_gate(case: Case) -> Gate:
     c = case.criteria
-    threshold = f"estimate >= {c.success:g}pp and lower bound > {c.failure:g}pp"
+    unit = "pp" if case.metric.points else "x"
+    threshold = f"estimate >= {c.success:g}{unit} and lower bound > {c.failure:g}{unit}"
     gate = Gate(name="delta", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
     if case.delta is None:
         return gate.model_copy(update={"note": _absent(case)})
-    gate = gate.model_copy(update={"value": estimate_text(case.delta, "pp", signed=True)})
+    gate = gate.model_copy(update={"value": improvement_text(case.metric, case.delta)})
     short = short_window(case.criteria, case.before, case.after)
     if short:
         return gate.model_copy(update={"note": _advised(short, case.setting.window_advice)})
@@ -30,16 +31,23 @@ def delta_gate(case: Case) -> Gate:
 
 
 def _absent(case: Case) -> str:
-    """Which run lacks its utilisation, and why."""
+    """Which run lacks the metric, and why."""
     for part, runs in (("trial", case.after), ("baseline", case.before)):
         for e in runs:
-            if not has_figure(e):
-                reasons = [e.window_reason, *(d.reason for d in e.devices)]
-                reason = next((r for r in reasons if r), "no utilisation was measured")
-                short = e.window is None and "too short" in reason
+            if not has_metric(case.metric, e):
                 where = part if len(runs) == 1 else f"{part}, run {e.run}"
-                return f"{where}: {_advised(reason, case.setting.window_advice if short else None)}"
-    return "no utilisation was measured"
+                return f"{where}: {_reason(case, e)}"
+    assert not comparable(case.metric, (*case.before, *case.after))
+    told = [sorted({str(e.samples_by) for e in runs}) for runs in (case.before, case.after)]
+    before, after = (" and ".join(sources) for sources in told)
+    return f"samples per second are told by {before} in the baseline, by {after} in the trial"
+
+
+def _reason(case: Case, e: Evidence) -> str:
+    reasons = [e.window_reason, *(d.reason for d in e.devices if case.metric.points)]
+    reason = next((r for r in reasons if r), case.metric.absent())
+    short = e.window is None and "too short" in reason
+    return _advised(reason, case.setting.window_advice if short else None)
 
 
 def _advised(text: str, advice: str | None) -> str:
@@ -48,7 +56,7 @@ def _advised(text: str, advice: str | None) -> str:
 
 def window_total(runs: Sequence[Evidence]) -> float:
     """Seconds of steady window over the runs that have one."""
-    return math.fsum(e.window.duration_s for e in runs if e.window and e.utilisation is not None)
+    return math.fsum(e.window.duration_s for e in runs if e.window)
 
 
 def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:

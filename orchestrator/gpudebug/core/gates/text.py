@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudebug.core.metrics import Metric
 from gpudebug.core.models import Estimate
 
 
@@ -17,3 +18,10 @@ def estimate_text(estimate: Estimate, unit: str, *, signed: bool = False, digits
     if estimate.low is None or estimate.high is None:
         return value
     return f"{value} (95% CI {text(estimate.low)} to {text(estimate.high)})"
+
+
+def improvement_text(metric: Metric, estimate: Estimate) -> str:
+    """The delta of a metric: in pp, or `1.31x (95% CI 1.24 to 1.38)`."""
+    if metric.points:
+        return estimate_text(estimate, "pp", signed=True)
+    return estimate_text(estimate, "x", digits=2)

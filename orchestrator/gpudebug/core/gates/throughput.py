@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpudebug.core.gates.case import UNKNOWN, Case, idle, rate_of
+from gpudebug.core.gates.case import UNKNOWN, Case, has_figure, idle, rate_of
 from gpudebug.core.gates.text import estimate_text
-from gpudebug.core.models import Estimate, Gate
+from gpudebug.core.models import Estimate, Evidence, Gate
 from gpudebug.core.words import Result
 
 # Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
@@ -16,7 +16,11 @@ WORK_FAIL = 1.25
 
 
 def throughput_gate(case: Case) -> Gate:
+    """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing."""
     wanted = case.criteria.throughput
+    if wanted == "any" and case.metric.by_steps and case.other_batch:
+        # What a step is has changed: that steps got faster says nothing until samples do, too.
+        wanted = "better"
     threshold = {
         "better": f"estimate >= {BETTER_ESTIMATE:g}x and lower bound > 1x",
         "not_worse": f"upper bound >= {NOT_WORSE_BOUND:g}x",
@@ -25,12 +29,34 @@ def throughput_gate(case: Case) -> Gate:
     gate = Gate(name="throughput", value=value, threshold=threshold, result=Result.UNKNOWN)
     if wanted == "any":
         return gate.model_copy(update={"result": Result.SKIPPED})
+    if _is_the_metric(case):
+        note = "the metric is the throughput: delta has judged it"
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
+    if case.ratio is None and _never_counts(case):
+        note = "no run counts steps, so the metric alone tells of speed"
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
     return gate.model_copy(update={"result": throughput_result(wanted, case.ratio)})
 
 
+def _is_the_metric(case: Case) -> bool:
+    """Whether the delta is the ratio of this very rate."""
+    unit = case.metric.unit.removesuffix("/s")
+    return case.metric.throughput and (case.rates.unit or "").removesuffix("s") == unit.removesuffix("s")
+
+
+def _never_counts(case: Case) -> bool:
+    """Whether no run counts anything, and the metric is a time of one's own: a program that infers."""
+    return case.metric.unit == "s" and not any(rate_of(e) for e in (*case.before, *case.after))
+
+
 def _no_ratio(case: Case) -> str:
+    if case.other_batch:
+        return (
+            f"{_batches(case)}, and samples per second are not told alike by all runs; "
+            "print `samples/s` or `batch size: N`"
+        )
     for part, runs in (("trial", case.after), ("baseline", case.before)):
         without = next((e for e in runs if rate_of(e) is None), None)
         if without is not None:
@@ -40,6 +66,24 @@ def _no_ratio(case: Case) -> str:
             )
     units = [sorted({rate[0] for e in runs if (rate := rate_of(e))}) for runs in (case.before, case.after)]
     return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
+
+
+def _batches(case: Case) -> str:
+    """What differs: the flags, the printed size, or what the change says of it."""
+    flags = [
+        {" ".join(f"{k}={v}" for k, v in sorted(e.batch_flags.items())) for e in runs}
+        for runs in _sides(case)
+    ]
+    sizes = [{f"{e.batch_size:g}" for e in runs if e.batch_size} for runs in _sides(case)]
+    for told in (flags, sizes):
+        before, after = (" or ".join(sorted(filter(None, side))) or "not set" for side in told)
+        if before != after:
+            return f"the batch differs ({before}, then {after})"
+    return "the change names the batch"
+
+
+def _sides(case: Case) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
+    return case.before, case.after
 
 
 def throughput_result(wanted: str, ratio: Estimate) -> Result:
@@ -53,14 +97,18 @@ def throughput_result(wanted: str, ratio: Estimate) -> Result:
 
 
 def work_gate(case: Case) -> Gate:
-    threshold = f"busy time a step at most {WORK_PASS:g}x"
+    what = "sample" if case.other_batch else "step"
+    threshold = f"busy time a {what} at most {WORK_PASS:g}x"
     gate = Gate(name="work_conserved", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
     if case.work is None:
-        if case.delta and idle((*case.before, *case.after)):
-            note = "an idle device has no busy time to compare"
-            return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
+        runs = (*case.before, *case.after)
         note = "needs utilisation and step rate of every run of baseline and trial"
-        return gate.model_copy(update={"note": note})
+        if all(has_figure(e) for e in runs) and idle(runs):
+            note = "an idle device has no busy time to compare"
+        elif case.metric.points or case.other_batch:
+            return gate.model_copy(update={"note": note})
+        # Only a gain of utilisation can be bought with work that nobody wanted.
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     assert case.work.low is not None
     if case.work.value <= WORK_PASS:
         result = Result.PASS
