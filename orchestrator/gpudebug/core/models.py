@@ -283,9 +283,11 @@ class Terms(Record):
 class Verdict(Record):
     """verdict.json: the judgement of one trial, with all that is needed to judge it again.
 
-    `before` and `after` in percent, `delta` in percentage points; throughput in `throughput_unit`
-    (`Evidence.step_unit`) a second. `remarks` are the notes that tell how the change was applied, `runs`
-    the runs that were used; `change_digest` is that of the change which was tested.
+    `before` and `after` are utilisations in percent; `metric_before` and `metric_after` are the metric's, in
+    its own unit, and `delta` its difference: percentage points, or a ratio above 1 where it is better.
+    Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
+    the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
+    tested.
     """
 
     format: int = FORMAT_VERSION
@@ -297,6 +299,9 @@ class Verdict(Record):
     hollow: bool = False
     before: float | None
     after: float | None
+    metric: str = "gpu_util"
+    metric_before: float | None = None
+    metric_after: float | None = None
     delta: Estimate | None
     throughput_before: float | None = None
     throughput_after: float | None = None

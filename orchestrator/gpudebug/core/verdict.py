@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpudebug.core.gates import (
     GATES,
@@ -11,6 +11,7 @@ from gpudebug.core.gates import (
     Criteria,
     Setting,
     estimate_text,
+    improvement_text,
     is_infrastructure,
     mean,
     measure,
@@ -18,6 +19,7 @@ from gpudebug.core.gates import (
     throughput_result,
     training_text,
     utilisations,
+    values_of,
     window_total,
     worst_trend,
 )
@@ -59,6 +61,9 @@ def judge(
         hollow=hollow,
         before=mean(utilisations(case.before)),
         after=mean(utilisations(case.after)),
+        metric=case.metric.name,
+        metric_before=mean(values_of(case.metric, case.before)),
+        metric_after=mean(values_of(case.metric, case.after)),
         delta=case.delta,
         throughput_before=mean(case.rates.before),
         throughput_after=mean(case.rates.after),
@@ -100,7 +105,8 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     if delta.result is Result.PASS:
         for name in ("throughput", "work_conserved"):
             if by_name[name].result is Result.FAIL:
-                why = f"hollow: utilisation rose, {name.replace('_', ' ')} {by_name[name].value}"
+                rose = "utilisation rose" if case.metric.points else f"{case.metric.name} is better"
+                why = f"hollow: {rose}, {name.replace('_', ' ')} {by_name[name].value}"
                 return Status.REJECTED, why, True
     unknown = next((g for g in gates if g.result is Result.UNKNOWN), None)
     if unknown is None:
@@ -113,16 +119,26 @@ def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
     notes = []
     if hollow:
-        notes.append("hollow gain: the device is busier without getting more done")
+        notes.append(f"hollow gain: {_hollow(case, results)}")
     trained = results["outcome"] is Result.PASS and results["loss"] is not Result.FAIL
     faster = case.ratio is not None and throughput_result("better", case.ratio) is Result.PASS
+    faster = faster and not case.metric.throughput
     if trained and faster and case.ratio and case.delta and case.delta.value < case.criteria.success:
         figure, change = (
             estimate_text(case.ratio, "x", digits=2),
-            estimate_text(case.delta, "pp", signed=True),
+            improvement_text(case.metric, case.delta),
         )
-        notes.append(f"improved throughput: {figure}, while utilisation changed by {change}")
+        what = "utilisation changed" if case.metric.points else f"{case.metric.name} improved"
+        notes.append(f"improved throughput: {figure}, while {what} by {change}")
     return tuple(notes)
+
+
+def _hollow(case: Case, results: Mapping[str, Result]) -> str:
+    if case.metric.points:
+        return "the device is busier without getting more done"
+    if results["throughput"] is Result.FAIL:
+        return f"{case.metric.name} is better without getting more done"
+    return f"{case.metric.name} is better at the price of more work for the same result"
 
 
 def needs_more_runs(

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, Setting, mean, measure, rates_of, utilisations
+from gpudebug.core.gates.case import (
+    UNKNOWN,
+    Case,
+    Criteria,
+    Setting,
+    mean,
+    measure,
+    rates_of,
+    utilisations,
+    values_of,
+)
 from gpudebug.core.gates.conduct import environment_gate, locked_gate, variable_gate
 from gpudebug.core.gates.delta import delta_gate, short_window, window_total
 from gpudebug.core.gates.device import device_gate
 from gpudebug.core.gates.effect import effect_gate
 from gpudebug.core.gates.outcome import is_infrastructure, loss_gate, outcome_gate, training_text, worst_trend
 from gpudebug.core.gates.parity import parity_gate
-from gpudebug.core.gates.text import estimate_text
+from gpudebug.core.gates.text import estimate_text, improvement_text
 from gpudebug.core.gates.throughput import throughput_gate, throughput_result, work_gate
 from gpudebug.core.models import Gate
 
@@ -22,6 +32,7 @@ __all__ = [
     "Criteria",
     "Setting",
     "estimate_text",
+    "improvement_text",
     "is_infrastructure",
     "mean",
     "measure",
@@ -30,6 +41,7 @@ __all__ = [
     "throughput_result",
     "training_text",
     "utilisations",
+    "values_of",
     "window_total",
     "worst_trend",
 ]

@@ -150,8 +150,7 @@ def _contrast(case: Case) -> Contrast:
 
 def _contrast_of_ratios(case: Case) -> Contrast:
     before, after = (
-        [case.metric.scale(v) for e in runs if (v := case.metric.value(e)) is not None]
-        for runs in (case.before, case.after)
+        [case.metric.scale(v) for v in values_of(case.metric, r)] for r in (case.before, case.after)
     )
     recorded, fresh = _parts(case, before)
     return contrast(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=stats.RATE_PRIOR)
@@ -191,6 +190,11 @@ def has_metric(metric: Metric, e: Evidence) -> bool:
 def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
     """Whether the metric is told by the same thing in all runs."""
     return metric.name != "samples_per_s" or len({e.samples_by for e in runs}) == 1
+
+
+def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
+    """The metric of the runs that have it, in its own unit."""
+    return [v for e in runs if (v := metric.value(e)) is not None]
 
 
 def utilisations(runs: Sequence[Evidence]) -> list[float]:
