@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpudebug import __version__
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
@@ -17,6 +18,7 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
 from gpudebug.engine.reading import Files, files_of, read_evidence
+from gpudebug.engine.saved import collect
 from gpudebug.engine.surroundings import Surroundings, here
 
 _LIVE_STEP = 1 << 20
@@ -133,6 +135,9 @@ def run_files(
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     watch = _Watch(files, name, LogReader(dict(bench.patterns)), job, bench.report)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
+    redactor = Redactor(job.env, job.argv)
+    if files.folder is not None:
+        collect(files.folder, argv, job.cwd, redactor)
     evidence = read_evidence(
         files,
         run=name,
@@ -143,7 +148,7 @@ def run_files(
         devices=bench.devices,
         ended=launched,
         outcome=launched.outcome,
-        redactor=Redactor(job.env, job.argv),
+        redactor=redactor,
     )
     return launched, evidence
 
@@ -170,6 +175,7 @@ def _record(
 ) -> RunRecord:
     argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.path)))
     return RunRecord(
+        gpudebug=__version__,
         name=folder.name,
         campaign=bench.campaign,
         role=job.role,

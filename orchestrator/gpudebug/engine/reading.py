@@ -13,13 +13,16 @@ from typing import Protocol
 
 from gpudebug.core import batch, frameworks
 from gpudebug.core import evidence as evidences
+from gpudebug.core.effect import same_value
 from gpudebug.core.errors import StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.printed import LONGEST, read_printed
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
+from gpudebug.engine.saved import read_collected
 
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
@@ -28,11 +31,12 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Files:
-    """Where a run's samples, log and the sampler's notes go."""
+    """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one."""
 
     samples: Path
     log: Path
     notes: Path
+    folder: Path | None = None
 
 
 class Ended(Protocol):
@@ -49,7 +53,7 @@ class Ended(Protocol):
 
 
 def files_of(folder: store.RunFolder) -> Files:
-    return Files(folder.samples, folder.log, folder.notes)
+    return Files(folder.samples, folder.log, folder.notes, folder.path)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
@@ -113,8 +117,21 @@ def read_evidence(
         missing=_missing(files.notes),
         advice=lambda summary: loss_advice(argv, summary),
         batch_flags=batch.flags(argv),
+        printed=_configuration(files, redactor or Redactor()),
         log_bytes=files.log.stat().st_size if files.log.is_file() else None,
     )
+
+
+def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
+    """What the program printed and saved of its configuration; a name with two values is left out."""
+    head = store.read_head(files.log, LONGEST).decode("utf-8", "replace") if files.log.is_file() else ""
+    told = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
+    found: dict[str, str] = {}
+    for name, value in (entry for entries in told for entry in entries.items()):
+        if same_value(found.setdefault(name, value), value):
+            continue
+        found[name] = ""
+    return {name: value for name, value in found.items() if value and redactor.redact(value) == value}
 
 
 def _missing(notes: Path) -> dict[str, str]:
