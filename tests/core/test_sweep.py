@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpudebug.core import intervention as interventions
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Change
-from gpudebug.core.sweep import parse, stands_already, sweeps
+from gpudebug.core.sweep import parse, standing, stands_already, sweeps
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,12 @@ def test_single_changes_of_one_knob_to_several_values_are_a_sweep() -> None:
 def test_one_value_tested_twice_is_none() -> None:
     change = interventions.parse("--set --lr=2")
     assert sweeps([(1, change), (2, change)]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [("--set --lr=0.2", "0.1"), ("--set --seed=1", None), ("--env A=2", "1"), ("--env B=2", None)],
+)
+def test_the_standing_value_is_the_commands_or_the_environments(change: str, value: str | None) -> None:
+    argv = ["python", "train.py", "--lr=0.1"]
+    assert standing(interventions.parse(change).changes[0], argv, {"A": "1"}) == value

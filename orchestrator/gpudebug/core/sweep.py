@@ -85,9 +85,14 @@ def _refuse(text: str, value: str, *, quoted: bool) -> None:
 
 def stands_already(change: Change, argv: Sequence[str], env: Mapping[str, str]) -> bool:
     """Whether the command or its environment has this very value."""
+    return standing(change, argv, env) == change.value
+
+
+def standing(change: Change, argv: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The value that the command or its environment gives the flag or variable now; None: none."""
     if change.kind == "env":
-        return env.get(change.name) == change.value
-    return commandline.value_of(argv, change.name) == change.value
+        return env.get(change.name)
+    return commandline.value_of(argv, change.name)
 
 
 def sweeps(changes: Iterable[tuple[Key, Intervention]]) -> list[tuple[str, list[tuple[str, Key]]]]:
