@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -124,9 +124,18 @@ class Intervention:
             return False
         return mine.env == theirs.env and commandline.flat(mine.argv) == commandline.flat(theirs.argv)
 
-    def locked_by(self, locked: Sequence[str]) -> list[str]:
-        """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference."""
+    def locked_by(self, locked: Sequence[str], known: Collection[str] | None = None) -> list[str]:
+        """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference.
+
+        argparse takes `--batch` for `--batch_size`. So does this where the program's flags are `known`: a
+        name that is none of them, and short for one of them or of the locked ones alone.
+        """
         touched = {_knob(name) for name in self.names}
+        if known is not None:
+            flags = {_knob(name) for name in (*locked, *known)}
+            short = [_knob(c.name) for c in self.changes if c.kind != "env" and c.name.startswith("--")]
+            meant = [[f for f in flags if f.startswith(name)] for name in short if name not in flags]
+            touched |= {long[0] for long in meant if len(long) == 1}
         return [knob for knob in locked if _knob(knob) in touched]
 
 

@@ -76,9 +76,8 @@ class RunRecord(Record):
     `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
-    version that read them. `knobs` are the variables that steer libraries, without those that `change` sets.
-    `imports` says from which folder the interpreter imports the packages that the campaign's checkout holds.
-    None: not known.
+    version that read them. `knobs` are the variables that steer libraries, `imports` the packages
+    of the campaign's checkout that the interpreter imports from another folder, and from which. None: unknown.
     """
 
     format: int = FORMAT_VERSION

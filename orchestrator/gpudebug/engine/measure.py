@@ -167,7 +167,7 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
         python = (
             host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
         )
-    return here(python, bench.devices)
+    return here(python, bench.devices, job.env)
 
 
 def _record(
@@ -191,6 +191,7 @@ def _record(
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
+        knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
         cpu_quota=around.cpu_quota,
         devices=around.devices,

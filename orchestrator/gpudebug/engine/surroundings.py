@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpudebug.core import intervention as interventions
 from gpudebug.core.models import DeviceInfo, RunRecord
 from gpudebug.edges import host
 
@@ -14,34 +15,64 @@ _NAMED = 5
 @dataclass(frozen=True)
 class Surroundings:
     """`interpreter` is path and version; `packages` is empty where the interpreter was not or could not be
-    asked; None is unknown, as for everything of an imported run."""
+    asked; `knobs` are the variables that steer libraries, `meant` those of them that the run's own change
+    sets; None is unknown, as for everything of an imported run."""
 
     interpreter: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
+    knobs: Mapping[str, str] | None = None
+    meant: frozenset[str] = frozenset()
 
 
-def here(interpreter: host.Interpreter | None, devices: tuple[DeviceInfo, ...]) -> Surroundings:
-    """The surroundings of a run that would start now."""
+# Prefixes of the variables by which libraries choose their threads, kernels and transports.
+_STEERING = (
+    *("OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "GOTO_", "MALLOC_"),
+    *("CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_TF32", "NCCL_", "UCX_", "GLOO_", "TORCH_", "TORCHINDUCTOR_"),
+    *("PYTORCH_", "TRITON_", "XLA_", "TF_", "JAX_", "FLASH_ATTENTION_", "TOKENIZERS_", "LD_PRELOAD"),
+)
+# These choose the device, which is compared by itself, or where files are and what is logged.
+_STEERLESS = frozenset(
+    {
+        *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH"),
+        *("TORCH_HOME", "TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"),
+        *("TF_CPP_MIN_LOG_LEVEL", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NVIDIA_VISIBLE_DEVICES"),
+    }
+)
+
+
+def knobs_in(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of `env` that steer libraries."""
+    return {k: v for k, v in sorted(env.items()) if k.startswith(_STEERING) and k not in _STEERLESS}
+
+
+def here(
+    interpreter: host.Interpreter | None, devices: tuple[DeviceInfo, ...], env: Mapping[str, str]
+) -> Surroundings:
+    """The surroundings of a run that would start now in `env`."""
     return Surroundings(
         interpreter=f"{interpreter.path} {interpreter.version}".strip() if interpreter else None,
         packages=interpreter.packages if interpreter else {},
         host=host.host_name(),
         cpu_quota=host.cpu_quota(),
         devices=devices,
+        knobs=knobs_in(env),
     )
 
 
 def recorded(record: RunRecord) -> Surroundings:
     """The surroundings that run.json tells of."""
+    changes = interventions.parse(record.change).changes if record.change else ()
     return Surroundings(
         interpreter=record.interpreter,
         packages=record.packages,
         host=record.host,
         cpu_quota=record.cpu_quota,
         devices=record.devices,
+        knobs=record.knobs,
+        meant=frozenset(part.name for part in changes if part.kind == "env"),
     )
 
 
@@ -58,7 +89,15 @@ def differences(before: Surroundings, after: Surroundings) -> list[str]:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
     if before.devices and after.devices:
         found += _devices(before.devices, after.devices)
+    if before.knobs is not None and after.knobs is not None:
+        found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
     return found
+
+
+def _knobs(before: Mapping[str, str], after: Mapping[str, str], meant: frozenset[str]) -> list[str]:
+    names = sorted(n for n in (before.keys() | after.keys()) - meant if before.get(n) != after.get(n))
+    shown = [f"{n} {before.get(n, 'unset')} and {after.get(n, 'unset')}" for n in names[:_NAMED]]
+    return [f"variable {', '.join(shown)}{' and more' if len(names) > _NAMED else ''}"] if names else []
 
 
 def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -71,8 +110,20 @@ def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...]) -> list[str]:
     if [(d.uuid, d.cores) for d in before] != [(d.uuid, d.cores) for d in after]:
         return [f"device {_shown(before)} and {_shown(after)}"]
-    drivers = [d.driver for d in before], [d.driver for d in after]
-    return [f"driver {drivers[0][0]} and {drivers[1][0]}"] if drivers[0] != drivers[1] else []
+    found = [
+        f"{name} {_setting(one, key)} and {_setting(other, key)}"
+        for name, key in (("driver", "driver"), ("clocks", "clocks_mhz"), ("power limit", "power_limit_w"))
+        for one, other in zip(before, after, strict=True)
+        if None not in (getattr(one, key), getattr(other, key)) and getattr(one, key) != getattr(other, key)
+    ]
+    return list(dict.fromkeys(found))[:_NAMED]
+
+
+def _setting(device: DeviceInfo, key: str) -> str:
+    value = getattr(device, key)
+    if isinstance(value, tuple):
+        return "/".join(f"{v:g}" for v in value) + " MHz"
+    return f"{value:g} W" if isinstance(value, float) else str(value)
 
 
 def _shown(devices: tuple[DeviceInfo, ...]) -> str:

@@ -1,0 +1,78 @@
+"""What a trial did beside what its hypothesis says, from the records of its runs and of the baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpudebug.core import commandline
+from gpudebug.core.effect import Shown, effect_of, moved_knobs
+from gpudebug.core.gates import Setting
+from gpudebug.core.intervention import Intervention
+from gpudebug.engine.measure import Measured
+from gpudebug.engine.surroundings import differences, recorded
+
+# Another batch makes another step; another seed another curve.
+_STEP_KNOBS = (
+    *("batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "bs"),
+    *("global_batch_size", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps"),
+    "seed",
+)
+
+
+def with_conduct(
+    setting: Setting,
+    change: Intervention | None,
+    locked: Sequence[str],
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+) -> Setting:
+    """`setting` with what the runs show: surroundings, locked knobs that moved, the change's effect.
+
+    `change` is the trial's, None where it is the unchanged workload.
+    """
+    old, new = [_shown(m) for m in before], [_shown(m) for m in after]
+    known = [*(o.name for o in commandline.options(before[0].record.argv)), *before[0].evidence.printed]
+    named = tuple(change.locked_by(locked, known)) if change else ()
+    moved = moved_knobs([knob for knob in locked if knob not in named], old, new)
+    return replace(
+        setting,
+        locked=(*named, *moved),
+        differences=_differences(before, after),
+        elsewhere=_elsewhere(after),
+        effect=effect_of(change, old, new) if change else None,
+        other_steps=_other_steps(change, old, new),
+    )
+
+
+def _shown(m: Measured) -> Shown:
+    return Shown(m.record.argv, m.evidence.printed)
+
+
+def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
+    """What of code, command and surroundings differs between the first baseline run and any other run."""
+    first, others = before[0].record, [m.record for m in (*before[1:], *after)]
+    found = [
+        f"the baseline run {first.name} was of another {said}"
+        for key, said in (("command", "command"), ("tree", "code"))
+        for other in others
+        if first.identity.get(key, "") != other.identity.get(key, "")
+    ]
+    found += [said for other in others for said in differences(recorded(first), recorded(other))]
+    return tuple(dict.fromkeys(found))
+
+
+def _elsewhere(runs: Sequence[Measured]) -> tuple[str, ...]:
+    """Packages of the campaign's checkout that a run of the trial imports from another folder."""
+    found = {name: folder for m in runs for name, folder in (m.record.imports or {}).items()}
+    return tuple(f"{name} is imported from {folder}" for name, folder in sorted(found.items()))
+
+
+def _other_steps(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
+    """Why losses at equal steps are not comparable, as far as the change or the programs tell."""
+    names = change.names if change else ()
+    told = next((name for name in names if name.lstrip("-").replace("-", "_") in _STEP_KNOBS), None)
+    if told is not None:
+        return f"the trial changes {told}"
+    moved = moved_knobs(_STEP_KNOBS, before, after)
+    return f"the programs show another {moved[0]}" if moved else None
