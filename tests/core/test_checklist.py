@@ -134,6 +134,25 @@ def test_variables_are_compared_by_value_where_these_are_known() -> None:
     assert names.unknown == ["variable A", "variable B"]
 
 
+def test_one_workloads_variables_are_the_same_though_only_named() -> None:
+    one, other = {"command": "digest"}, {"command": "another"}
+    a = record(environment=("A",), identity=one)
+    same = checklist.compare(Facts(a), Facts(record(environment=("A",), identity=one)))
+    assert (same.differences, same.unknown) == ([], [])
+    assert checklist.compare(Facts(a), Facts(record(environment=("A",), identity=other))).unknown == [
+        "variable A"
+    ]
+
+
+def test_surroundings_that_steer_libraries_count_where_both_tell_of_them() -> None:
+    a, b = record(knobs={"OMP_NUM_THREADS": "1"}), record(knobs={"OMP_NUM_THREADS": "8"})
+    assert differences(checklist.compare(Facts(a), Facts(b))) == {"variable OMP_NUM_THREADS": ("1", "8")}
+    assert checklist.compare(Facts(a), Facts(record())).differences == []
+    off = record("python t.py --compile", knobs={"TORCHDYNAMO_DISABLE": "1"})
+    on = record("python t.py --compile", knobs={})
+    assert differences(checklist.compare(Facts(off), Facts(on))) == {"compile": ("off", "on")}
+
+
 BATCHES = {
     "a flag": ("python t.py --batch_size=8", 8),
     "another spelling": ("python t.py --train-batch-size 16", 16),

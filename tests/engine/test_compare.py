@@ -214,12 +214,13 @@ def test_a_campaigns_baseline_against_a_hypothesis(told: Campaign) -> None:
     answer = told.json("compare", "baseline", "1")
     assert answer["verdict"] == "faster"
     assert answer["ratio"] == pytest.approx(3, rel=0.1)
-    assert answer["b"]["label"] == "1"
+    assert answer["a"]["label"] == "baseline of the workload"
+    assert answer["b"]["label"] == "hypothesis 1: The loader waits"
     assert "change" in {d["name"] for d in answer["differences"]}
     names = [runs[0] for runs in (answer["a"]["runs"], answer["b"]["runs"])]
     assert told.json("compare", *names)["ratio"] == pytest.approx(answer["ratio"], rel=0.05)
-    assert "hypothesis 2 has no recorded runs" in told.run("compare", "baseline", "2").expect(1).err
-    assert "hypothesis 9 has no recorded runs" in told.run("compare", "baseline", "h9").expect(1).err
+    assert "hypothesis 2: Waiting: no recorded runs" in told.run("compare", "baseline", "2").expect(1).err
+    assert "hypothesis 9: no recorded runs" in told.run("compare", "baseline", "h9").expect(1).err
 
 
 def test_commands_in_a_campaign_are_its_runs(campaign: Campaign) -> None:

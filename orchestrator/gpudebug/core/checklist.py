@@ -72,16 +72,18 @@ class Checklist:
 def compare(a: Facts, b: Facts) -> Checklist:
     """The checklist of two runs."""
     found = Checklist()
+    steering = a.record.knobs is not None and b.record.knobs is not None
+    first, second = _variables(a, steering), _variables(b, steering)
     found.add(
         "compile",
-        compilation(_words(a.record), _variables(a)),
-        compilation(_words(b.record), _variables(b)),
+        compilation(_words(a.record), first),
+        compilation(_words(b.record), second),
         why="the compiled program needs longer to start and less for each step",
     )
     _machine(found, a.record, b.record)
     _software(found, a.record, b.record)
     _command(found, a.record, b.record)
-    _environment(found, a, b)
+    _environment(found, first, second, alike=_one_workload(a.record, b.record))
     return found
 
 
@@ -124,10 +126,13 @@ def _last(name: str) -> str:
     return commandline.bare_name(name).replace("-", "_").lower().rpartition(".")[2]
 
 
-def _variables(facts: Facts) -> Mapping[str, str | None]:
-    if facts.variables is not None:
-        return dict(facts.variables)
-    return dict.fromkeys(facts.record.environment)
+def _variables(facts: Facts, steering: bool) -> Mapping[str, str | None]:
+    """Variables that the command sets and, where `steering`, those of its surroundings that steer libraries.
+
+    None is a value that is not known.
+    """
+    knobs = (facts.record.knobs or {}) if steering else {}
+    return {**dict.fromkeys(facts.record.environment), **knobs, **(facts.variables or {})}
 
 
 def _words(record: RunRecord) -> tuple[str, ...]:
@@ -159,7 +164,7 @@ def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
 
 
 def _devices(record: RunRecord) -> str | None:
-    shown = [f"{d.name} ({d.uuid}{f', {d.cores:g} cores' if d.cores else ''})" for d in record.devices]
+    shown = [f"{d.name} ({d.uuid}{f', {_cores(d.cores)}' if d.cores else ''})" for d in record.devices]
     return ", ".join(shown) or None
 
 
@@ -168,7 +173,11 @@ def _drivers(record: RunRecord) -> str | None:
 
 
 def _quota(record: RunRecord) -> str:
-    return "none" if record.cpu_quota is None else f"{record.cpu_quota:g} cores"
+    return "none" if record.cpu_quota is None else _cores(record.cpu_quota)
+
+
+def _cores(count: float) -> str:
+    return f"{count:g} core{'s' if count != 1 else ''}"
 
 
 def _software(found: Checklist, a: RunRecord, b: RunRecord) -> None:
@@ -230,14 +239,21 @@ def _bare_words(argv: Sequence[str]) -> list[str]:
     return [word for index, word in enumerate(argv) if index not in covered]
 
 
-def _environment(found: Checklist, a: Facts, b: Facts) -> None:
-    first, second = _variables(a), _variables(b)
-    names = sorted(n for n in first.keys() | second.keys() if n not in (*_DISABLING, *_ENABLING))
-    for name in names:
-        if name in first and name in second and None in (first[name], second[name]):
-            found.unknown.append(f"variable {name}")
+def _one_workload(a: RunRecord, b: RunRecord) -> bool:
+    """Whether a digest says that both have their command, folder and variables from one workload."""
+    return a.identity.get("command", "unknown") == b.identity.get("command")
+
+
+def _environment(
+    found: Checklist, a: Mapping[str, str | None], b: Mapping[str, str | None], *, alike: bool
+) -> None:
+    """`alike` says that variables of which only the names are known are the same."""
+    for name in sorted((a.keys() | b.keys()) - {*_DISABLING, *_ENABLING}):
+        if name in a and name in b and None in (a[name], b[name]):
+            if not alike:
+                found.unknown.append(f"variable {name}")
             continue
-        found.add(f"variable {name}", _shown(first, name), _shown(second, name))
+        found.add(f"variable {name}", _shown(a, name), _shown(b, name))
 
 
 def _shown(variables: Mapping[str, str | None], name: str) -> str:

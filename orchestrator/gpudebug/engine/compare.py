@@ -5,25 +5,25 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core import comparison, shellwords
-from gpudebug.core.comparison import Run
+from gpudebug.core.comparison import Figure, Run
 from gpudebug.core.config.schema import split_command
 from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
 from gpudebug.core.latency import Latency, LatencyReader
-from gpudebug.core.models import Estimate, Evidence, Manifest, RunRecord
+from gpudebug.core.models import Evidence, Manifest, RunRecord
 from gpudebug.core.redact import REDACTED, Redactor, sensitive_variable
 from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.baseline import by_the_user
 from gpudebug.engine.bench import claim_of
-from gpudebug.engine.campaign import load
+from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.measure import Bench, Job, Measured, Report, measure, resolve_device
 
 PAIRS = 2
@@ -45,11 +45,11 @@ class CompareFailed(GpudebugError):
 
 @dataclass(frozen=True)
 class _Side:
-    """A or B with its runs, and the folders that they are in."""
+    """A or B with the folders of its runs, and what is in these."""
 
     label: str
-    runs: tuple[Run, ...]
     folders: tuple[store.RunFolder, ...]
+    runs: tuple[Run, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ def compare(
         if pairs or warm_up or timeout:
             raise UsageError("--runs, --warm-up and --timeout go with two commands", next="leave them out")
         _refuse_same(stored[0], stored[1])
-        sides = _read_side(a, stored[0]), _read_side(b, stored[1])
-        return _answer(*sides, ())
+        return _answer(_read_side(stored[0]), _read_side(stored[1]), ())
     if stored[0] is not None or stored[1] is not None:
         kinds = ["a command" if one is None else "a recorded run" for one in stored]
         raise UsageError(
@@ -103,23 +102,24 @@ def compare(
     return _answer(*sides, tuple(_remarks(commands, warm_up)))
 
 
-def _stored(directory: Path, text: str) -> tuple[store.RunFolder, ...] | None:
-    """The recorded runs that `text` names; None where it is a command."""
+def _stored(directory: Path, text: str) -> _Side | None:
+    """The recorded runs that `text` names, not yet read; None where it is a command."""
     if not text.strip():
         return None
-    if text in _ROLES or _HYPOTHESIS.fullmatch(text):
-        return _of_campaign(directory, text)
+    if text in _ROLES:
+        return _baseline(directory, _ROLES[text])
+    if named := _HYPOTHESIS.fullmatch(text):
+        return _trial(directory, int(named[1]))
     path = directory / text
     if os.path.isfile(path / "run.json"):
-        return (_folder(path),)
+        return _Side(text, (_folder(path),))
     root = store.find_root(directory)
     if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
-        return (_folder(root / "runs" / text),)
-    if _RUN.fullmatch(path.name) and not os.path.isfile(path) and not re.search(r"\s", text):
-        what = "is no run: it has no run.json" if os.path.isdir(path) else "there is no such run"
-        raise StoreError(what, file=str(path), next="name a folder of runs/")
+        return _Side(text, (_folder(root / "runs" / text),))
     if os.path.isdir(path):
         raise StoreError("is no run: it has no run.json", file=str(path), next="name a folder of runs/")
+    if _RUN.fullmatch(path.name) and not os.path.isfile(path):
+        raise StoreError("there is no such run", file=str(path), next="name a folder of runs/")
     return None
 
 
@@ -127,33 +127,39 @@ def _folder(path: Path) -> store.RunFolder:
     return store.RunFolder(path, lambda text: text)
 
 
-def _of_campaign(directory: Path, text: str) -> tuple[store.RunFolder, ...]:
-    """All runs of a baseline, or of a hypothesis's trial."""
+def _baseline(directory: Path, role: str) -> _Side:
+    """All runs of a baseline."""
     loaded = load(directory)
-    if text in _ROLES:
-        entry = loaded.document.baseline(_ROLES[text])
-        names = list(entry.runs) if entry else []
-        missing = f"there is no recorded baseline of the {_ROLES[text]}"
-    else:
-        number = int(text.lstrip("hH"))
-        trial = loaded.trials.get(number)
-        used = (trial.verdict or {}).get("runs", ()) if trial else ()
-        names = [str(run["name"]) for run in used if run.get("part") == "trial"]
-        missing = f"hypothesis {number} has no recorded runs"
+    entry = loaded.document.baseline(role)
+    return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
+
+
+def _trial(directory: Path, number: int) -> _Side:
+    """All runs of a hypothesis's trial, without those of the baseline beside it."""
+    loaded = load(directory)
+    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    names = [
+        n for n in (entry.runs if entry else ()) if loaded.records.get(n, {}).get("role") == f"h{number}"
+    ]
+    title = f": {entry.title}" if entry else ""
+    return _of_campaign(loaded, f"hypothesis {number}{title}", names)
+
+
+def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> _Side:
     if not names:
-        raise StoreError(missing, file=str(loaded.progress_path), next="gpudebug status")
-    return tuple(_folder(loaded.workspace.run(name).path) for name in names)
+        raise StoreError(f"{label}: no recorded runs", file=str(loaded.progress_path), next="gpudebug status")
+    return _Side(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
 
 
-def _refuse_same(a: Iterable[store.RunFolder], b: Iterable[store.RunFolder]) -> None:
-    both = {f.path.resolve() for f in a} & {f.path.resolve() for f in b}
+def _refuse_same(a: _Side, b: _Side) -> None:
+    both = {f.path.resolve() for f in a.folders} & {f.path.resolve() for f in b.folders}
     if both:
         name = min(path.name for path in both)
         raise UsageError(f"run {name} is on both sides", next="name two different runs")
 
 
-def _read_side(text: str, folders: tuple[store.RunFolder, ...]) -> _Side:
-    return _Side(text, tuple(_read(folder) for folder in folders), folders)
+def _read_side(side: _Side) -> _Side:
+    return replace(side, runs=tuple(_read(folder) for folder in side.folders))
 
 
 def _read(folder: store.RunFolder) -> Run:
@@ -309,7 +315,7 @@ def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
     }
     runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown) for m in measured)
     words = [f"{name}={value}" for name, value in shown.items()]
-    return _Side(" ".join([*words, runs[0].record.command]), runs, tuple(m.folder for m in measured))
+    return _Side(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
 
 
 def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
@@ -329,7 +335,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
         "ratio_ci": [found.ratio.low, found.ratio.high],
         "verdict": str(found.answer),
         "figure": str(found.figure.name),
-        "ratios": {str(f.name): _ratio(f.ratio) for f in found.figures},
+        "ratios": {str(f.name): _ratio(f) for f in found.figures},
         "a": comparison.side(a.label, a.runs, counted),
         "b": comparison.side(b.label, b.runs, counted),
         "differences": [asdict(d) for d in found.checklist.differences],
@@ -340,5 +346,5 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _ratio(estimate: Estimate | None) -> dict[str, float | None] | None:
-    return estimate.model_dump() if estimate is not None else None
+def _ratio(figure: Figure) -> dict[str, Any] | None:
+    return {**figure.ratio.model_dump(), "unit": figure.unit} if figure.ratio else None

@@ -86,7 +86,8 @@ def _ratio(answer: Answer, name: str) -> str:
     found = answer["ratios"][name]
     if found is None:
         return ""
-    return f"{times(found['value'])} ({times(found['low'])} to {times(found['high'])})"
+    per = " a step" if found["unit"] == "s/step" else ""
+    return f"{times(found['value'])} ({times(found['low'])} to {times(found['high'])}){per}"
 
 
 def times(value: float) -> str:
