@@ -299,6 +299,24 @@ def show(
     _print(engine(folder, hypothesis), render.show)
 
 
+@app.command(epilog="Example: gpudebug verify --json")
+def verify(
+    hypothesis: Annotated[
+        int | None, typer.Argument(metavar="[H]", help="Number of a hypothesis; default: everything.")
+    ] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Derive every number and verdict again from the run folders; what differs is named, exit status 1."""
+    folder = _choose(directory, json)
+    from gpudebug.engine.verify import verify as engine
+    from gpudebug.render.verify import verify as render
+
+    answer = engine(folder, hypothesis)
+    _print(answer, render)
+    raise typer.Exit(1 if answer["problems"] else 0)
+
+
 @app.command(epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log")
 def analyze(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Training logs or samples CSVs.")],

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 # Sums over the same values may round otherwise on another machine or Python.
 _ROUNDING = 1e-9
 
 
-class Difference(NamedTuple):
-    """A field, `devices[0].gpu_util.mean` for example, with the value that follows and the one found."""
+class Item(NamedTuple):
+    """An item of a list on the way to a value: its name or number, and its place where it was found."""
 
-    field: str
+    name: str
+    place: int | None
+
+
+Step: TypeAlias = "str | Item"
+
+
+class Difference(NamedTuple):
+    """A value that follows and the one found, with the steps that lead to it."""
+
+    steps: tuple[Step, ...]
     expected: Any
     found: Any
+
+    @property
+    def field(self) -> str:
+        """`devices[0].gpu_util.mean` for example."""
+        return "".join(f"[{s.name}]" if isinstance(s, Item) else f".{s}" for s in self.steps).lstrip(".")
 
 
 def alike(a: str, b: str) -> bool:
@@ -41,36 +56,43 @@ def _covers(masked: str, plain: str) -> bool:
     return len(plain) - len(last) >= position and plain.endswith(last)
 
 
-def differences(expected: Any, found: Any, field: str = "") -> Iterator[Difference]:
+def differences(expected: Any, found: Any, steps: tuple[Step, ...] = ()) -> Iterator[Difference]:
     """Where two values of JSON differ. Items of a list that have a `name` are compared by it.
 
-    A key of `expected` that `found` lacks is none: the record was written before the field existed.
+    A key of `expected` that `found` lacks is none: the record was written before the field existed. Of a
+    series of values the first that differs stands for the rest.
     """
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
         for key in [k for k in expected if k in found]:
-            yield from differences(expected[key], found[key], f"{field}.{key}" if field else key)
+            yield from differences(expected[key], found[key], (*steps, key))
     elif isinstance(expected, list) and isinstance(found, list):
-        yield from _in_lists(expected, found, field)
+        yield from _in_lists(expected, found, steps)
     elif not _same(expected, found):
-        yield Difference(field, expected, found)
+        yield Difference(steps, expected, found)
 
 
-def _in_lists(expected: list[Any], found: list[Any], field: str) -> Iterator[Difference]:
+def _in_lists(expected: list[Any], found: list[Any], steps: tuple[Step, ...]) -> Iterator[Difference]:
     ours, theirs = _by_name(expected), _by_name(found)
     if ours is not None and theirs is not None:
+        places = {name: index for index, name in enumerate(theirs)}
         for name in dict.fromkeys([*ours, *theirs]):
-            yield from differences(ours.get(name), theirs.get(name), f"{field}[{name}]")
+            yield from differences(ours.get(name), theirs.get(name), (*steps, Item(name, places.get(name))))
     elif len(expected) == len(found):
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from differences(one, other, f"{field}[{index}]")
+            inside = differences(one, other, (*steps, Item(str(index), index)))
+            if isinstance(one, Mapping):
+                yield from inside
+            elif first := next(inside, None):
+                yield first
+                return
     else:
-        yield Difference(field, expected, found)
+        yield Difference(steps, expected, found)
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
     """The items by name; None where they have none, or one name twice."""
-    names = [item.get("name") for item in items if isinstance(item, Mapping)]
-    named = {name: item for name, item in zip(names, items, strict=False) if isinstance(name, str) and name}
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    named = {name: item for name, item in zip(names, items, strict=True) if isinstance(name, str) and name}
     return named if len(named) == len(items) else None
 
 

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from gpudebug import __version__
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.models import RunRecord
@@ -33,7 +34,7 @@ def import_baseline(
         if role not in cycle.loaded.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
         measured, unreadable = _import(cycle, role, csv, log)
-        fields = baseline.entry_fields(role, [measured])
+        fields = baseline.entry_fields(role, [measured], cycle.loaded.metric)
         text = templates.render("baseline.md.j2", **fields)
         splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
         dropped = (f"{unreadable} rows of {csv.name} could not be read",) if unreadable else ()
@@ -56,6 +57,7 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
     failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None).failure
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
+        gpudebug=__version__,
         name=folder.name,
         campaign=loaded.config.campaign,
         role=f"baseline-{role}",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Outline
 from gpudebug.core.progress.fields import (
-    RESULT_KEYS,
+    ENTRY_KEYS,
     Field,
     first_of,
     read_fields,
@@ -185,12 +185,11 @@ class ProgressFile:
         """1-based line of an entry's field or Result value (`improvement`); its heading's without one."""
         place = entry.place
         fields = read_fields(self.data, place.fields_start, place.fields_end, place.opaque)
-        result = first_of(fields, "result")
-        own = first_of(fields, name)
-        offset = own.first.offset if own else None
-        if result is not None and name in RESULT_KEYS:
-            inside = next((i.start for i in result_items(result) if i.name == name), None)
-            offset = next((o for o in (inside, offset) if o is not None), result.first.offset)
-        if offset is None:
+        result, own = first_of(fields, "result"), first_of(fields, name)
+        found = own.first.offset if own else None
+        if result is not None and name not in ENTRY_KEYS:
+            inside = (item.start for item in result_items(result) if item.name == name)
+            found = next(inside, result.first.offset if found is None else found)
+        if found is None:
             return entry.line
-        return entry.line + len((self.data[entry.start : offset] + b"x").splitlines()) - 1
+        return entry.line + len((self.data[entry.start : found] + b"x").splitlines()) - 1

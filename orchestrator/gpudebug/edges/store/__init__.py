@@ -12,12 +12,21 @@ from gpudebug.edges.store.files import (
     resolve_inside,
     start_file,
 )
-from gpudebug.edges.store.folders import CONFIG, RunFolder, Scrub, Workspace, find_root, run_number
+from gpudebug.edges.store.folders import (
+    CONFIG,
+    OtherFormat,
+    RunFolder,
+    Scrub,
+    Workspace,
+    find_root,
+    run_number,
+)
 from gpudebug.edges.store.locks import Claim, check_locks, claimed, locked
 
 __all__ = [
     "CONFIG",
     "Claim",
+    "OtherFormat",
     "RunFolder",
     "SavedInBetween",
     "Scrub",

@@ -1,0 +1,49 @@
+"""Where in a JSON text a value stands: an editor opens a line, not a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_decode = json.JSONDecoder().raw_decode
+
+
+def line_of(text: str, steps: Iterable[str | int | None]) -> int:
+    """1-based line of the value to which keys and list positions lead, in a text that is JSON.
+
+    Where a step leads nowhere, it is the line of the value before it.
+    """
+    at = _behind(text, 0)
+    for step in steps:
+        found = next((start for key, start in _members(text, at) if key == step), None)
+        if found is None:
+            break
+        at = found
+    return text.count("\n", 0, at) + 1
+
+
+def _behind(text: str, at: int) -> int:
+    """The next offset that holds no white space."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
+    """Key or position of each member of the value at `at`, and the offset where the member's value begins."""
+    closing = {"{": "}", "[": "]"}.get(text[at])
+    if closing is None:
+        return
+    keyed = closing == "}"
+    at = _behind(text, at + 1)
+    position = 0
+    while text[at] != closing:
+        key: str | int = position
+        if keyed:
+            key, at = _decode(text, at)
+            at = _behind(text, _behind(text, at) + 1)
+        yield key, at
+        at = _behind(text, _decode(text, at)[1])
+        at = _behind(text, at + 1) if text[at] == "," else at
+        position += 1

@@ -1,0 +1,96 @@
+"""`gpudebug verify`: every number and verdict of a campaign derived again from its run folders.
+
+Three answers: what follows from the evidence stands there (`ok` true), something differs (false), or
+nothing differs and part of the evidence is not here or not readable by this gpudebug (None).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import UsageError
+from gpudebug.core.progress import BaselineEntry, HypothesisEntry
+from gpudebug.core.words import VERDICTS
+from gpudebug.engine.campaign import ROLES, Loaded, load
+from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
+from gpudebug.engine.verify.findings import Findings
+from gpudebug.engine.verify.runs import Runs
+from gpudebug.engine.verify.verdicts import check_verdict
+
+
+def verify(directory: Path, number: int | None = None) -> dict[str, Any]:
+    """`verify`'s JSON, of the whole campaign or of hypothesis `number`. Reads only.
+
+    UsageError where there is no such hypothesis.
+    """
+    loaded = load(directory)
+    entries = [h for h in loaded.document.hypotheses if number in (None, h.number)]
+    if number is not None and not entries:
+        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
+        raise UsageError(
+            f"there is no hypothesis {number}: there are {have}",
+            file=str(loaded.progress_path),
+            next="gpudebug status",
+        )
+    findings = Findings()
+    runs = Runs(loaded.workspace, findings)
+    baselines = loaded.document.baselines if number is None else ()
+    for baseline in baselines:
+        _baseline(loaded, runs, baseline, findings)
+    for entry in entries:
+        _hypothesis(loaded, runs, entry, findings)
+    return {
+        "ok": findings.ok,
+        "campaign": loaded.config.campaign,
+        "root": str(loaded.workspace.root),
+        "problems": [p.as_json(loaded.workspace.scrub) for p in findings.problems],
+        "absent": findings.absent,
+        "unchecked": findings.unchecked,
+        "notes": findings.notes,
+        "checked": {
+            "baselines": [b.role for b in baselines if b.runs and not runs.all_absent],
+            "hypotheses": [h.number for h in entries if _claims(h) and not runs.all_absent],
+            "runs": runs.names,
+            "files": runs.files,
+        },
+    }
+
+
+def _claims(entry: HypothesisEntry) -> bool:
+    """Whether a verdict stands there that names runs."""
+    return entry.status in VERDICTS and bool(entry.runs)
+
+
+def _baseline(loaded: Loaded, runs: Runs, entry: BaselineEntry, findings: Findings) -> None:
+    shown = Shown(loaded, entry, findings)
+    if not entry.runs:
+        claimed = next((key for key in ("gpu util", "throughput") if entry.fields.get(key)), None)
+        if entry.role in ROLES and claimed:
+            shown.differs(claimed, found=entry.fields[claimed], why=_BY_HAND)
+    elif runs.all_absent:
+        findings.is_absent(entry.runs, baseline=entry.role)
+    elif (checked := runs.named(entry.runs, shown.at("runs"))) is not None:
+        check_baseline(shown, entry, checked)
+
+
+def _hypothesis(loaded: Loaded, runs: Runs, entry: HypothesisEntry, findings: Findings) -> None:
+    shown = Shown(loaded, entry, findings)
+    if entry.status not in VERDICTS:
+        if entry.runs:
+            said = f"hypothesis {entry.number} is {entry.status}: the Result in it is of an earlier test"
+            findings.notes.append(f"{said} and claims nothing")
+    elif not entry.runs:
+        shown.differs("status", found=entry.status.value, why=_BY_HAND)
+    elif runs.all_absent:
+        findings.is_absent(entry.runs, hypothesis=entry.number)
+    else:
+        checked = runs.named(entry.runs, shown.at("runs"))
+        verdict = check_verdict(shown, entry, runs)
+        if verdict is not None:
+            check_result(shown, entry, verdict)
+        if checked:
+            check_change(shown, entry, checked)
+
+
+_BY_HAND = "UNVERIFIED: written by hand, no run stands behind it"

@@ -1,0 +1,109 @@
+"""What stands in the progress file beside what follows from the runs, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.matching import alike
+from gpudebug.core.metrics import GPU_UTIL, Metric
+from gpudebug.core.models import Verdict
+from gpudebug.core.progress import BaselineEntry, HypothesisEntry
+from gpudebug.core.words import Outcome
+from gpudebug.edges import templates
+from gpudebug.engine import baseline
+from gpudebug.engine.campaign import Loaded, tested_change
+from gpudebug.engine.trial import result_block, runs_of
+from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.runs import Checked
+
+
+class Shown:
+    """One entry of the progress file under check."""
+
+    def __init__(self, loaded: Loaded, entry: BaselineEntry | HypothesisEntry, findings: Findings) -> None:
+        self.loaded = loaded
+        self.entry = entry
+        self.findings = findings
+
+    def at(self, field: str) -> Problem:
+        """A problem in this entry's field, its values still to be said."""
+        entry = self.entry
+        line = self.loaded.document.line_of(entry, field)
+        hypothesis = entry.number if isinstance(entry, HypothesisEntry) else None
+        role = entry.role if isinstance(entry, BaselineEntry) else None
+        path = self.loaded.progress_path
+        return Problem(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
+
+    def differs(self, field: str, **said: Any) -> None:
+        self.findings.differs(self.at(field).but(**said))
+
+    def compare(self, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
+        """Each value of `expected`, and of Runs the value as it is."""
+        for field, value in expected.items():
+            said = found.get(field)
+            if said is None or not _says(field, value, said):
+                self.differs(field, expected=value, found=said)
+
+
+def _says(field: str, expected: str, found: str) -> bool:
+    """Whether it says what follows. A person may add to the notes."""
+    if field == "notes" and " ".join(found.split()).startswith(" ".join(expected.split())):
+        return True
+    return alike(expected, found)
+
+
+def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) -> None:
+    """Each figure of a baseline's entry beside that of the entry which would be written now."""
+    measured = [run.measured for run in runs if run.measured is not None]
+    if len(measured) < len(runs):
+        return
+    for m in measured:
+        _check_part(shown, f"baseline-{entry.role}", m.record.role, m.record.outcome, m.folder.name)
+        if (m.record.reason or "").startswith("imported from"):
+            shown.findings.notes.append(
+                f"run {m.folder.name} is {m.record.reason}: that it was of this command, code and device is "
+                "the word of whoever imported it"
+            )
+    text = templates.render("baseline.md.j2", **baseline.entry_fields(entry.role, measured, _metric(entry)))
+    expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
+    shown.compare({k: v for k, v in expected.fields.items() if k != "runs"}, entry.fields)
+
+
+def _metric(entry: BaselineEntry) -> Metric:
+    """The metric that a baseline's entry names, the campaign's may have changed; else utilisation."""
+    return Metric(entry.fields.get("metric", "").partition(" ")[0] or GPU_UTIL)
+
+
+def _check_part(shown: Shown, wanted: str, role: str, outcome: Outcome | None, name: str) -> None:
+    if (role, outcome) != (wanted, Outcome.COMPLETED):
+        found = f"runs/{name}: {role}, {outcome or 'unfinished'}"
+        shown.differs("runs", expected=f"completed runs of {wanted}", found=found, run=name)
+
+
+def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None:
+    """Status and each value of a Result beside those of the Result which would be written now."""
+    said = verdict.model_dump(mode="json")
+    if entry.status is not verdict.status:
+        shown.differs("status", expected=said["status"], found=entry.status.value)
+    runs = runs_of(said)
+    if list(entry.runs) != runs:
+        shown.differs("runs", expected=", ".join(runs), found=", ".join(entry.runs))
+    block = result_block(said, runs, shown.loaded.workspace.scrub)
+    text = f"### Hypothesis {entry.number}: x\n{block}".encode("utf-8", "replace")
+    expected = progress.parse(text, "").hypotheses[0].result
+    shown.compare({k: v for k, v in expected.items() if k != "runs"}, entry.result)
+
+
+def check_change(shown: Shown, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:
+    """The change that stands there is the one that its runs tested, and they are this hypothesis's runs."""
+    records = [run.measured.record for run in runs if run.measured is not None]
+    trial = next((r for r in records if not r.role.startswith("baseline-")), None)
+    if trial is None:
+        return
+    if trial.hypothesis != entry.number:
+        found = f"runs/{trial.name}, of hypothesis {trial.hypothesis}"
+        shown.differs("runs", expected=f"runs of hypothesis {entry.number}", found=found, run=trial.name)
+    if tested_change(entry.intervention) != trial.change_digest:
+        shown.differs("intervention", expected=trial.change, found=entry.intervention)

@@ -1,0 +1,76 @@
+"""What a check found, in the order in which it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A value that does not follow from the evidence; `expected` does, None where nothing would.
+
+    `file` and `line` (1-based) are where `found` stands. `why` says more where the values do not.
+    """
+
+    field: str
+    expected: Any = None
+    found: Any = None
+    file: Path = Path()
+    line: int | None = None
+    why: str | None = None
+    hypothesis: int | None = None
+    baseline: str | None = None
+    run: str | None = None
+
+    def but(self, **said: Any) -> Problem:
+        """The same problem, with other values."""
+        return replace(self, **said)
+
+    def as_json(self, scrub: Callable[[str], str]) -> dict[str, Any]:
+        """`scrub` takes secrets out: what is derived again has seen the log as the process wrote it."""
+        return {
+            "hypothesis": self.hypothesis,
+            "baseline": self.baseline,
+            "run": self.run,
+            "field": self.field,
+            "expected": _scrubbed(self.expected, scrub),
+            "found": _scrubbed(self.found, scrub),
+            "why": self.why,
+            "file": str(self.file),
+            "line": self.line,
+        }
+
+
+@dataclass
+class Findings:
+    """`absent`: entries whose evidence is not here; `unchecked`: what this gpudebug could not check."""
+
+    problems: list[Problem] = field(default_factory=list)
+    absent: list[dict[str, Any]] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool | None:
+        if self.problems:
+            return False
+        return None if self.absent or self.unchecked else True
+
+    def differs(self, problem: Problem) -> None:
+        self.problems.append(problem)
+
+    def is_absent(
+        self, runs: Sequence[str], *, hypothesis: int | None = None, baseline: str | None = None
+    ) -> None:
+        self.absent.append({"hypothesis": hypothesis, "baseline": baseline, "runs": list(runs)})
+
+
+def _scrubbed(value: Any, scrub: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {k: _scrubbed(v, scrub) for k, v in value.items()}
+    return [_scrubbed(v, scrub) for v in value] if isinstance(value, list) else value

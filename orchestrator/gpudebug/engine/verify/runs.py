@@ -1,0 +1,184 @@
+"""One run folder: its digests against its manifest, its evidence derived again. Each is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gpudebug
+from gpudebug.core import matching
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.jsontext import line_of
+from gpudebug.core.models import Evidence, Manifest, RunRecord
+from gpudebug.core.words import Outcome
+from gpudebug.edges import store
+from gpudebug.engine.measure import Measured
+from gpudebug.engine.reading import evidence_again
+from gpudebug.engine.verify.findings import Findings, Problem
+
+# What later commands read from a run folder; any other file in it proves and spoils nothing.
+_OURS = frozenset(
+    {
+        "run.json",
+        "samples.csv",
+        "sampler.json",
+        "train.log",
+        "probe.jsonl",
+        "sections.json",
+        "change.patch",
+        "evidence.json",
+        "verdict.json",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A run folder that is here. `measured` is None where nothing can be judged from it.
+
+    `altered` are files that are not what was sealed. The evidence is what follows from samples and log.
+    """
+
+    folder: store.RunFolder
+    measured: Measured | None = None
+    altered: frozenset[str] = frozenset()
+
+
+class Runs:
+    """The run folders of a campaign, each checked when it is first asked for."""
+
+    def __init__(self, workspace: store.Workspace, findings: Findings) -> None:
+        self._workspace = workspace
+        self._findings = findings
+        self._here = frozenset(workspace.run_names())
+        self._checked: dict[str, Checked] = {}
+        self.files = 0
+
+    @property
+    def all_absent(self) -> bool:
+        """Whether there is no run folder at all, as in a clone: runs/ is ignored by git."""
+        return not self._here
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._checked, key=store.run_number)
+
+    def get(self, name: str, hypothesis: int | None) -> Checked | None:
+        """The run, checked; None where it is not here. `hypothesis` is whose evidence it is said to be."""
+        if name not in self._here:
+            return None
+        if name not in self._checked:
+            self._checked[name] = self._check(self._workspace.run(name), hypothesis)
+        return self._checked[name]
+
+    def named(self, names: Sequence[str], where: Problem) -> list[Checked] | None:
+        """The runs that `where` names, checked; None where one is missing, which is a problem there."""
+        checked = [self.get(name, where.hypothesis) for name in names]
+        missing = [name for name, run in zip(names, checked, strict=True) if run is None]
+        for name in missing:
+            why = "the run folder is not here, others are"
+            self._findings.differs(where.but(found=f"runs/{name}", why=why, run=name))
+        return None if missing else [run for run in checked if run is not None]
+
+    def _check(self, folder: store.RunFolder, hypothesis: int | None) -> Checked:
+        where = Problem("", file=folder.path, hypothesis=hypothesis, run=folder.name)
+        try:
+            altered = self._altered(folder, where)
+            if altered is None:
+                return Checked(folder)
+            return Checked(folder, self._measured(folder, where, altered), altered)
+        except store.OtherFormat as e:
+            self._findings.unchecked.append(f"run {folder.name}: {e.file} {e.message}")
+        except GpudebugError as e:
+            self._findings.differs(
+                where.but(field="file", file=Path(e.file or folder.path), line=e.line, why=e.message)
+            )
+        return Checked(folder)
+
+    def _altered(self, folder: store.RunFolder, where: Problem) -> frozenset[str] | None:
+        """Names of files that are not as they were sealed; None where the run was never sealed."""
+        manifest = folder.path / "manifest.json"
+        if not folder.sealed:
+            why = "the run was never finished: what is not sealed is no evidence"
+            self._findings.differs(where.but(field="manifest.json", file=manifest, why=why))
+            return None
+        sealed = _valid(Manifest, folder.read("manifest.json"), folder, "manifest.json")
+        if sealed.run != folder.name:
+            why = "the folder is another run's, under a new name"
+            self._findings.differs(where.but(field="run", expected=sealed.run, found=folder.name, why=why))
+        found = folder.digests()
+        self.files += len(found)
+        altered = set()
+        for name in sorted(sealed.files.keys() | (found.keys() & _OURS)):
+            expected, now = sealed.files.get(name), found.get(name)
+            if expected != now:
+                altered.add(name)
+                why = "missing" if now is None else "altered" if expected else "added"
+                self._findings.differs(
+                    where.but(
+                        field=name,
+                        expected=_short(expected),
+                        found=_short(now),
+                        file=folder.path / name,
+                        why=f"{why} since the run was sealed",
+                    )
+                )
+        return frozenset(altered)
+
+    def _measured(self, folder: store.RunFolder, where: Problem, altered: frozenset[str]) -> Measured | None:
+        if any(not folder.has(name) for name in altered & {"run.json", "evidence.json"}):
+            return None
+        record = _valid(RunRecord, folder.read("run.json"), folder, "run.json")
+        stored = folder.read("evidence.json")
+        evidence = _valid(Evidence, stored, folder, "evidence.json")
+        if any(not folder.has(name) for name in altered & {"samples.csv", "train.log"}):
+            return Measured(folder, record, evidence)
+        # What was cut off is sealed with blank evidence, whatever its files would say.
+        if record.outcome in (None, Outcome.INTERRUPTED):
+            return Measured(folder, record, evidence)
+        again = evidence_again(folder, record)
+        differences = list(matching.differences(again.model_dump(mode="json"), stored))
+        if not differences:
+            return Measured(folder, record, evidence)
+        if record.gpudebug != gpudebug.__version__ and not altered:
+            self._read_otherwise(folder, record, differences)
+            return Measured(folder, record, evidence)
+        report(self._findings, where, folder, "evidence.json", differences)
+        return Measured(folder, record, again)
+
+    def _read_otherwise(
+        self, folder: store.RunFolder, record: RunRecord, differences: list[matching.Difference]
+    ) -> None:
+        fields = ", ".join(d.field for d in differences[:5]) + (", …" if len(differences) > 5 else "")
+        self._findings.unchecked.append(
+            f"run {folder.name}: gpudebug {record.gpudebug or 'of an earlier version'} read its samples and "
+            f"log otherwise than {gpudebug.__version__} does ({fields})"
+        )
+
+
+def report(
+    findings: Findings,
+    where: Problem,
+    folder: store.RunFolder,
+    name: str,
+    differences: Sequence[matching.Difference],
+) -> None:
+    """A problem for each field of the JSON file `name` that differs, with its line."""
+    path = folder.path / name
+    text = store.read_file(path).decode("utf-8", "surrogateescape")
+    for d in differences:
+        line = line_of(text, (s.place if isinstance(s, matching.Item) else s for s in d.steps))
+        findings.differs(where.but(field=d.field, expected=d.expected, found=d.found, file=path, line=line))
+
+
+def _valid(model: Any, data: Any, folder: store.RunFolder, name: str) -> Any:
+    try:
+        return model.model_validate(data)
+    except ValueError:
+        raise GpudebugError("is not what gpudebug writes", file=str(folder.path / name)) from None
+
+
+def _short(digest: str | None) -> str | None:
+    return f"sha256 {digest[:16]}…" if digest else None

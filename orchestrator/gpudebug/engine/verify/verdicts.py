@@ -1,0 +1,134 @@
+"""A verdict.json: judged again from the run folders that it names, by the terms that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudebug.core import matching
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.models import UsedRun, Verdict
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.verdict import RULE
+from gpudebug.edges import store
+from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.judging import judge_runs, terms_of
+from gpudebug.engine.measure import Measured
+from gpudebug.engine.verify.entries import Shown
+from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.runs import Checked, Runs, report
+
+_NAME = "verdict.json"
+# What no rule changes: means of what the runs yielded, and how they ended.
+_WHATEVER_RULE = {"before", "after", "throughput_before", "throughput_after", "training", "loss"}
+_DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
+
+
+def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict | None:
+    """The verdict that an entry must show: as it follows now, else as it is stored. None without one."""
+    findings, workspace = shown.findings, shown.loaded.workspace
+    folder = next((f for f in map(workspace.run, reversed(entry.runs)) if f.has(_NAME)), None)
+    if folder is None:
+        why = "UNVERIFIED: none of its runs holds a verdict"
+        shown.differs("status", found=entry.status.value, why=why)
+        return None
+    where = Problem(_NAME, file=folder.path / _NAME, hypothesis=entry.number, run=folder.name)
+    stored = _stored(folder, where, findings)
+    if stored is None:
+        return None
+    if stored.hypothesis != entry.number:
+        why = "the verdict is on another hypothesis"
+        findings.differs(
+            where.but(field="hypothesis", expected=entry.number, found=stored.hypothesis, why=why)
+        )
+    _say_terms(shown.loaded, stored, findings)
+    used = _used(runs, stored, where, findings)
+    again = _again(stored, *used, where, findings) if used else None
+    if again is None:
+        return stored
+    same_rule = stored.rule == RULE
+    expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
+    report(findings, where, folder, _NAME, list(matching.differences(expected, folder.read(_NAME))))
+    return again if same_rule else stored
+
+
+def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
+    try:
+        return Verdict.model_validate(folder.read(_NAME))
+    except store.OtherFormat as e:
+        findings.unchecked.append(f"hypothesis {where.hypothesis}: {e.file} {e.message}")
+    except GpudebugError as e:
+        findings.differs(where.but(why=e.message))
+    except ValueError:
+        findings.differs(where.but(why="is not what gpudebug writes"))
+    return None
+
+
+def _used(
+    runs: Runs, stored: Verdict, where: Problem, findings: Findings
+) -> tuple[list[Measured], list[Measured]] | None:
+    """The runs of baseline and trial that the verdict used; None where it cannot be judged from them."""
+    parts: dict[str, list[Measured]] = {"baseline": [], "trial": []}
+    whole = True
+    for used in stored.runs:
+        checked = runs.get(used.name, where.hypothesis)
+        if checked is None:
+            why = "a run that the verdict used is not here"
+            findings.differs(where.but(field="runs", found=f"runs/{used.name}", why=why))
+        else:
+            _check_digest(used, checked, where, findings)
+        if checked is None or checked.measured is None or used.part not in parts:
+            whole = False
+        else:
+            parts[used.part].append(checked.measured)
+    if whole and not all(parts.values()):
+        why = "it names no run of the baseline, or none of the trial"
+        findings.differs(where.but(field="runs", why=why))
+    return (parts["baseline"], parts["trial"]) if whole and all(parts.values()) else None
+
+
+def _check_digest(used: UsedRun, checked: Checked, where: Problem, findings: Findings) -> None:
+    """What is altered since its run was sealed is a problem already."""
+    path = checked.folder.path / "evidence.json"
+    if "evidence.json" in checked.altered or not path.is_file():
+        return
+    found = store.file_digest(path)
+    if found != used.evidence_sha256:
+        why = "the verdict was reached by other evidence of this run"
+        findings.differs(
+            where.but(field="sha256", expected=used.evidence_sha256, found=found, file=path, why=why)
+        )
+
+
+def _again(
+    stored: Verdict, before: Sequence[Measured], after: Sequence[Measured], where: Problem, findings: Findings
+) -> Verdict | None:
+    """The verdict as this gpudebug reaches it."""
+    about = f"hypothesis {stored.hypothesis}"
+    if stored.terms is None:
+        findings.unchecked.append(f"{about}: its verdict keeps no terms to judge it by again")
+        return None
+    if stored.rule != RULE:
+        findings.unchecked.append(
+            f"{about}: judged by rule {stored.rule}, this gpudebug has rule {RULE}; of its verdict only the "
+            "means are derived again"
+        )
+    try:
+        return judge_runs(stored.hypothesis, stored.terms, before, after, stored.remarks)
+    except GpudebugError as e:
+        findings.differs(where.but(why=f"cannot be judged again: {e.message}"))
+    except (ValueError, ArithmeticError):
+        findings.differs(where.but(field="terms", why="nothing can be judged by these"))
+    return None
+
+
+def _say_terms(loaded: Loaded, stored: Verdict, findings: Findings) -> None:
+    """Terms other than those of gpudebug.yaml are allowed, and worth knowing."""
+    if stored.terms is None:
+        return
+    now, then = (t.model_dump(mode="json") for t in (terms_of(loaded.config), stored.terms))
+    other = [f"{d.field} {d.found}, now {d.expected}" for d in matching.differences(now, then)]
+    if other:
+        findings.notes.append(
+            f"hypothesis {stored.hypothesis} was judged by other terms than gpudebug.yaml has now: "
+            f"{'; '.join(other)}"
+        )

@@ -1,0 +1,79 @@
+"""The answer of `gpudebug verify` as text for people: a line a finding, the sum last."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from gpudebug.render import short
+
+Answer = Mapping[str, Any]
+_LONGEST = 160
+
+
+def verify(answer: Answer) -> str:
+    """Each problem with file and line, what is absent or could not be checked, notes, the sum."""
+    root = answer["root"]
+    lines = [_problem(p, root) for p in answer["problems"]]
+    lines += [f"evidence absent: {_absent(a)}" for a in answer["absent"]]
+    lines += [f"not checked: {_beside(line, root)}" for line in answer["unchecked"]]
+    lines += [f"note: {line}" for line in answer["notes"]]
+    return "\n".join([*lines, _sum(answer)])
+
+
+def _problem(p: Answer, root: str) -> str:
+    place = _beside(p["file"], root) + (f":{p['line']}" if p["line"] else "")
+    said = f"{place}: {_of(p)}{p['field']}"
+    if p["expected"] is None and p["found"] is None:
+        return f"{said}: {p['why']}"
+    values = [f"expected {_value(p['expected'])}"] if p["expected"] is not None else []
+    values.append(f"found {_value(p['found'])}")
+    return f"{said}: {', '.join(values)}" + (f" ({p['why']})" if p["why"] else "")
+
+
+def _of(p: Answer) -> str:
+    if p["hypothesis"] is not None:
+        return f"hypothesis {p['hypothesis']}, "
+    return f"baseline {p['baseline']}, " if p["baseline"] else ""
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return short(text, _LONGEST)
+
+
+def _beside(text: str, root: str) -> str:
+    """Paths in the campaign as seen from its folder."""
+    return text.replace(root.rstrip(os.sep) + os.sep, "")
+
+
+def _absent(a: Answer) -> str:
+    runs = ", ".join(f"runs/{name}" for name in a["runs"])
+    return f"{_of(a).removesuffix(', ')}: {runs}"
+
+
+def _sum(answer: Answer) -> str:
+    checked = answer["checked"]
+    done = ", ".join(
+        (
+            _count(len(checked["baselines"]), "baseline"),
+            _count(len(checked["hypotheses"]), "verdict"),
+            _count(len(checked["runs"]), "run"),
+            _count(checked["files"], "file"),
+        )
+    )
+    if answer["ok"]:
+        return f"OK: {done}: all that stands there follows from the evidence"
+    if answer["problems"]:
+        return f"{_count(len(answer['problems']), 'problem')} in {done}"
+    if answer["absent"] and not checked["runs"]:
+        return "UNKNOWN: no evidence is here to check anything by; copy runs/ from where it was recorded"
+    return f"UNKNOWN: {done}: nothing differs, but not all could be checked"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
