@@ -24,9 +24,9 @@ class TestDelta:
             ((47.9,) * 6, Result.UNKNOWN),
             ((48.1,) * 6, Result.PASS),
             ((61, 62), Result.PASS),
-            ((49,), Result.PASS),
+            ((58,), Result.PASS),
             ((44,), Result.UNKNOWN),
-            ((36,), Result.FAIL),
+            ((28,), Result.FAIL),
             ((10, 90), Result.UNKNOWN),
         ],
     )

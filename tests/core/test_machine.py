@@ -19,6 +19,7 @@ from gpudebug.core.machine import (
     decide,
     goal,
 )
+from gpudebug.core.metrics import Metric
 from gpudebug.core.words import VERDICTS, Status
 
 MISSING = BaselineState("workload", "not recorded yet")
@@ -211,6 +212,46 @@ def test_each_history_has_one_next_thing(state: Campaign, kind: Kind, told: dict
 )
 def test_the_goal(baselines: tuple[BaselineState, ...], target: float | None, expected: float) -> None:
     assert goal(Campaign(baselines, (), target=target, failure=10.0)) == expected
+
+
+RATE = Metric("steps_per_s")
+TIME = Metric("latency_p50", lower=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference", "target", "expected"),
+    [
+        (RATE, None, None, None),
+        (RATE, 11.0, None, 10.0),
+        (TIME, 0.010, None, 0.011),
+        (TIME, 0.010, 0.02, 0.02),
+        (TIME, None, 0.02, 0.02),
+    ],
+)
+def test_the_goal_of_another_metric(
+    metric: Metric, reference: float | None, target: float | None, expected: float | None
+) -> None:
+    baselines = (VALID, BaselineState("reference", None, reference))
+    found = goal(Campaign(baselines, (), target=target, failure=1.1, metric=metric))
+    assert found == (expected if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("metric", "after", "target", "kind", "says"),
+    [
+        (RATE, 12.0, 11.0, Kind.STOP, "reaches 12 steps/s, the target is 11 steps/s"),
+        (RATE, 10.0, 11.0, Kind.PROPOSE, ""),
+        (RATE, 1000.0, None, Kind.PROPOSE, ""),
+        (TIME, 0.009, 0.0095, Kind.STOP, "reaches 9 ms, the target is 9.5 ms"),
+        (TIME, 0.010, 0.0095, Kind.PROPOSE, ""),
+    ],
+)
+def test_another_metric_solves_by_its_own_figure(
+    metric: Metric, after: float, target: float | None, kind: Kind, says: str
+) -> None:
+    action = decide(campaign(h(1, Status.VALIDATED, after=after), metric=metric, target=target))
+    assert action.kind is kind
+    assert says in action.why
 
 
 @pytest.mark.parametrize(

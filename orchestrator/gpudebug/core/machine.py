@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudebug.core import present
+from gpudebug.core.metrics import UTILISATION, Metric
 from gpudebug.core.words import VERDICTS, Status, Word
 
 DEFAULT_TARGET = 80.0
@@ -42,11 +44,12 @@ class Action:
 
 @dataclass(frozen=True)
 class BaselineState:
-    """A baseline that the campaign needs. `why` is None when it is valid, else what is wrong with it."""
+    """A baseline that the campaign needs. `why` is None when it is valid, else what is wrong with it;
+    `figure` is the campaign's metric, in its own unit."""
 
     role: str
     why: str | None
-    utilisation: float | None = None
+    figure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class HypothesisState:
     """A hypothesis as the progress file and the runs tell it.
 
     `mechanical` says that gpudebug can make the change by itself; `verified` that a verdict stands on
-    runs that are there; `after` is the trial's utilisation in percent.
+    runs that are there; `after` is the trial's figure of the campaign's metric.
     """
 
     number: int
@@ -78,8 +81,8 @@ class Campaign:
     """All that a decision depends on.
 
     `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
-    or hold a verdict that the progress file lacks. `target` in percent, None for the default.
-    Device time in seconds.
+    or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
+    `failure` is in pp, or a ratio. Device time in seconds.
     """
 
     baselines: tuple[BaselineState, ...]
@@ -90,6 +93,7 @@ class Campaign:
     hypothesis_budget: int = 20
     device_time: float = 0.0
     device_time_budget: float | None = None
+    metric: Metric = UTILISATION
 
 
 def decide(campaign: Campaign) -> Action:
@@ -120,32 +124,35 @@ def _recover(c: Campaign) -> Action | None:
     )
 
 
-def goal(c: Campaign) -> float:
-    """The utilisation that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
+def goal(c: Campaign) -> float | None:
+    """The figure that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
 
-    80 % stands in for a reference that is still to be recorded.
+    80 % stands in for a reference that is still to be recorded. None: no such figure for another metric.
     """
     if c.target is not None:
         return c.target
-    reference = next((b.utilisation for b in c.baselines if b.role == "reference"), None)
-    return DEFAULT_TARGET if reference is None else reference - c.failure
+    reference = next((b.figure for b in c.baselines if b.role == "reference"), None)
+    if reference is None:
+        return DEFAULT_TARGET if c.metric.points else None
+    return c.metric.target(reference, c.failure)
 
 
 def _goal_is_open(c: Campaign) -> bool:
     """Whether the target follows from a reference that was not measured yet."""
-    unmeasured = any(
-        b.role == "reference" and b.why is not None and b.utilisation is None for b in c.baselines
-    )
+    unmeasured = any(b.role == "reference" and b.why is not None and b.figure is None for b in c.baselines)
     return c.target is None and unmeasured
 
 
 def _solved(c: Campaign) -> Action | None:
-    if _goal_is_open(c):
-        return None
     target = goal(c)
+    if target is None or _goal_is_open(c):
+        return None
     for h in c.hypotheses:
-        if h.status is Status.VALIDATED and h.verified and h.after is not None and h.after >= target:
-            why = f"solved: hypothesis {h.number} reaches {h.after:.1f}%, the target is {target:.1f}%"
+        if h.status is not Status.VALIDATED or not h.verified or h.after is None:
+            continue
+        if c.metric.reached(h.after, target):
+            reached, wanted = (present.figure(c.metric, v) for v in (h.after, target))
+            why = f"solved: hypothesis {h.number} reaches {reached}, the target is {wanted}"
             return Action(Kind.STOP, why, hypothesis=h.number, ending=Ending.SOLVED)
     return None
 

@@ -8,9 +8,11 @@ should be low.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from gpudebug.core import stats
 
 GPU_UTIL = "gpu_util"
 LOG = "log:"
@@ -28,7 +30,7 @@ _STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
 _ABSENT = {
     GPU_UTIL: "no utilisation was measured",
     "steps_per_s": "no step rate in the log; `log: {step: …}` in gpudebug.yaml says where steps are",
-    "samples_per_s": "no samples per second in the log, nor a batch size; print `samples/s`, or `batch size: N`",
+    "samples_per_s": "no samples per second, no batch size in the log; print `samples/s` or `batch size: N`",
     "step_time_p50": "fewer than 5 step times in the log; print each step's `step_time: 0.12s`, "
     "or use metric: steps_per_s",
     "step_time_p95": "fewer than 20 step times in the log; print each step's `step_time: 0.12s`, "
@@ -90,7 +92,7 @@ class Metric:
             return f"`log: {{{name}: …}}` in gpudebug.yaml matched no positive number in the steady window"
         if self.name.startswith(SECTION):
             return "sections are not recorded yet; use another metric"
-        return _ABSENT[self.name]
+        return _ABSENT.get(self.name, "no such metric")
 
     def scale(self, value: float) -> float:
         """A run's value on the scale on which runs are compared: more is better, differences add up."""
@@ -106,6 +108,22 @@ class Metric:
         """A difference on that scale as people say it: in pp, or a ratio above 1 where it is better."""
         return difference if self.points else math.exp(min(difference, _LARGEST_LOG))
 
+    def mean(self, values: Sequence[float]) -> float | None:
+        """Of one value a run: arithmetic in percent, geometric of what has ratios. None of nothing."""
+        if not values:
+            return None
+        if self.points:
+            return math.fsum(values) / len(values)
+        return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+    def bounds(self, values: Sequence[float]) -> tuple[float, float]:
+        """The 95 % interval of the geometric mean, from the spread between runs."""
+        logs = [math.log(v) for v in values]
+        sd, df = stats.pooled([logs], stats.RATE_PRIOR)
+        half = stats.t_quantile(0.5 + stats.CONFIDENCE / 2, df) * sd / math.sqrt(len(logs))
+        middle = math.fsum(logs) / len(logs)
+        return math.exp(middle - half), math.exp(middle + half)
+
     def target(self, reference: float, failure: float) -> float:
         """The value that is as good as the reference, less `failure` (pp, or a ratio)."""
         if self.points:
@@ -116,7 +134,4 @@ class Metric:
         return value <= target if self.lower else value >= target
 
 
-def mean(metric: Metric, runs: Iterable[Mapping[str, Any]]) -> float | None:
-    """The mean over those runs (evidence.json) that have the metric."""
-    values = [v for facts in runs if (v := metric.recorded(facts)) is not None]
-    return math.fsum(values) / len(values) if values else None
+UTILISATION = Metric()

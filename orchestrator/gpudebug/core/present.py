@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.metrics import GPU_UTIL, Metric
+
 UNKNOWN = "unknown"
 # Longer than any text of ours in a progress file; a program's error line may be of any length.
 LONGEST = 1000
@@ -50,6 +52,54 @@ def points(estimate: Mapping[str, Any] | None) -> str:
     return f"{_tenth(value):+.1f}pp{interval}"
 
 
+def factor(estimate: Mapping[str, Any] | None) -> str:
+    """A ratio with its interval: `1.31x (95% CI 1.24x to 1.38x)`."""
+    if estimate is None:
+        return UNKNOWN
+    value, low, high = estimate["value"], estimate.get("low"), estimate.get("high")
+    interval = f" (95% CI {low:.2f}x to {high:.2f}x)" if low is not None and high is not None else ""
+    return f"{value:.2f}x{interval}"
+
+
+def figure(metric: Metric, value: float | None) -> str:
+    """A metric's value with its unit; a time below a second in milliseconds."""
+    if metric.points:
+        return percent(value)
+    scale, unit = _shown(metric, value)
+    return UNKNOWN if value is None else number(value * scale, unit)
+
+
+def threshold(metric: Metric, value: float) -> str:
+    """A threshold of `criteria`: `20pp` or `1.2x`."""
+    return f"{value:g}{'pp' if metric.points else 'x'}"
+
+
+def metric_change(verdict: Mapping[str, Any]) -> str:
+    """`latency_p50 12.3 to 9.41 ms`: the metric of a verdict, before and after."""
+    metric = Metric(verdict["metric"])
+    before, after = verdict["metric_before"], verdict["metric_after"]
+    if before is None and after is None:
+        return f"{metric.name} {UNKNOWN}"
+    scale, unit = _shown(metric, before if before is not None else after)
+    said = (number(None if v is None else v * scale) for v in (before, after))
+    return f"{metric.name} {' to '.join(said)} {unit}".strip()
+
+
+def _shown(metric: Metric, value: float | None) -> tuple[float, str]:
+    if metric.unit == "s" and value is not None and value < 1:
+        return 1000.0, "ms"
+    return 1.0, metric.unit
+
+
+def improvement(verdict: Mapping[str, Any]) -> str:
+    """The delta of a verdict in its metric's terms."""
+    return points(verdict["delta"]) if _of_utilisation(verdict) else factor(verdict["delta"])
+
+
+def _of_utilisation(verdict: Mapping[str, Any]) -> bool:
+    return bool(verdict.get("metric", GPU_UTIL) == GPU_UTIL)
+
+
 def rate(value: float | None, unit: str | None = None) -> str:
     """`6.1 steps/s`; `unit` is what the log counts, step where it is None."""
     return number(value, _per_second(unit))
@@ -77,11 +127,16 @@ def duration(seconds: float) -> str:
 
 
 def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
-    """The figures of a Result block, derived from verdict.json alone: key -> text as written."""
+    """The figures of a Result block, derived from verdict.json alone: key -> text as written.
+
+    Another metric than utilisation has a line of its own.
+    """
+    own = {} if _of_utilisation(verdict) else {"metric": metric_change(verdict)}
     return {
         "gpu util before": percent(verdict["before"]),
         "gpu util after": percent(verdict["after"]),
-        "improvement": points(verdict["delta"]),
+        **own,
+        "improvement": improvement(verdict),
         "training": str(verdict["training"]),
         "loss": str(verdict["loss"]),
         "throughput": throughput_change(

@@ -1,4 +1,4 @@
-"""What a run's log tells of speed beyond its step rate: samples a second, times of steps, latency, own figures.
+"""What a log tells of speed beyond its step rate: samples a second, times of steps, latency, own figures.
 
 All of the steady window, where the log's lines have times; a program that prints its figures once, when it
 ends, is believed too.
@@ -73,7 +73,7 @@ def _read_samples(line: str) -> Iterable[float]:
 
 
 def step_times(log: LogSummary, window: Window | None) -> tuple[float | None, float | None]:
-    """Median and 95th percentile of the printed times of steps, in seconds; None where too few are printed."""
+    """Median and 95th percentile of the printed times of steps in seconds; None where too few are printed."""
     values = [p.value for p in _inside(log.durations, [p.time for p in log.durations], window)]
     if len(values) < FEW_STEPS:
         return None, None

@@ -108,7 +108,17 @@ def _from_pydantic(detail: ErrorDetails, document: Document) -> _Problem:
         )
     cause = detail.get("ctx", {}).get("error")
     what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
-    return _Problem(_value_line(path, what, document), f"{name}: {what}", f"write {_example(path)}")
+    return _Problem(
+        _value_line(path, what, document), f"{name}: {what}", f"write {_example_here(path, document)}"
+    )
+
+
+def _example_here(path: Path, document: Document) -> str:
+    """An example that fits the campaign's metric."""
+    ratios = document.value.get("metric", "gpu_util") != "gpu_util"
+    if ratios and path in (("criteria", "success"), ("criteria", "failure")):
+        return f"{path[-1]}: {_DEFAULT_RATIOS[str(path[-1])]:g}x"
+    return _example(path)
 
 
 def _value_line(path: Path, what: str, document: Document) -> int:
@@ -146,6 +156,7 @@ def _contradictions(config: Config, document: Document) -> Iterator[_Problem]:
             yield from _command(part, workload, document)
     yield from _direction(config, document)
     yield from _thresholds(config, document)
+    yield from _own_metric(config, document)
     if config.metric == "gpu_util" and config.target is not None and config.target > 100:
         yield _Problem(document.line(("target",)), "target: expected at most 100 percent", "write target: 80")
     for knob in config.locked:
@@ -178,6 +189,22 @@ def _direction(config: Config, document: Document) -> Iterator[_Problem]:
         yield _Problem(document.line(("direction",)), message, f"write direction: {better}, or leave it out")
 
 
+def _own_metric(config: Config, document: Document) -> Iterator[_Problem]:
+    """`log:NAME` must be one of the patterns of `log`; loss and step are read for themselves."""
+    if not config.metric.startswith("log:"):
+        return
+    name = config.metric.removeprefix("log:")
+    if name in ("loss", "step"):
+        message = f"metric: log:{name} is no figure of speed"
+        yield _Problem(
+            document.line(("metric",)), message, "name another pattern of log:, or use steps_per_s"
+        )
+    elif name not in config.log:
+        message = f"metric: log has no pattern {name}"
+        example = f"add log: {{{name}: '{name}=(?P<value>[0-9.]+)'}}"
+        yield _Problem(document.line(("metric",)), message, example)
+
+
 def _thresholds(config: Config, document: Document) -> Iterator[_Problem]:
     points = config.metric == "gpu_util"
     wanted = "percentage points such as 20" if points else "a ratio such as 1.2x"
@@ -186,11 +213,12 @@ def _thresholds(config: Config, document: Document) -> Iterator[_Problem]:
         if isinstance(getattr(config.criteria, name), values.Ratio) == points:
             wrong = True
             message = f"criteria.{name}: expected {wanted} for {config.metric}"
-            example = {"success": "20", "failure": "10"} if points else {"success": "1.2x", "failure": "1.1x"}
-            yield _Problem(document.line(("criteria", name)), message, f"write {name}: {example[name]}")
+            example = _example_here(("criteria", name), document)
+            yield _Problem(document.line(("criteria", name)), message, f"write {example}")
     if not wrong and config.criteria.failure > config.criteria.success:
-        message = (
-            f"criteria: failure ({config.criteria.failure:g}) is above success ({config.criteria.success:g})"
-        )
+        unit = "" if points else "x"
+        success, failure = (f"{v:g}{unit}" for v in (config.criteria.success, config.criteria.failure))
+        message = f"criteria: failure ({failure}) is above success ({success})"
         at = "failure" if ("criteria", "failure") in document.keys else "success"
-        yield _Problem(document.line(("criteria", at)), message, "write success: 20 and failure: 10")
+        both = "success: 20 and failure: 10" if points else "success: 1.2x and failure: 1.1x"
+        yield _Problem(document.line(("criteria", at)), message, f"write {both}")

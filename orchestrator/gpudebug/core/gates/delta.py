@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gpudebug.core import present
 from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric
 from gpudebug.core.gates.text import improvement_text
 from gpudebug.core.models import Evidence, Gate
@@ -13,8 +14,8 @@ from gpudebug.core.words import Result
 
 def delta_gate(case: Case) -> Gate:
     c = case.criteria
-    unit = "pp" if case.metric.points else "x"
-    threshold = f"estimate >= {c.success:g}{unit} and lower bound > {c.failure:g}{unit}"
+    success, failure = (present.threshold(case.metric, v) for v in (c.success, c.failure))
+    threshold = f"estimate >= {success} and lower bound > {failure}"
     gate = Gate(name="delta", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
     if case.delta is None:
         return gate.model_copy(update={"note": _absent(case)})
