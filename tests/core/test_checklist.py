@@ -64,6 +64,7 @@ DIFFERENT: dict[str, tuple[str, str, dict[str, Any], dict[str, tuple[str, str]]]
     "a flag": ("python t.py --lr 1", "python t.py --lr 2", {}, {"--lr": ("1", "2")}),
     "a flag that is new": ("python t.py", "python t.py --amp", {}, {"--amp": ("not set", "set")}),
     "a program": ("python t.py", "python u.py", {}, {"arguments": ("t.py", "u.py")}),
+    "how often": ("run t.py t.py", "run t.py", {}, {"arguments": ("run t.py t.py", "run t.py")}),
     "the device": (
         "python t.py",
         "python t.py",

@@ -154,6 +154,17 @@ def test_a_whole_short_runs_rate_gives_way_to_what_the_program_timed() -> None:
     assert comparison.compare([run(rate=10, window=None)], [run(rate=10, window=None)]).figure.whole
 
 
+def test_a_rate_that_the_run_is_too_short_for_is_none() -> None:
+    """Other output may hold what looks like one."""
+    a = [run(rate=0.2, wall=1.0, window=None, steps=2)] * 2
+    b = [run(rate=0.2, wall=5.0, window=None, steps=7)] * 2
+    found = comparison.compare(a, b)
+    assert (found.figure.name, found.answer) == (Name.WALL_TIME, Answer.SLOWER)
+    assert (found.figure.unit, found.ratio.value) == ("s", pytest.approx(0.2))
+    assert comparison.side("A", a, "")["throughput"] is None
+    assert comparison.side("A", [run(rate=0.2, wall=1.0)], "")["throughput"] is not None
+
+
 def test_a_gain_that_start_up_eats_is_said() -> None:
     a = [run(rate=10, wall=60)] * 2
     b = [run(rate=20, wall=120)] * 2

@@ -223,10 +223,10 @@ def _values(a: Sequence[str], b: Sequence[str], name: str) -> tuple[str, str]:
     if name:
         return _value(a, name), _value(b, name)
     first, second = _bare_words(a), _bare_words(b)
-    return (
-        " ".join(w for w in first if w not in second) or NOT_SET,
-        " ".join(w for w in second if w not in first) or NOT_SET,
-    )
+    only_a, only_b = ([w for w in x if w not in y] for x, y in ((first, second), (second, first)))
+    if not only_a and not only_b:
+        return " ".join(first), " ".join(second)
+    return " ".join(only_a) or NOT_SET, " ".join(only_b) or NOT_SET
 
 
 def _value(argv: Sequence[str], name: str) -> str:

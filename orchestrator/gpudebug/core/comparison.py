@@ -14,7 +14,7 @@ from typing import Any
 from gpudebug.core import checklist, contrast, frameworks, stats
 from gpudebug.core.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.gates.case import mean, rate_of, rates_of
+from gpudebug.core.gates.case import mean, rate_of
 from gpudebug.core.latency import LEAST_FOR_WARMUP, Latency
 from gpudebug.core.models import Estimate, Evidence, RunRecord
 from gpudebug.core.words import Word
@@ -23,6 +23,8 @@ from gpudebug.core.words import Word
 # the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
 WHOLE_RUN_PRIOR = stats.Prior(sd=2 * stats.RATE_PRIOR.sd, weight=stats.RATE_PRIOR.weight)
 
+# A rate over a whole run is believed where at least this much of what it counts fits into the run.
+LEAST_STEPS = 2
 # Seconds by which two equal programs differ in starting and ending, measured on a busy machine.
 LAUNCH_JITTER_S = 0.01
 
@@ -59,9 +61,21 @@ class Run:
         return found if found is not None and 0 < found < math.inf else None
 
     @property
+    def rate(self) -> tuple[str, float] | None:
+        """What its log counts and how much of it a second.
+
+        None where it says nothing, or what cannot be: a number in other output was taken for a rate.
+        """
+        found = rate_of(self.evidence)
+        if found is None or not 0 < found[1] < math.inf:
+            return None
+        made = found[1] * (self.wall_time or math.inf)
+        return found if self.evidence.window or made >= LEAST_STEPS else None
+
+    @property
     def steps(self) -> int | None:
         """Steps of the optimiser that it made, else those that its command asks for."""
-        return self.evidence.steps or frameworks.steps_of(self.record.argv)
+        return (self.evidence.steps if self.rate else None) or frameworks.steps_of(self.record.argv)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +149,7 @@ def _throughput(a: Sequence[Run], b: Sequence[Run]) -> Figure:
     sides: list[tuple[float, ...]] = []
     units: list[str] = []
     for name, runs in (("A", a), ("B", b)):
-        rates = [rate_of(r.evidence) for r in runs]
-        known = [r for r in rates if r is not None and 0 < r[1] < math.inf]
+        known = [rate for r in runs if (rate := r.rate)]
         if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
             return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
         sides.append(tuple(value for _, value in known))
@@ -275,13 +288,12 @@ def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
 
 
 def _rates(runs: Sequence[Run], counted: str) -> dict[str, Any] | None:
-    found = rates_of([r.evidence for r in runs])
-    if len(found.before) < len(runs):
+    found = [rate for r in runs if (rate := r.rate)]
+    if len(found) < len(runs) or len({unit for unit, _ in found}) > 1:
         return None
-    size = (
-        checklist.batch_size(runs[0].record.argv) if counted == "samples" and found.unit == "step" else None
-    )
-    return {**_spread([v * (size or 1) for v in found.before], ""), "unit": "samples" if size else found.unit}
+    unit = found[0][0]
+    size = checklist.batch_size(runs[0].record.argv) if (counted, unit) == ("samples", "step") else None
+    return {**_spread([v * (size or 1) for _, v in found], ""), "unit": "samples" if size else unit}
 
 
 def _spread(values: Sequence[float], unit: str) -> dict[str, float | None]:
