@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core import present
 from gpudebug.render import short
 
 Answer = Mapping[str, Any]
@@ -25,23 +26,24 @@ def verify(answer: Answer) -> str:
 
 def _problem(p: Answer, root: str) -> str:
     place = _beside(p["file"], root) + (f":{p['line']}" if p["line"] else "")
-    said = f"{place}: {_of(p)}{p['field']}"
-    if p["expected"] is None and p["found"] is None:
-        return f"{said}: {p['why']}"
-    values = [f"expected {_value(p['expected'])}"] if p["expected"] is not None else []
-    values.append(f"found {_value(p['found'])}")
-    return f"{said}: {', '.join(values)}" + (f" ({p['why']})" if p["why"] else "")
+    values = f"expected {_value(p['expected'], present.UNKNOWN)}, found {_value(p['found'], 'nothing')}"
+    if os.path.basename(p["file"]) == p["field"]:
+        said = f" ({values})" if (p["expected"], p["found"]) != (None, None) else ""
+        return f"{place}: {_of(p)}{p['why']}{said}"
+    if p["why"] and p["expected"] is None:
+        values = f"found {_value(p['found'], 'nothing')}"
+    return f"{place}: {_of(p)}{p['field']}: {values}" + (f" ({p['why']})" if p["why"] else "")
 
 
 def _of(p: Answer) -> str:
     if p["hypothesis"] is not None:
-        return f"hypothesis {p['hypothesis']}, "
-    return f"baseline {p['baseline']}, " if p["baseline"] else ""
+        return f"hypothesis {p['hypothesis']}: "
+    return f"baseline {p['baseline']}: " if p["baseline"] else ""
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, absent: str) -> str:
     if value is None:
-        return "nothing"
+        return absent
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return short(text, _LONGEST)
 
@@ -53,7 +55,7 @@ def _beside(text: str, root: str) -> str:
 
 def _absent(a: Answer) -> str:
     runs = ", ".join(f"runs/{name}" for name in a["runs"])
-    return f"{_of(a).removesuffix(', ')}: {runs}"
+    return f"{_of(a)}{runs}"
 
 
 def _sum(answer: Answer) -> str:

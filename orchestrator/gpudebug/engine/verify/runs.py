@@ -38,7 +38,7 @@ _OURS = frozenset(
 class Checked:
     """A run folder that is here. `measured` is None where nothing can be judged from it.
 
-    `altered` are files that are not what was sealed. The evidence is what follows from samples and log.
+    `altered` are files that are not as they were sealed. The evidence is what follows from samples and log.
     """
 
     folder: store.RunFolder
@@ -92,9 +92,8 @@ class Runs:
         except store.OtherFormat as e:
             self._findings.unchecked.append(f"run {folder.name}: {e.file} {e.message}")
         except GpudebugError as e:
-            self._findings.differs(
-                where.but(field="file", file=Path(e.file or folder.path), line=e.line, why=e.message)
-            )
+            path = Path(e.file or folder.path)
+            self._findings.differs(where.but(field=path.name, file=path, line=e.line, why=e.message))
         return Checked(folder)
 
     def _altered(self, folder: store.RunFolder, where: Problem) -> frozenset[str] | None:
@@ -119,8 +118,8 @@ class Runs:
                 self._findings.differs(
                     where.but(
                         field=name,
-                        expected=_short(expected),
-                        found=_short(now),
+                        expected=short_digest(expected),
+                        found=short_digest(now),
                         file=folder.path / name,
                         why=f"{why} since the run was sealed",
                     )
@@ -146,7 +145,9 @@ class Runs:
             self._read_otherwise(folder, record, differences)
             return Measured(folder, record, evidence)
         report(self._findings, where, folder, "evidence.json", differences)
-        return Measured(folder, record, again)
+        # Where samples or log are not what they were, the evidence that was sealed is nearer to the truth.
+        kept = altered and "evidence.json" not in altered
+        return Measured(folder, record, evidence if kept else again)
 
     def _read_otherwise(
         self, folder: store.RunFolder, record: RunRecord, differences: list[matching.Difference]
@@ -180,5 +181,6 @@ def _valid(model: Any, data: Any, folder: store.RunFolder, name: str) -> Any:
         raise GpudebugError("is not what gpudebug writes", file=str(folder.path / name)) from None
 
 
-def _short(digest: str | None) -> str | None:
+def short_digest(digest: str | None) -> str | None:
+    """A SHA-256 as it is shown; None for no file."""
     return f"sha256 {digest[:16]}…" if digest else None

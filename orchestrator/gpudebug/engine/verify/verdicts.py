@@ -15,7 +15,7 @@ from gpudebug.engine.judging import judge_runs, terms_of
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.verify.runs import Checked, Runs, report
+from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -40,6 +40,7 @@ def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict |
         findings.differs(
             where.but(field="hypothesis", expected=entry.number, found=stored.hypothesis, why=why)
         )
+        return None
     _say_terms(shown.loaded, stored, findings)
     used = _used(runs, stored, where, findings)
     again = _again(stored, *used, where, findings) if used else None
@@ -95,7 +96,14 @@ def _check_digest(used: UsedRun, checked: Checked, where: Problem, findings: Fin
     if found != used.evidence_sha256:
         why = "the verdict was reached by other evidence of this run"
         findings.differs(
-            where.but(field="sha256", expected=used.evidence_sha256, found=found, file=path, why=why)
+            where.but(
+                field="evidence.json",
+                expected=short_digest(used.evidence_sha256),
+                found=short_digest(found),
+                file=path,
+                run=used.name,
+                why=why,
+            )
         )
 
 
