@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core import present, progress, stats
 from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
 from gpudebug.core.gates import mean, rates_of
+from gpudebug.core.metrics import Metric
 from gpudebug.core.models import Evidence
 from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
@@ -41,25 +42,35 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     runs = _sealed_already(cycle, role, bench)
     while len(runs) < loaded.config.protocol.baseline_runs:
         runs.append(run_once(cycle, bench, role))
-    fields = entry_fields(role, runs)
+    fields = entry_fields(role, runs, loaded.metric)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
     return answer(cycle, role, why, runs, bench.notes)
 
 
-def run_once(cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None) -> Measured:
-    """One sealed run of an unmodified workload, tried again where the machinery failed it.
+def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> Measured:
+    """One sealed run of an unmodified workload; raises what `launch` raises."""
+    measured = launch(cycle, bench, role, job=job)
+    bench.workspace.seal(measured.folder)
+    ensure_same_code(cycle, measured.folder.name)
+    return measured
 
-    `hypothesis` names the trial that wanted it fresh, beside its own runs. Raises BaselineFailed where the
-    command does not complete, DeviceError where the machinery failed it twice.
+
+def launch(
+    cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None, job: Job | None = None
+) -> Measured:
+    """One completed run of an unmodified workload, not sealed yet; tried again where the machinery failed it.
+
+    `hypothesis` names the trial that wanted it fresh, beside its own runs; `job` is the workload as another
+    role than its baseline. Raises BaselineFailed where the command does not complete, DeviceError where the
+    machinery failed it twice.
     """
-    job = replace(_job(cycle, role), hypothesis=hypothesis)
+    job = job or replace(_job(cycle, role), hypothesis=hypothesis)
     for last in (False, True):
         measured = measure(bench, job)
-        bench.workspace.seal(measured.folder)
         if measured.evidence.outcome is Outcome.COMPLETED:
-            ensure_same_code(cycle, measured.folder.name)
             return measured
+        bench.workspace.seal(measured.folder)
         if by_the_user(measured):
             raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
         if last or not is_infrastructure(measured.evidence):
@@ -107,10 +118,12 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
     )
 
 
-def entry_fields(role: str, runs: list[Measured]) -> dict[str, Any]:
-    """The values that the entry's template shows, as text."""
+def entry_fields(role: str, runs: list[Measured], metric: Metric) -> dict[str, Any]:
+    """The values that the entry's template shows, as text; another metric than utilisation has its own."""
     evidence = [m.evidence for m in runs]
+    own = {} if metric.points else {"metric": f"{metric.name} {metric_text(metric, evidence)}"}
     return {
+        **own,
         "role": role,
         "command": runs[0].record.command,
         "gpu_util": utilisation_text(evidence),
@@ -140,11 +153,31 @@ def utilisation_text(runs: list[Evidence]) -> str:
     return f"{interval.value:.1f}% (95% CI {interval.low:.1f} to {interval.high:.1f}, {count})"
 
 
+def metric_text(metric: Metric, runs: list[Evidence]) -> str:
+    """The campaign's metric as its mean over runs with its interval and their count, or why it is unknown."""
+    if metric.points:
+        return utilisation_text(runs)
+    values = [v for e in runs if (v := metric.value(e)) is not None]
+    if not values:
+        return f"{present.UNKNOWN} ({_absent(metric, runs)})"
+    low, high = (present.figure(metric, bound) for bound in metric.bounds(values))
+    count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
+    return f"{present.figure(metric, metric.mean(values))} (95% CI {low} to {high}, {count})"
+
+
+def _absent(metric: Metric, runs: list[Evidence]) -> str:
+    return next((e.window_reason for e in runs if e.window_reason), metric.absent())
+
+
 def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
     """What would make this baseline's evidence sufficient, one line each."""
     workload = workload_of(cycle.loaded.config, role)
     assert workload is not None
     lines = []
+    metric = cycle.loaded.metric
+    without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
+    if without is not None and without.window is not None:
+        lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent()}")
     loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
     if loss and cycle.loaded.config.criteria.loss != "any":
         lines.append(loss)
@@ -173,6 +206,8 @@ def answer(
         "brief": None,
         "gpu_util": mean(known),
         "gpu_util_text": utilisation_text(evidence),
+        "metric": cycle.loaded.metric.name,
+        "metric_text": metric_text(cycle.loaded.metric, evidence),
         "steps_per_s": mean([e.steps_per_s for e in evidence if e.steps_per_s]),
         "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from gpudebug.core import frameworks, progress
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, LaunchError, StoreError
+from gpudebug.core.metrics import SECTION
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
@@ -94,11 +95,11 @@ def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.Progres
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     """Find the device and check what can be checked before device time is spent."""
     config = cycle.loaded.config
-    if config.metric != "gpu_util":
+    if config.metric.startswith(SECTION):
         raise ConfigError(
-            f"metric {config.metric} is not measured by this version",
+            f"metric {config.metric}: sections are not recorded yet",
             file=str(cycle.loaded.workspace.config),
-            next="use metric: gpu_util",
+            next="use another metric, such as steps_per_s",
         )
     env = training_environment(workload)
     try:

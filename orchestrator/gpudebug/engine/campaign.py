@@ -17,7 +17,8 @@ from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import ConfigError, GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
-from gpudebug.core.present import percent, same_figures
+from gpudebug.core.metrics import Metric
+from gpudebug.core.present import figure, percent, same_figures
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 
@@ -49,8 +50,11 @@ class Baseline:
 
     @property
     def utilisation(self) -> float | None:
-        known = [e["utilisation"] for e in self.evidence if e.get("utilisation") is not None]
-        return sum(known) / len(known) if known else None
+        return self.figure(Metric())
+
+    def figure(self, metric: Metric) -> float | None:
+        """The mean of a metric over the runs that have it."""
+        return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
 
 
 @dataclass
@@ -72,6 +76,10 @@ class Loaded:
 
     def __post_init__(self) -> None:
         self.campaign = _decidable(self)
+
+    @property
+    def metric(self) -> Metric:
+        return Metric(self.config.metric, lower=self.config.direction == "lower")
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -253,8 +261,15 @@ def _baseline(
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
     valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
-    said = entry.fields.get("gpu util", "")
-    return replace(valid, unverified=not said.startswith(percent(valid.utilisation)))
+    return replace(valid, unverified=not _bears_out(valid, entry))
+
+
+def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
+    """Whether the runs say what stands in the entry."""
+    name, _, said = entry.fields.get("metric", "").partition(" ")
+    metric = Metric(name)
+    own = not name or said.startswith(figure(metric, baseline.figure(metric)))
+    return own and entry.fields.get("gpu util", "").startswith(percent(baseline.utilisation))
 
 
 def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judged:
@@ -267,7 +282,7 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
         verdict = dict(run.read("verdict.json"))
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
-        same = same and tested_change(entry.intervention) == _read(run, "run.json").get("change_digest")
+        same = same and tested_change(entry.intervention) == verdict["change_digest"]
     except (GpudebugError, KeyError, TypeError, ValueError):
         return Judged(None, False)
     return Judged(verdict, same)
@@ -301,10 +316,11 @@ def _decidable(loaded: Loaded) -> machine.Campaign:
     config = loaded.config
     return machine.Campaign(
         baselines=tuple(
-            machine.BaselineState(b.role, b.why, b.utilisation) for b in loaded.baselines.values()
+            machine.BaselineState(b.role, b.why, b.figure(loaded.metric)) for b in loaded.baselines.values()
         ),
         hypotheses=tuple(_hypothesis(loaded, h) for h in loaded.document.hypotheses),
         loose_runs=tuple(_loose(loaded)),
+        metric=loaded.metric,
         target=config.target,
         failure=float(config.criteria.failure),
         hypothesis_budget=config.budget.hypotheses,
@@ -332,8 +348,15 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.Hypo
         status=entry.status,
         mechanical=(intervention is not None and intervention.mechanical) or entry.number in loaded.problems,
         verified=trial.verified,
-        after=trial.verdict.get("after") if trial.verdict else None,
+        after=_reached(loaded.metric, trial.verdict) if trial.verdict else None,
     )
+
+
+def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
+    """What a trial reached of the campaign's metric; None where it was judged by another."""
+    if metric.points:
+        return verdict.get("after")
+    return verdict.get("metric_after") if verdict.get("metric") == metric.name else None
 
 
 def _loose(loaded: Loaded) -> list[machine.RunState]:
@@ -363,9 +386,9 @@ def _judged_unlisted(
         _ours(loaded, record)
         and intervention is not None
         and loaded.document.hypothesis(number).status is Status.TESTING
-        and record.get("change_digest") == change_digest(intervention)
         and run.name not in listed
         and run.has("verdict.json")
+        and _read(run, "verdict.json").get("change_digest") == change_digest(intervention)
         and not _superseded(loaded, record["hypothesis"], run.name)
     )
 

@@ -97,6 +97,14 @@ def _outline(h: progress.HypothesisEntry, loaded: Loaded) -> tuple[int, str, str
     return h.number, h.status.value, h.title, f"UNVERIFIED {h.result.get('improvement', '')}".strip()
 
 
+def _wanted(loaded: Loaded) -> str:
+    """What a hypothesis must achieve, in the metric's terms."""
+    least = present.threshold(loaded.metric, loaded.config.criteria.success)
+    if loaded.metric.points:
+        return f"utilisation rises by at least {least}"
+    return f"{loaded.metric.name} is better by at least {least}"
+
+
 def exit_status(answer: dict[str, Any]) -> int:
     """The documented exit status of `next`."""
     if answer["action"] == Kind.STOP.value:
@@ -120,6 +128,8 @@ def _brief(cycle: Cycle, action: Action) -> str:
         why=action.why,
         command=loaded.workspace.scrub(loaded.config.workload.text),
         criteria=loaded.config.criteria,
+        wanted=_wanted(loaded),
+        least=present.threshold(loaded.metric, loaded.config.criteria.failure),
         baselines=[(b.role, _figure(b, loaded)) for b in loaded.document.baselines],
         hypotheses=[_outline(h, loaded) for h in loaded.document.hypotheses if h.status in VERDICTS],
         entry=entry,

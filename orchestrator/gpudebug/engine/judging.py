@@ -10,14 +10,16 @@ from collections.abc import Sequence
 
 from pydantic import TypeAdapter
 
+from gpudebug.core import batch
 from gpudebug.core import intervention as interventions
 from gpudebug.core.config import Config
 from gpudebug.core.models import Evidence, Terms, UsedRun, Verdict
+from gpudebug.core.protocol import Step, next_step
 from gpudebug.core.verdict import Criteria, Setting, judge, short_window
 from gpudebug.edges import store
 from gpudebug.engine.bench import window_advice, window_of
+from gpudebug.engine.conduct import with_conduct
 from gpudebug.engine.measure import Measured
-from gpudebug.engine.surroundings import differences, recorded
 
 
 def terms_of(config: Config) -> Terms:
@@ -33,7 +35,8 @@ def terms_of(config: Config) -> Terms:
 
 def criteria_of(terms: Terms) -> Criteria:
     """The thresholds as the verdict takes them. ValueError (pydantic's) where they are not such."""
-    return TypeAdapter(Criteria).validate_python({**terms.criteria, **terms.protocol})
+    said = {**terms.criteria, **terms.protocol, "metric": terms.metric, "direction": terms.direction}
+    return TypeAdapter(Criteria).validate_python(said)
 
 
 def judge_runs(
@@ -56,10 +59,12 @@ def judge_runs(
             "notes": (*verdict.notes, *remarks),
             "remarks": tuple(remarks),
             "terms": terms,
+            "change_digest": after[0].record.change_digest,
             "runs": tuple(
                 UsedRun(
                     name=m.folder.name,
                     part=part,
+                    fresh=part == "baseline" and is_fresh(m),
                     evidence_sha256=store.file_digest(m.folder.path / "evidence.json"),
                 )
                 for part, runs in (("baseline", before), ("trial", after))
@@ -67,6 +72,19 @@ def judge_runs(
             ),
         }
     )
+
+
+def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Measured]) -> Step:
+    """What the trial with this verdict of `judge_runs` so far needs next."""
+    assert verdict.terms is not None
+    criteria = criteria_of(verdict.terms)
+    setting = _setting(verdict.terms, criteria, before, after)
+    return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
+
+
+def is_fresh(m: Measured) -> bool:
+    """Whether this run of a baseline was made beside a trial."""
+    return m.record.hypothesis is not None
 
 
 def evidence_of(runs: Sequence[Measured]) -> list[Evidence]:
@@ -79,13 +97,16 @@ def _setting(
     change = after[0].record.change
     intervention = interventions.parse(change) if change else None
     short = short_window(criteria, evidence_of(before), evidence_of(after))
-    return Setting(
-        locked=tuple(intervention.locked_by(terms.locked)) if intervention else (),
+    setting = Setting(
         changes=intervention.size if intervention else 0,
         compound=bool(intervention and intervention.compound),
-        differences=_differences(before, after),
         window_advice=_advice(criteria, before, after) if short else None,
+        fresh=sum(is_fresh(m) for m in before),
+        batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
+        if intervention
+        else False,
     )
+    return with_conduct(setting, intervention, terms.locked, before, after)
 
 
 def _advice(criteria: Criteria, before: Sequence[Measured], after: Sequence[Measured]) -> str:
@@ -93,10 +114,3 @@ def _advice(criteria: Criteria, before: Sequence[Measured], after: Sequence[Meas
     needed = criteria.min_window
     short = before if sum(map(window_of, before)) < needed else after
     return window_advice(before[0].record.argv, short, needed)
-
-
-def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
-    """What of the surroundings differs between the first baseline run and any other run."""
-    first = recorded(before[0].record)
-    others = (*before[1:], *after)
-    return tuple(dict.fromkeys(d for m in others for d in differences(first, recorded(m.record))))

@@ -55,8 +55,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """A sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
     verdict = cycle.loaded.workspace.run(name).read("verdict.json")
-    runs = [r["name"] for r in verdict["runs"] if r["part"] == "trial"]
-    record_result(cycle, number, verdict, runs, cycle.loaded.records[name]["change_digest"])
+    record_result(cycle, number, verdict)
     return f"its verdict {verdict['status']} is in the progress file now"
 
 

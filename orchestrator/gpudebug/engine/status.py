@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import machine, present
+from gpudebug.core.errors import InterventionError
+from gpudebug.core.intervention import Intervention
+from gpudebug.core.intervention import parse as parse_intervention
+from gpudebug.core.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import Baseline, Loaded, load
 
@@ -22,11 +26,16 @@ def status(directory: Path) -> dict[str, Any]:
         "goal": loaded.config.goal,
         "device": _device(loaded),
         "running": running,
+        "metric": loaded.config.metric,
         "target": machine.goal(c),
+        "target_text": present.figure(loaded.metric, machine.goal(c)),
         "baselines": {
             role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
         },
         "hypotheses": [_hypothesis(loaded, h) for h in loaded.document.hypotheses],
+        "sweeps": _sweeps(loaded),
+        "resolution": _resolution(loaded),
+        "expected": _expected(loaded),
         "next": {
             "action": action.kind.value,
             "hypothesis": action.hypothesis,
@@ -78,6 +87,7 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
         "gpu_util": baseline.utilisation,
         "gpu_util_text": entry.fields.get("gpu util") if entry else None,
         "steps_per_s": sum(rates) / len(rates) if rates else None,
+        "metric_text": entry.fields.get("metric") if entry else None,
         "throughput_text": entry.fields.get("throughput") if entry else None,
         "loss": entry.fields.get("loss") if entry else None,
         "advice": _advice(loaded, baseline),
@@ -96,7 +106,9 @@ def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
 def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
     trial = loaded.trials[entry.number]
     verdict = trial.verdict if trial.verified else None
-    delta = (verdict or {}).get("delta")
+    of_utilisation = (verdict or {}).get("metric", GPU_UTIL) == GPU_UTIL
+    found = (verdict or {}).get("delta")
+    delta, improvement = (found, None) if of_utilisation else (None, found)
     ratio = (verdict or {}).get("throughput_ratio")
     return {
         "number": entry.number,
@@ -107,6 +119,9 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         "why": verdict["why"] if verdict else None,
         "delta_pp": delta["value"] if delta else None,
         "delta_ci": [delta["low"], delta["high"]] if delta else None,
+        "metric": (verdict or {}).get("metric"),
+        "improvement": improvement["value"] if improvement else None,
+        "improvement_ci": [improvement["low"], improvement["high"]] if improvement else None,
         "throughput_ratio": ratio["value"] if ratio else None,
         "claimed": present.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
         "runs": list(entry.runs),
@@ -114,6 +129,70 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         if entry.status is Status.UNTESTED and entry.number in loaded.problems
         else None,
     }
+
+
+def _sweeps(loaded: Loaded) -> list[dict[str, Any]]:
+    """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
+    changes = {h.number: change for h in loaded.document.hypotheses if (change := _change(loaded, h))}
+    if len(changes) < 2:
+        return []
+    from gpudebug.core import sweep
+
+    workload = loaded.config.workload
+    argv, env = workload.argv(), workload.env
+    entries = {h.number: _hypothesis(loaded, h) for h in loaded.document.hypotheses if h.number in changes}
+    found = sweep.sweeps(changes.items())
+    return [
+        {
+            "parameter": name,
+            "standing": sweep.standing(changes[rows[0][1]].changes[0], argv, env),
+            "rows": [{"value": value, **_figures(entries[number])} for value, number in rows],
+        }
+        for name, rows in found
+    ]
+
+
+def _figures(entry: dict[str, Any]) -> dict[str, Any]:
+    """What a row of a sweep shows of a hypothesis."""
+    keys = ("status", "verified", "delta_pp", "delta_ci", "improvement", "improvement_ci", "throughput_ratio")
+    return {"hypothesis": entry["number"], **{key: entry[key] for key in keys}}
+
+
+def _change(loaded: Loaded, entry: Any) -> Intervention | None:
+    """An entry's change; None where it has none or none that can be read."""
+    if entry.number in loaded.interventions:
+        return loaded.interventions[entry.number]
+    try:
+        return parse_intervention(entry.intervention) if entry.intervention else None
+    except InterventionError:
+        return None
+
+
+def _resolution(loaded: Loaded) -> dict[str, Any] | None:
+    """The noise floor and what a trial can tell from it; None without a valid baseline."""
+    if not _measured(loaded):
+        return None
+    # Arithmetic that a campaign without a baseline need not pay for.
+    from gpudebug.engine import noise
+
+    return noise.floor(loaded)
+
+
+def _measured(loaded: Loaded) -> bool:
+    baseline = loaded.baselines["workload"]
+    return baseline.why is None and bool(baseline.evidence)
+
+
+def _expected(loaded: Loaded) -> list[dict[str, Any]]:
+    """What gpudebug.yaml expects of the workload here, beside what its baseline measured."""
+    if not loaded.config.expected:
+        return []
+    from gpudebug.core import expected
+
+    baseline = loaded.baselines["workload"]
+    devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
+    names = devices or [d["name"] for d in _device(loaded)["devices"]]
+    return expected.told(loaded.config.expected, names, baseline.evidence)
 
 
 def show(directory: Path, number: int) -> dict[str, Any]:

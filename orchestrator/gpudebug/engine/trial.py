@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,13 +10,9 @@ from gpudebug.core import present, progress
 from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
 from gpudebug.core.intervention import Applied, Intervention
 from gpudebug.core.models import Terms, Verdict
-from gpudebug.core.verdict import (
-    is_infrastructure,
-    needs_fresh_baseline,
-    needs_more_runs,
-)
+from gpudebug.core.protocol import Step
 from gpudebug.core.words import Status
-from gpudebug.edges import templates
+from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import (
     CodeChanged,
@@ -28,13 +24,10 @@ from gpudebug.engine.bench import (
     stored_run,
 )
 from gpudebug.engine.campaign import Loaded, change_digest, tested_change
-from gpudebug.engine.judging import criteria_of, evidence_of, judge_runs, terms_of
+from gpudebug.engine.judging import evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
-
-# Longer than any note of ours; a program's error line may be of any length.
-_NOTES = 1000
 
 
 @dataclass
@@ -69,8 +62,7 @@ def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
     except GpudebugError:
         splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
         raise
-    names = [m.folder.name for m in trial.after]
-    record_result(cycle, number, verdict.model_dump(mode="json"), names, trial.job.change_digest)
+    record_result(cycle, number, verdict.model_dump(mode="json"))
     return _answer(trial, verdict, why)
 
 
@@ -113,12 +105,13 @@ def _refuse_outdated(before: list[Measured], around: Surroundings) -> None:
 
 
 def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
-    """A trial has nothing to be compared with where no run of the baseline has a utilisation."""
-    if any(m.evidence.utilisation is not None for m in before):
+    """A trial has nothing to be compared with where no run of the baseline has the campaign's metric."""
+    metric = cycle.loaded.metric
+    if any(metric.value(m.evidence) is not None for m in before):
         return
     lines = baseline.advice(cycle, "workload", before)
     raise baseline.BaselineFailed(
-        f"the baseline has no figure to compare with: {baseline.utilisation_text(evidence_of(before))}",
+        f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),
     )
@@ -189,28 +182,45 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
 
 
 def _run_until_decided(trial: _Trial) -> Verdict:
-    criteria = criteria_of(trial.terms)
+    step = _first_step(trial)
     while True:
-        measured = measure(trial.bench, trial.job)
-        if baseline.by_the_user(measured):
-            trial.bench.workspace.seal(measured.folder)
-            raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
-        _refuse_other_code(trial, measured)
-        spoilt = is_infrastructure(measured.evidence)
-        if spoilt and not trial.spoilt:
-            trial.spoilt.append(measured)
+        measured = _launch(trial, step)
+        side = trial.before if step is Step.BASELINE else trial.after
+        side.append(measured)
+        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
+        if verdict.status is Status.INVALID and not trial.spoilt:
+            trial.spoilt.append(side.pop())
             trial.bench.workspace.seal(measured.folder)
             continue
-        trial.after.append(measured)
-        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
-        more = needs_more_runs(verdict, criteria, evidence_of(trial.before), evidence_of(trial.after))
-        if not more:
+        step = step_after(verdict, trial.before, trial.after)
+        if step is Step.DONE:
             measured.folder.write("verdict.json", verdict)
         trial.bench.workspace.seal(measured.folder)
-        if not more:
+        if step is Step.DONE:
             return verdict
-        if needs_fresh_baseline(verdict, criteria, evidence_of(trial.after)):
-            trial.before.append(baseline.run_once(trial.cycle, trial.bench, "workload", trial.number))
+
+
+def _first_step(trial: _Trial) -> Step:
+    """What a trial goes on with, after the runs of it that were made before it was cut off."""
+    if not trial.after:
+        return Step.TRIAL
+    verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
+    step = step_after(verdict, trial.before, trial.after)
+    # Sealed runs take no verdict any more: one more run brings it.
+    return Step.TRIAL if step is Step.DONE else step
+
+
+def _launch(trial: _Trial, step: Step) -> Measured:
+    """One run of the trial, or of the baseline beside it, that is not sealed yet."""
+    if step is Step.BASELINE:
+        measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number)
+    else:
+        measured = measure(trial.bench, trial.job)
+    if baseline.by_the_user(measured):
+        trial.bench.workspace.seal(measured.folder)
+        raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+    _refuse_other_code(trial, measured)
+    return measured
 
 
 def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
@@ -221,27 +231,36 @@ def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
         raise
 
 
-def record_result(
-    cycle: Cycle, number: int, verdict: Mapping[str, Any], runs: list[str], tested: str | None
-) -> None:
+def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any]) -> None:
     """Splice a verdict into the progress file. A run that stands there already changes nothing.
 
-    Raises ProgressError where the entry's change is no longer the one with the digest `tested`.
+    Raises ProgressError where the entry's change is no longer the one that was tested.
     """
-    scrub = cycle.loaded.workspace.scrub
-    fields = {
-        key.replace(" ", "_"): progress.harmless(scrub(text), limit=_NOTES)
-        for key, text in present.result_fields(verdict).items()
-    }
-    notes = progress.harmless(scrub(present.result_notes(verdict)), limit=_NOTES)
-    block = templates.render("result.md.j2", **fields, notes=notes, runs=runs)
+    runs = runs_of(verdict)
+    block = result_block(verdict, runs, cycle.loaded.workspace.scrub)
     status = Status(verdict["status"])
 
     def edit(document: progress.ProgressFile) -> bytes:
-        _refuse_other_change(document, number, tested, runs)
+        _refuse_other_change(document, number, verdict["change_digest"], runs)
         return progress.set_result(document, number, status, block)
 
     splice(cycle.loaded, edit)
+
+
+def runs_of(verdict: Mapping[str, Any]) -> list[str]:
+    """The runs that were made for a verdict, in their order; the last one holds it."""
+    made = (r["name"] for r in verdict["runs"] if r["part"] == "trial" or r["fresh"])
+    return sorted(made, key=store.run_number)
+
+
+def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.Scrub) -> str:
+    """The lines of a Result as they are spliced into the progress file."""
+    texts = {**present.result_fields(verdict), "notes": present.result_notes(verdict)}
+    said = {
+        key.replace(" ", "_"): progress.harmless(scrub(text), limit=present.LONGEST)
+        for key, text in texts.items()
+    }
+    return templates.render("result.md.j2", **said, runs=runs)
 
 
 def _refuse_other_change(
