@@ -156,6 +156,9 @@ def same_figures(verdict: Mapping[str, Any], result: Mapping[str, str]) -> bool:
 
 
 def _same_text(derived: str, written: str) -> bool:
+    # As a rule they are the same, and `status` need load nothing to see it.
+    if derived == written.strip():
+        return True
     from gpudebug.core.matching import alike
 
     if alike(derived, written):
