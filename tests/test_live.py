@@ -41,6 +41,17 @@ def test_what_is_known_is_said(live: Live, text: str) -> None:
     assert line(live).endswith(text)
 
 
+def test_in_a_pipe_nothing_is_said_of_what_takes_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    clock = iter([0.0, 1.0, 9.9, 10.5, 12.0, 21.0])
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with LiveLine() as live:
+        for number in range(5):
+            live.doing(f"checking {number}")
+    assert said.getvalue().splitlines() == ["checking 2", "checking 4"]
+
+
 def test_in_a_pipe_a_line_every_ten_seconds_and_one_at_the_start_of_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ class LiveLine:
         self._screen: Any = None
         self._last: tuple[str, float] = ("", 0.0)
         self._blind = False
+        self._since = time.monotonic()
 
     def __enter__(self) -> LiveLine:
         return self
@@ -56,13 +58,20 @@ class LiveLine:
 
     def __call__(self, live: Live) -> None:
         """Show it. Nobody to show it to is no reason to stop a training: from then on nothing is shown."""
+        self._show(line(live), live.label, live.elapsed)
+
+    def doing(self, text: str) -> None:
+        """Show what a command without a run is doing; in a pipe only where it takes long."""
+        self._show(text, "", time.monotonic() - self._since)
+
+    def _show(self, text: str, label: str, elapsed: float) -> None:
         if self._blind:
             return
         try:
             if sys.stderr.isatty():
-                self._draw(line(live))
+                self._draw(text)
             else:
-                self._print(live)
+                self._print(text, label, elapsed)
         except OSError:
             self._blind = True
 
@@ -77,9 +86,9 @@ class LiveLine:
 
         self._screen.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
-    def _print(self, live: Live) -> None:
-        label, at = self._last
-        if live.label == label and live.elapsed - at < PIPE_INTERVAL_S:
+    def _print(self, text: str, label: str, elapsed: float) -> None:
+        last, at = self._last
+        if label == last and elapsed - at < PIPE_INTERVAL_S:
             return
-        self._last = (live.label, live.elapsed)
-        print(line(live), file=sys.stderr, flush=True)
+        self._last = (label, elapsed)
+        print(text, file=sys.stderr, flush=True)

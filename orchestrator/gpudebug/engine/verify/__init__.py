@@ -6,6 +6,7 @@ nothing differs and part of the evidence is not here or not readable by this gpu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from gpudebug.engine.verify.runs import Runs
 from gpudebug.engine.verify.verdicts import check_verdict
 
 
-def verify(directory: Path, number: int | None = None) -> dict[str, Any]:
+def verify(
+    directory: Path, number: int | None = None, report: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
     """`verify`'s JSON, of the whole campaign or of hypothesis `number`. Reads only.
 
+    `report` hears what is being done; many long runs take a while to read.
     UsageError where there is no such hypothesis.
     """
     loaded = load(directory)
@@ -34,7 +38,7 @@ def verify(directory: Path, number: int | None = None) -> dict[str, Any]:
             next="gpudebug status",
         )
     findings = Findings()
-    runs = Runs(loaded.workspace, findings)
+    runs = Runs(loaded.workspace, findings, report)
     baselines = loaded.document.baselines if number is None else ()
     for baseline in baselines:
         _baseline(loaded, runs, baseline, findings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,9 @@ class Checked:
 class Runs:
     """The run folders of a campaign, each checked when it is first asked for."""
 
-    def __init__(self, workspace: store.Workspace, findings: Findings) -> None:
+    def __init__(self, workspace: store.Workspace, findings: Findings, report: Callable[[str], None]) -> None:
         self._workspace = workspace
+        self._report = report
         self._findings = findings
         self._here = frozenset(workspace.run_names())
         self._checked: dict[str, Checked] = {}
@@ -70,6 +71,7 @@ class Runs:
         if name not in self._here:
             return None
         if name not in self._checked:
+            self._report(f"checking runs/{name}")
             self._checked[name] = self._check(self._workspace.run(name), hypothesis)
         return self._checked[name]
 
