@@ -50,8 +50,9 @@ def status(answer: Answer) -> str:
     lines += [f"  advice: {line}" for line in dict.fromkeys(advice)]
     lines.append("")
     lines += [_hypothesis(h) for h in answer["hypotheses"]] or ["No hypotheses yet."]
+    lines += _told(answer)
     lines.append("")
-    lines.append(f"Target   {answer['target']:.1f}%")
+    lines.append(f"Target   {answer['target_text']}")
     used = present.duration(budget["device_time_used_s"])
     lines.append(
         f"Budget   {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses tested, "
@@ -59,6 +60,17 @@ def status(answer: Answer) -> str:
     )
     lines.append(f"Next     {answer['next']['action']}: {answer['next']['why']}")
     return "\n".join(lines)
+
+
+def _told(answer: Answer) -> list[str]:
+    """What the evidence as a whole says, where there is any."""
+    if not (answer["sweeps"] or answer["resolution"] or answer["expected"]):
+        return []
+    from gpudebug.render import noise
+
+    known = noise.resolution(answer["resolution"]) if answer["resolution"] else []
+    known += noise.expected(answer["expected"])
+    return noise.sweeps(answer["sweeps"]) + ([""] if known else []) + known
 
 
 def _first(text: str) -> str:
@@ -75,7 +87,8 @@ def _baseline(role: str, b: Answer) -> str:
         return f"Baseline {role:<10} {b['why']}"
     rate = b["throughput_text"] or present.UNKNOWN
     figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
-    said = f"Baseline {role:<10} {figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
+    own = f"{b['metric_text']}, " if b["metric_text"] else ""
+    said = f"Baseline {role:<10} {own}{figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
     if not b["verified"]:
         said += "  UNVERIFIED"
     if b["valid"]:
@@ -87,8 +100,11 @@ def _hypothesis(h: Answer) -> str:
     figure = ""
     if h["delta_pp"] is not None:
         figure = present.points({"value": h["delta_pp"], "low": h["delta_ci"][0], "high": h["delta_ci"][1]})
-        if h["throughput_ratio"] is not None:
-            figure += f", throughput {h['throughput_ratio']:.2f}x"
+    elif h["improvement"] is not None:
+        low, high = h["improvement_ci"]
+        figure = f"{h['metric']} {present.factor({'value': h['improvement'], 'low': low, 'high': high})}"
+    if figure and h["throughput_ratio"] is not None:
+        figure += f", throughput {h['throughput_ratio']:.2f}x"
     if h["verified"] is False:
         figure = f"UNVERIFIED {h['claimed'] or ''}".rstrip()
     elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
@@ -172,7 +188,8 @@ def next_(answer: Answer) -> str:
 def _recorded(answer: Answer) -> str:
     lines = []
     for one in answer.get("baselines", [answer]):
-        figures = f"{one['gpu_util_text']}, {one['throughput_text']}, loss {one['loss']}"
+        own = "" if one["metric"] == "gpu_util" else f"{one['metric']} {one['metric_text']}, "
+        figures = f"{own}{one['gpu_util_text']}, {one['throughput_text']}, loss {one['loss']}"
         lines.append(f"Baseline {one['role']} recorded: {figures}")
         lines += [f"  note: {line}" for line in one["notes"]]
         lines += [f"  advice: {line}" for line in one["advice"]]
@@ -197,8 +214,15 @@ def _asked(answer: Answer) -> str:
     return str(answer["brief"]).rstrip()
 
 
+def _aa(answer: Answer) -> str:
+    from gpudebug.render.noise import aa
+
+    return aa(answer)
+
+
 _NEXT: dict[str, Callable[[Answer], str]] = {
     "recorded_baseline": _recorded,
+    "recorded_aa": _aa,
     "tested": _tested,
     "recovered": _recovered,
 }
