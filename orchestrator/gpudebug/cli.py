@@ -138,15 +138,6 @@ def doctor(directory: Directory = None, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _duration(text: str) -> float:
-    from gpudebug.core.quantities import QuantityError, parse_duration
-
-    try:
-        return parse_duration(text)
-    except QuantityError as e:
-        raise UsageError(f"--timeout: {e}", next="write it as 90s, 10m or 2h") from None
-
-
 @app.command(
     context_settings={"allow_interspersed_args": False},
     epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200",
@@ -169,7 +160,7 @@ def sample(
     from gpudebug.engine.sample import sample as engine
     from gpudebug.live import LiveLine
 
-    limit = _duration(timeout) if timeout is not None else None
+    limit = door.timeout(timeout)
     with LiveLine() as live:
         answer = engine(folder, command, live, output=output, interval=interval, device=device, timeout=limit)
     _print(answer, render.sample)
@@ -178,6 +169,7 @@ def sample(
 
 @app.command(
     epilog="Example: gpudebug baseline workload\n\n"
+    "Example: gpudebug baseline --aa\n\n"
     "Example: gpudebug baseline reference --import gpu_usage.csv --log train.log"
 )
 def baseline(
@@ -186,10 +178,12 @@ def baseline(
         Path | None, typer.Option("--import", metavar="CSV", help="Samples of a run that is completed.")
     ] = None,
     log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
+    aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
+    runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Record a baseline by running it, or import a completed run."""
+    """Record a baseline by running it, import a completed run, or measure the noise with --aa."""
     folder = _choose(directory, json)
     from gpudebug import render
     from gpudebug.live import LiveLine
@@ -198,11 +192,19 @@ def baseline(
         raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")
     if log is not None and import_ is None:
         raise UsageError("--log goes with --import", next="add --import SAMPLES.csv")
+    if runs is not None and not aa:
+        raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
+    if aa and (role == "reference" or import_ is not None):
+        raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
     with LiveLine() as live:
         if import_ is not None:
             from gpudebug.engine.imports import import_baseline
 
             answer = import_baseline(folder, role or "workload", folder / import_, log and folder / log, live)
+        elif aa:
+            from gpudebug.engine.aa import record_aa
+
+            answer = record_aa(folder, live, runs)
         else:
             from gpudebug.engine.cycle import record_baseline
 
@@ -242,9 +244,8 @@ def propose(
     if sweep is not None:
         if set_ or unset or env or patch or code or compound:
             raise UsageError("--sweep is the change itself", next="leave the other change out")
-        _print(
-            propose_sweep(folder, sweep, title=title, description=description, method=method), render.propose
-        )
+        answer = propose_sweep(folder, sweep, title=title, description=description, method=method)
+        _print(answer, render.propose)
         return
     answer = engine(
         folder,
@@ -310,9 +311,11 @@ def verify(
     """Derive every number and verdict again from the run folders; what differs is named, exit status 1."""
     folder = _choose(directory, json)
     from gpudebug.engine.verify import verify as engine
+    from gpudebug.live import LiveLine
     from gpudebug.render.verify import verify as render
 
-    answer = engine(folder, hypothesis)
+    with LiveLine() as live:
+        answer = engine(folder, hypothesis, live.doing)
     _print(answer, render)
     raise typer.Exit(1 if answer["problems"] else 0)
 
@@ -354,7 +357,7 @@ def compare(
     from gpudebug.live import LiveLine
     from gpudebug.render.compare import compare as render
 
-    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": timeout and _duration(timeout)}
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
     with LiveLine() as live:
         answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, **how)
     _print(answer, render)
@@ -391,8 +394,7 @@ def _usage(e: Any) -> int:
     if type(e).__name__ == "NoArgsIsHelpError":
         print(e.format_message())
         return UsageError.exit_code
-    context = getattr(e, "ctx", None)
-    name = context.command_path if context is not None else "gpudebug"
-    error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
+    name = e.ctx.command_path if getattr(e, "ctx", None) else "gpudebug"
     own = _chosen["own_failure"] is not None or name.endswith(" sample")
+    error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
     return door.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(_chosen["json"]))

@@ -49,6 +49,16 @@ def working_folder(directory: Path) -> Path:
     raise UsageError("-C names no folder", file=str(directory), next="check the path")
 
 
+def timeout(text: str | None) -> float | None:
+    """What --timeout says, in seconds; None where it is not given. UsageError where it is no duration."""
+    from gpudebug.core.quantities import QuantityError, parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except QuantityError as e:
+        raise UsageError(f"--timeout: {e}", next="write it as 90s, 10m or 2h") from None
+
+
 def _open_closed_streams() -> None:
     """What the caller closed goes nowhere; a lock or a log must not be opened in its place."""
     import os
