@@ -13,6 +13,7 @@ STRUCTURES = {
     "nvmlUtilization_t": pynvml.c_nvmlUtilization_t,
     "nvmlValue_t": pynvml.c_nvmlValue_t,
     "nvmlSample_t": pynvml.c_nvmlSample_t,
+    "c_nvmlProcessInfo_v2_t": pynvml.c_nvmlProcessInfo_v2_t,
 }
 
 

@@ -96,3 +96,17 @@ def test_nvidia_hardware(tmp_path: Path, vendor: str, kind: str, expected: bool)
     (device / "class").write_text(f"{kind}\n")
     (tmp_path / "0000:02:00.0").mkdir()
     assert nvidia_hardware(tmp_path) is expected
+
+
+def test_settings_and_who_computes_already_are_told(tmp_path: Path) -> None:
+    (tmp_path / "pids").write_text("41\n17\n")
+    script = f"gpu 0 power_limit=350 app_sm=1200 procs={tmp_path / 'pids'}"
+    (device,) = probe_nvml(nvml.standin(tmp_path, script)).devices
+    assert (device["power_limit_w"], device["clocks_mhz"]) == (350, [1200, 1593])
+    assert device["processes"] == [17, 41]
+
+
+def test_settings_that_a_device_lacks_are_unknown(tmp_path: Path) -> None:
+    script = "unsupported=power_limit,app_clocks,processes"
+    (device,) = probe_nvml(nvml.standin(tmp_path, script)).devices
+    assert (device["power_limit_w"], device["clocks_mhz"], device["processes"]) == (None, None, [])

@@ -42,6 +42,11 @@ typedef int nvmlReturn_t;
 typedef struct unit *nvmlDevice_t;
 typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
 typedef struct { unsigned int gpu, memory; } nvmlUtilization_t;
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlProcessInfo_t;
 typedef union {
     double dVal;
     unsigned int uiVal;
@@ -56,6 +61,7 @@ typedef struct { unsigned long long timeStamp; nvmlValue_t sampleValue; } nvmlSa
 #define STRUCTURES \
     "nvmlMemory_t %zu total %zu free %zu used %zu\n" \
     "nvmlUtilization_t %zu gpu %zu memory %zu\n" \
+    "c_nvmlProcessInfo_v2_t %zu pid %zu usedGpuMemory %zu\n" \
     "nvmlValue_t %zu dVal %zu uiVal %zu\n" \
     "nvmlSample_t %zu timeStamp %zu sampleValue %zu\n"
 
@@ -64,10 +70,11 @@ enum { MAX_GPUS = 8, MAX_MIG = 7, MAX_POINTS = 64, BUFFER = 120 };
 struct series { int count; double time[MAX_POINTS], value[MAX_POINTS]; };
 
 struct gpu {
-    char name[96], uuid[96];
+    char name[96], uuid[96], procs[512];
     struct series util, mem_util, mem_used, power, sm_clock, mem_clock, temperature, throttle;
+    double power_limit, app_sm, app_mem;
     double mem_total, before, lost_at;
-    int mig, linear, handle_error;
+    int mig, linear, handle_error, procs_error;
 };
 
 struct unit { int gpu, mig; };
@@ -130,6 +137,11 @@ static void set_gpu(struct gpu *gpu, const char *key, const char *value, int *fr
     else if (!strcmp(key, "lost_at")) gpu->lost_at = atof(value);
     else if (!strcmp(key, "mig")) gpu->mig = atoi(value);
     else if (!strcmp(key, "linear")) gpu->linear = atoi(value);
+    else if (!strcmp(key, "procs")) snprintf(gpu->procs, sizeof gpu->procs, "%s", value);
+    else if (!strcmp(key, "procs_error")) gpu->procs_error = atoi(value);
+    else if (!strcmp(key, "power_limit")) gpu->power_limit = atof(value);
+    else if (!strcmp(key, "app_sm")) gpu->app_sm = atof(value);
+    else if (!strcmp(key, "app_mem")) gpu->app_mem = atof(value);
     else if (!strcmp(key, "handle_error")) gpu->handle_error = atoi(value);
     else { fprintf(stderr, "nvml_standin: unknown key gpu %s\n", key); exit(99); }
 }
@@ -168,6 +180,9 @@ static void defaults(void) {
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%08x-0000-4000-8000-00000000000%d", 0x5ca1ab1e + i, i);
         gpu->mem_total = 81920;
         gpu->before = 77;
+        gpu->power_limit = 400;
+        gpu->app_sm = 1410;
+        gpu->app_mem = 1593;
         gpu->lost_at = 1e18;
         fixed(&gpu->mem_util, 5);
         fixed(&gpu->mem_used, 2048);
@@ -257,6 +272,8 @@ const char *standin_layout(void) {
              sizeof(nvmlMemory_t), offsetof(nvmlMemory_t, total), offsetof(nvmlMemory_t, free),
              offsetof(nvmlMemory_t, used),
              sizeof(nvmlUtilization_t), offsetof(nvmlUtilization_t, gpu), offsetof(nvmlUtilization_t, memory),
+             sizeof(nvmlProcessInfo_t), offsetof(nvmlProcessInfo_t, pid),
+             offsetof(nvmlProcessInfo_t, usedGpuMemory),
              sizeof(nvmlValue_t), offsetof(nvmlValue_t, dVal), offsetof(nvmlValue_t, uiVal),
              sizeof(nvmlSample_t), offsetof(nvmlSample_t, timeStamp), offsetof(nvmlSample_t, sampleValue));
     return text;
@@ -438,3 +455,45 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t unit, unsigned lon
     if (found == NVML_SUCCESS) *out = (unsigned long long)(1e6 + value(unit, &gpus[unit->gpu].power) * elapsed() * 1000);
     return found;
 }
+
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t unit, unsigned int *out) {
+    nvmlReturn_t found = allow(unit, "power_limit");
+    if (found == NVML_SUCCESS) *out = (unsigned int)(gpus[unit->gpu].power_limit * 1000 + 0.5);
+    return found;
+}
+
+nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t unit, int kind, unsigned int *out) {
+    const struct gpu *gpu = &gpus[unit->gpu];
+    nvmlReturn_t found = allow(unit, "app_clocks");
+    if (found == NVML_SUCCESS) *out = (unsigned int)(kind == NVML_CLOCK_MEM ? gpu->app_mem : gpu->app_sm);
+    return found;
+}
+
+/* The PIDs stand in a file, one a line, that a test may rewrite at any time. */
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t unit, unsigned int *count,
+                                                     nvmlProcessInfo_t *out) {
+    const struct gpu *gpu = &gpus[unit->gpu];
+    nvmlReturn_t found = allow(unit, "processes");
+    unsigned int pid, listed = 0;
+    if (found != NVML_SUCCESS) return found;
+    if (gpu->procs_error) return gpu->procs_error;
+    FILE *file = gpu->procs[0] ? fopen(gpu->procs, "r") : NULL;
+    while (file && fscanf(file, "%u", &pid) == 1) {
+        if (out && listed < *count) {
+            memset(&out[listed], 0, sizeof *out);
+            out[listed].pid = pid;
+        }
+        listed++;
+    }
+    if (file) fclose(file);
+    found = listed > (out ? *count : 0) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+    *count = listed;
+    return found;
+}
+
+#ifndef OLD_DRIVER
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t unit, unsigned int *count,
+                                                     nvmlProcessInfo_t *out) {
+    return nvmlDeviceGetComputeRunningProcesses_v2(unit, count, out);
+}
+#endif

@@ -38,7 +38,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
     if kind == "nvml":
         from gpudebug.edges.devices.nvml import NvmlDevice
 
-        return NvmlDevice(list(spec["uuids"]))
+        return NvmlDevice(list(spec["uuids"]), tree)
     if kind == "cpu":
         from gpudebug.edges.devices.cpu import CpuDevice
 

@@ -16,6 +16,8 @@ import pynvml as nvml
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.readings import DeviceLostError, Reading
+from gpudebug.edges.devices.company import Company
+from gpudebug.edges.devices.proctree import ProcessTree
 
 MB = 2**20
 
@@ -70,12 +72,12 @@ Values = dict[str, Any]
 class NvmlDevice:
     """All GPUs of one run, by UUID, in the order given."""
 
-    def __init__(self, uuids: list[str]) -> None:
+    def __init__(self, uuids: list[str], tree: ProcessTree) -> None:
         """Raises `DeviceError` where the driver does not answer or a UUID is not there."""
         try:
             nvml.nvmlInit()
             self._driver = nvml.nvmlSystemGetDriverVersion()
-            self._units = [_Unit(uuid) for uuid in uuids]
+            self._units = [_Unit(uuid, tree) for uuid in uuids]
         except nvml.NVMLError as error:
             raise DeviceError(
                 f"the NVIDIA driver does not answer: {error} (NVML error {error.value})",
@@ -123,7 +125,7 @@ class NvmlDevice:
 class _Unit:
     """One GPU or MIG device."""
 
-    def __init__(self, uuid: str) -> None:
+    def __init__(self, uuid: str, tree: ProcessTree) -> None:
         self.uuid = uuid
         self.missing: dict[str, str] = {}
         self._handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
@@ -131,7 +133,9 @@ class _Unit:
         self._name = nvml.nvmlDeviceGetName(self._handle)
         self._total_mb: float | None = None
         self._utilisation = _Utilisation(self._handle)
+        self._company = Company(self._handle, tree)
         self._gauges = [_Gauge(*gauge) for gauge in _gauges(self._handle)]
+        self._gauges.append(_Gauge(("foreign_procs",), lambda: (self._company.count(),), SLOW_INTERVAL_S))
         self._troubles = 0
         self._energy_start: float | None = None
         now = time.monotonic()
@@ -156,6 +160,7 @@ class _Unit:
     def start(self) -> None:
         with suppress(nvml.NVMLError):  # A trouble that lasts is met, and counted, at the first tick.
             self._utilisation.forget()
+        self._company.start()
         for gauge in self._gauges:
             gauge.due = -math.inf
         self._energy_start = self._energy()
@@ -291,10 +296,13 @@ class _Utilisation:
 
 
 class _Gauge:
-    """One call and the columns that it fills; read once a second where it turns out slow."""
+    """One call and the columns that it fills; read each `every` s, once a second where it turns out slow."""
 
-    def __init__(self, columns: tuple[str, ...], call: Callable[[], tuple[Any, ...]]) -> None:
+    def __init__(
+        self, columns: tuple[str, ...], call: Callable[[], tuple[Any, ...]], every: float = 0.0
+    ) -> None:
         self.columns = columns
+        self._every = every
         self.due = -math.inf
         self._call = call
         self._quickest = math.inf
@@ -303,8 +311,8 @@ class _Gauge:
         before = time.perf_counter()
         values = self._call()
         self._quickest = min(self._quickest, time.perf_counter() - before)
-        if self._quickest > SLOW_CALL_S:
-            self.due = now + SLOW_INTERVAL_S * 0.99
+        every = SLOW_INTERVAL_S if self._quickest > SLOW_CALL_S else self._every
+        self.due = now + every * 0.99
         return dict(zip(self.columns, values, strict=True))
 
 

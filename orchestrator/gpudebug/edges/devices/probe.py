@@ -189,7 +189,15 @@ def _mig_devices(nvml: Any, handle: Any, gpu: dict[str, Any]) -> list[dict[str, 
 
 
 def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
+    # Loads the driver's library, which is this child's to do.
+    from gpudebug.edges.devices.company import computing
+
     memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    limit = _ask(nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    clocks = [
+        _ask(nvml, nvml.nvmlDeviceGetApplicationsClock, handle, kind)
+        for kind in (nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM)
+    ]
     return {
         "index": index,
         "uuid": nvml.nvmlDeviceGetUUID(handle),
@@ -197,6 +205,9 @@ def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
         "kind": "nvml",
         "memory_total_mb": memory.total / 2**20 if memory else None,
         "cores": None,
+        "clocks_mhz": clocks if None not in clocks else None,
+        "power_limit_w": limit / 1000 if limit is not None else None,
+        "processes": sorted(_ask(nvml, computing, handle) or ()),
         "missing": _lacks(nvml, handle),
     }
 
@@ -212,15 +223,16 @@ def _lacks(nvml: Any, handle: Any) -> dict[str, str]:
     return {}
 
 
-def _ask(nvml: Any, call: Any, handle: Any) -> Any:
+def _ask(nvml: Any, call: Any, handle: Any, *more: Any) -> Any:
     """The answer, or None where the device has none."""
     try:
-        return call(handle)
+        return call(handle, *more)
     except nvml.NVMLError as error:
         if error.value not in _LACKING:
             raise
         return None
 
 
-# Invalid argument, not supported, no permission, function not found: the device has no such answer.
-_LACKING = frozenset({2, 3, 4, 13})
+# Invalid argument, not supported, no permission, function not found, argument version mismatch, deprecated:
+# the device has no such answer.
+_LACKING = frozenset({2, 3, 4, 13, 25, 26})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.readings import HostReading
+from gpudebug.edges.devices.cores import OthersLoad
 
 MB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -144,6 +145,7 @@ class ProcessTree:
         self.members: dict[int, Process] = {}
         self._last: tuple[float, float, tuple[int, int] | None] | None = None
         self._listed = lists_children()
+        self._others = OthersLoad()
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; the host columns count from here."""
@@ -173,17 +175,23 @@ class ProcessTree:
         core. Sums include what a process's dead and reaped children used, so a short-lived one between
         two ticks is not lost. `rss_mb` adds resident sets: pages that forked processes share count once
         for each.
+        `foreign_cpu` is what others used of the cores that the tree may use, in percent of all these.
         """
         alive = [process for process in self.scan().values() if process.state != "Z"]
         now = time.monotonic()
         rates: tuple[float | None, float | None, float | None] = (None, None, None)
+        others = None
         if self._last is None or now - self._last[0] >= SHORTEST_S:
             busy = self._cpu_seconds()
             moved = self._moved_bytes()
             rates = self._rates(now, busy, moved)
+            # This process is no stranger either.
+            others = self._others.read(now, (p.pid for p in alive), busy + time.process_time())
             self._last = (now, busy, moved)
         rss = sum(process.rss_mb for process in alive)
-        return HostReading(rates[0], rss, rates[1], rates[2], len(alive))
+        if self._others.reason is not None:
+            self.missing["foreign_cpu"] = self._others.reason
+        return HostReading(rates[0], rss, rates[1], rates[2], len(alive), others)
 
     def _cpu_seconds(self) -> float:
         # The root's own time is the warden's; what it has reaped was the job's.

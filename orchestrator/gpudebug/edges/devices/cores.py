@@ -1,0 +1,72 @@
+"""How busy the cores of a run are, whoever uses them: /proc/stat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+TICKS = os.sysconf("SC_CLK_TCK")
+# Below this the clocks of the kernel's books differ by more than what is looked for.
+SHORTEST_S = 0.5
+
+
+class Busy(NamedTuple):
+    """Seconds that these cores have worked since the machine started."""
+
+    cores: frozenset[int]
+    seconds: float
+
+
+def busy(cores: frozenset[int]) -> Busy | None:
+    """What the kernel has counted for these cores; None where it does not count by core."""
+    with open("/proc/stat", encoding="ascii") as file:
+        lines = [line.split() for line in file if line.startswith("cpu")]
+    counted = {int(words[0][3:]): words[1:] for words in lines if words[0][3:].isdigit()}
+    if not cores or not cores <= counted.keys():
+        return None
+    # user nice system idle iowait irq softirq: proc(5). Stolen time is the hypervisor's to explain.
+    worked = (sum(int(counted[core][i]) for i in (0, 1, 2, 5, 6)) for core in cores)
+    return Busy(cores, sum(worked) / TICKS)
+
+
+def allowed(pids: Iterable[int]) -> frozenset[int]:
+    """The cores that at least one of the processes may use."""
+    found: set[int] = set()
+    for pid in pids:
+        try:
+            found |= os.sched_getaffinity(pid)
+        except ProcessLookupError:
+            continue
+    return frozenset(found)
+
+
+class OthersLoad:
+    """The share of the run's cores that others used since the last reading."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._last: tuple[float, Busy, float] | None = None
+
+    def read(self, now: float, pids: Iterable[int], own: float) -> float | None:
+        """Percent of all cores that `pids` may use; `own` is the run's CPU time so far, in seconds.
+
+        None at the first reading, soon after one, and where the cores were others.
+        """
+        if self.reason is not None:
+            return None
+        found = busy(allowed(pids))
+        if found is None:
+            return None
+        if self._last is None or self._last[1].cores != found.cores:
+            self._last = (now, found, own)
+            return None
+        then, before, own_before = self._last
+        if now - then < SHORTEST_S:
+            return None
+        self._last = (now, found, own)
+        worked, mine = found.seconds - before.seconds, max(0.0, own - own_before)
+        if worked == 0 and mine > SHORTEST_S:
+            self.reason = "the kernel does not count how busy a core is (/proc/stat)"
+            return None
+        return min(100.0, max(0.0, 100 * (worked - mine) / ((now - then) * len(found.cores))))
