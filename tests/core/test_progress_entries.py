@@ -43,3 +43,47 @@ def test_a_baseline_is_found_by_its_role() -> None:
     assert [doc.baselines[0], doc.baselines[1], None] == [
         doc.baseline(role) for role in ("workload", "reference", "other")
     ]
+
+
+ENTRY = """\
+# T
+
+### Baseline: workload
+- **GPU util**: 27.4%
+- **Runs**: runs/0001-a
+
+### Hypothesis 7: Title
+- **Description**: It trains
+  for long.
+- **Status**: VALIDATED
+- **Loss**: an own bullet
+- **Result**: better
+  - GPU util before: 27.4%
+  - Loss: CONVERGING
+    and more
+  - Own: text
+  - Runs: runs/0002-h7
+"""
+
+LINES = {
+    "status": 10,
+    "result": 12,
+    "gpu util before": 13,
+    "loss": 14,
+    "own": 16,
+    "runs": 17,
+    "throughput": 12,
+    "intervention": 7,
+}
+
+
+@pytest.mark.parametrize(("name", "line"), LINES.items())
+def test_each_value_of_an_entry_has_its_line(name: str, line: int) -> None:
+    doc = parse(ENTRY.encode(), "p.md")
+    assert doc.line_of(doc.hypothesis(7), name) == line
+
+
+def test_each_value_of_a_baseline_has_its_line() -> None:
+    doc = parse(ENTRY.encode().replace(b"\n", b"\r\n"), "p.md")
+    [entry] = doc.baselines
+    assert [doc.line_of(entry, name) for name in ("gpu util", "runs", "loss")] == [4, 5, 3]
