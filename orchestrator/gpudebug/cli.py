@@ -303,7 +303,7 @@ def show(
 @app.command(epilog="Example: gpudebug verify --json")
 def verify(
     hypothesis: Annotated[
-        int | None, typer.Argument(metavar="[H]", help="Number of a hypothesis; default: everything.")
+        int | None, typer.Argument(metavar="H", help="Number of a hypothesis; default: everything.")
     ] = None,
     directory: Directory = None,
     json: Json = False,

@@ -1,6 +1,7 @@
 """The only owner of paths: reading and replacing files, locks, run folders, manifests."""
 
 from gpudebug.edges.store.files import (
+    NotPermitted,
     SavedInBetween,
     copy_into,
     digest,
@@ -26,6 +27,7 @@ from gpudebug.edges.store.locks import Claim, check_locks, claimed, locked
 __all__ = [
     "CONFIG",
     "Claim",
+    "NotPermitted",
     "OtherFormat",
     "RunFolder",
     "SavedInBetween",

@@ -21,6 +21,10 @@ class SavedInBetween(StoreError):
     """Somebody else saved the file between our reading and our writing; nothing was overwritten."""
 
 
+class NotPermitted(StoreError):
+    """The file is another user's, or closed to this one."""
+
+
 def read_file(path: Path) -> bytes:
     """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
     with _regular(path) as f:
@@ -98,9 +102,8 @@ _NEXT = {
 
 def os_error(e: OSError, path: Path, what: str) -> StoreError:
     reason = os.strerror(e.errno) if e.errno else str(e)
-    return StoreError(
-        f"{what}: {reason}", file=str(path), next=_NEXT.get(e.errno or 0, "mend it and run again")
-    )
+    kind = NotPermitted if e.errno in (errno.EACCES, errno.EPERM) else StoreError
+    return kind(f"{what}: {reason}", file=str(path), next=_NEXT.get(e.errno or 0, "mend it and run again"))
 
 
 def resolve_inside(path: Path, root: Path) -> Path:

@@ -91,7 +91,7 @@ class Runs:
             if altered is None:
                 return Checked(folder)
             return Checked(folder, self._measured(folder, where, altered), altered)
-        except store.OtherFormat as e:
+        except (store.OtherFormat, store.NotPermitted) as e:
             self._findings.unchecked.append(f"run {folder.name}: {e.file} {e.message}")
         except GpudebugError as e:
             path = Path(e.file or folder.path)

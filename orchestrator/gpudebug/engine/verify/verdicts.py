@@ -55,7 +55,7 @@ def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict |
 def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
     try:
         return Verdict.model_validate(folder.read(_NAME))
-    except store.OtherFormat as e:
+    except (store.OtherFormat, store.NotPermitted) as e:
         findings.unchecked.append(f"hypothesis {where.hypothesis}: {e.file} {e.message}")
     except GpudebugError as e:
         findings.differs(where.but(why=e.message))
