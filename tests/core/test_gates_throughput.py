@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import pytest
 from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
 
-from gpudebug.core.words import Result
+from gpudebug.core.gates import Setting
+from gpudebug.core.models import Evidence
+from gpudebug.core.words import Result, Status
 
 
 class TestThroughput:
@@ -79,3 +83,132 @@ class TestWork:
             Result.SKIPPED,
             "an idle device has no busy time to compare",
         )
+
+
+def batches(size: str, *utilisations: float, rate: float, **more: Any) -> list[Evidence]:
+    """Runs of a command with a batch of this size; its flag tells the samples."""
+    facts = {"batch_flags": {"batch_size": size}, "samples_per_s": float(size) * rate, "samples_by": "flags"}
+    return runs(*utilisations, rate=rate, **{**facts, **more})
+
+
+class TestBatch:
+    """Where the batch differs, a step is another thing: samples are compared."""
+
+    BEFORE = batches("8", 28, 27, 29, 28, rate=5.0)
+
+    def test_half_a_batch_at_twice_the_steps_is_no_gain(self) -> None:
+        found = verdict(self.BEFORE, batches("4", 61, 62, 61, 62, rate=10.0))
+        assert found.hollow
+        assert found.status is Status.REJECTED
+        assert gate(found, "throughput").result is Result.FAIL
+        assert gate(found, "throughput").value.startswith("1.00x")
+        assert found.throughput_unit == "samples"
+        assert (found.throughput_before, found.throughput_after) == (40.0, 40.0)
+
+    def test_busy_time_is_that_of_a_sample(self) -> None:
+        found = gate(verdict(self.BEFORE, batches("4", *[60] * 4, rate=10.0)), "work_conserved")
+        assert found.threshold == "busy time a sample at most 1.15x"
+        assert found.value.startswith("2.14x")
+        assert found.result is Result.FAIL
+
+    def test_a_larger_batch_at_fewer_steps_may_be_a_gain(self) -> None:
+        found = verdict(self.BEFORE, batches("32", 61, 62, rate=2.75))
+        assert found.status is Status.VALIDATED
+        assert gate(found, "throughput").value.startswith("2.20x")
+
+    def test_the_same_batch_is_compared_in_steps(self) -> None:
+        found = verdict(self.BEFORE, batches("8", 61, 62, rate=11.0))
+        assert (found.throughput_unit, found.throughput_before) == ("step", 5.0)
+
+    def test_the_printed_size_tells_of_a_change_that_no_flag_shows(self) -> None:
+        printed = {"batch_flags": {}, "samples_by": "batch"}
+        before = batches("8", 28, 27, 29, 28, rate=5.0, **printed, batch_size=8.0)
+        after = batches("4", *[61] * 4, rate=10.0, **printed, batch_size=4.0)
+        assert verdict(before, after).hollow
+
+    @pytest.mark.parametrize(
+        ("after", "setting", "says"),
+        [
+            (
+                {"batch_flags": {"batch_size": "4"}},
+                Setting(),
+                "the batch differs (batch_size=8, then batch_size=4)",
+            ),
+            ({"batch_flags": {}}, Setting(), "the batch differs (batch_size=8, then not set)"),
+            ({"batch_size": 4.0}, Setting(), "the batch differs (8, then 4)"),
+            ({}, Setting(batch=True), "the change names the batch"),
+        ],
+    )
+    def test_where_samples_are_not_known_nobody_can_tell(
+        self, after: dict[str, Any], setting: Setting, says: str
+    ) -> None:
+        before = {"batch_flags": {"batch_size": "8"}, "batch_size": 8.0 if "batch_size" in after else None}
+        trial = runs(61, 62, rate=11.0, **{"batch_flags": {"batch_size": "8"}, **after})
+        found = verdict(runs(28, 27, 29, 28, **before), trial, setting)
+        assert found.status is Status.INCONCLUSIVE
+        assert (gate(found, "throughput").result, gate(found, "throughput").value) == (
+            Result.UNKNOWN,
+            "unknown",
+        )
+        assert (gate(found, "throughput").note or "").startswith(says)
+        assert gate(found, "work_conserved").result is Result.UNKNOWN
+
+    def test_a_log_that_counts_samples_needs_no_batch(self) -> None:
+        before = batches("8", 28, 27, 29, 28, rate=40.0, unit="samples")
+        after = batches("4", 61, 62, rate=88.0, unit="samples")
+        found = verdict(before, after)
+        assert (found.status, found.throughput_ratio is not None) == (Status.VALIDATED, True)
+
+    @pytest.mark.parametrize("throughput", ["any", "not_worse", "better"])
+    def test_faster_steps_of_half_a_batch_are_hollow_whatever_is_wished(self, throughput: str) -> None:
+        terms = {"metric": "steps_per_s", "success": 1.2, "failure": 1.05, "throughput": throughput}
+        found = verdict(self.BEFORE, batches("4", *[28] * 4, rate=7.0), **terms)
+        assert gate(found, "delta").result is Result.PASS
+        assert (found.status, found.hollow) == (Status.REJECTED, True)
+        assert found.why.startswith("hollow: steps_per_s is better, throughput 0.70x")
+
+
+class TestRates:
+    """The metric is a rate or a time itself."""
+
+    TERMS: ClassVar = {"success": 1.2, "failure": 1.05}
+
+    def test_a_rate_is_not_judged_twice(self) -> None:
+        found = verdict(BASE, runs(40, 40, 40, rate=7.5), metric="steps_per_s", **self.TERMS)
+        assert found.status is Status.VALIDATED
+        assert gate(found, "throughput").result is Result.SKIPPED
+        assert gate(found, "throughput").note == "the metric is the throughput: delta has judged it"
+        assert gate(found, "throughput").value.startswith("1.50x")
+        assert not found.notes
+
+    def test_samples_are_judged_beside_steps(self) -> None:
+        before = batches("8", 28, 28, 28, 28, rate=5.0)
+        found = verdict(before, batches("8", 40, 40, 40, rate=7.5), metric="samples_per_s", **self.TERMS)
+        assert (found.status, gate(found, "throughput").result) == (Status.VALIDATED, Result.PASS)
+        found = verdict(before, batches("16", 40, 40, 40, rate=3.75), metric="samples_per_s", **self.TERMS)
+        assert (found.status, gate(found, "throughput").result) == (Status.VALIDATED, Result.SKIPPED)
+
+    def test_a_faster_step_at_the_price_of_more_work_is_hollow(self) -> None:
+        found = verdict(BASE, runs(*[90] * 4, rate=7.5), metric="steps_per_s", **self.TERMS)
+        assert found.why.startswith("hollow: steps_per_s is better, work conserved 2.14x")
+        assert "at the price of more work" in found.notes[0]
+
+    def test_a_latency_that_falls_while_less_gets_done_is_hollow(self) -> None:
+        before = [run(28, 5.0, latency_p50_s=0.010)] * 4
+        after = [run(20, 3.0, latency_p50_s=0.005)] * 4
+        found = verdict(before, after, metric="latency_p50", direction="lower", **self.TERMS)
+        assert found.why.startswith("hollow: latency_p50 is better, throughput 0.60x")
+        assert found.notes == ("hollow gain: latency_p50 is better without getting more done",)
+
+    def test_a_program_that_counts_nothing_is_judged_by_its_latency(self) -> None:
+        before = [run(28, None, unit=None, latency_p50_s=0.010)] * 4
+        after = [run(28, None, unit=None, latency_p50_s=0.005)] * 4
+        found = verdict(before, after, metric="latency_p50", direction="lower", **self.TERMS)
+        assert found.status is Status.VALIDATED
+        skipped = {g.name for g in found.gates if g.result is Result.SKIPPED}
+        assert {"throughput", "work_conserved"} <= skipped
+
+    def test_a_rate_without_utilisation_is_judged(self) -> None:
+        before, after = [run(None, 5.0)] * 4, [run(None, 9.0)] * 3
+        found = verdict(before, after, metric="steps_per_s", **self.TERMS)
+        assert (found.status, gate(found, "work_conserved").result) == (Status.VALIDATED, Result.SKIPPED)

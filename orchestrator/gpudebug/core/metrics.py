@@ -81,7 +81,7 @@ class Metric:
             found = (get("logged") or {}).get(self.name.removeprefix(LOG))
         else:
             found = get(_FIELDS[self.name][0]) if self.name in _FIELDS else None
-        if not isinstance(found, (int, float)) or not math.isfinite(found):
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
             return None
         return float(found) if self.points or found > 0 else None
 
