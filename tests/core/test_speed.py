@@ -49,7 +49,7 @@ def test_samples_per_second_and_what_tells_them(
 
 
 def test_a_log_that_counts_samples_tells_them_itself() -> None:
-    lines = [f"loss: {2 - i / 10:.6f}  [{64 * i:>5d}/60000]" for i in range(1, 12)]
+    lines = [f"Train Epoch: 1 [{640 * i}/6000 ({i * 10}%)]\tLoss: 1.{i}" for i in range(10)]
     log = summary(*lines)
     assert log.step_unit == "samples"
     assert speed.samples(log, WINDOW, (None, 640.0), {"batch_size": "64"}) == (640.0, "counted")
