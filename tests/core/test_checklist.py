@@ -103,6 +103,11 @@ def test_where_it_writes_does_not_matter() -> None:
     assert [(d.name, d.matters) for d in found.differences] == [("--output_dir", False)]
 
 
+def test_another_batch_says_what_it_does() -> None:
+    found = compare("python t.py --batch_size=8", "python t.py --batch_size=4")
+    assert [d.why for d in found.differences] == ["a step is not the same work"]
+
+
 def test_a_runs_own_name_and_folder_are_no_difference() -> None:
     found = checklist.compare(
         Facts(record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")),
@@ -152,19 +157,3 @@ def test_surroundings_that_steer_libraries_count_where_both_tell_of_them() -> No
     off = record("python t.py --compile", knobs={"TORCHDYNAMO_DISABLE": "1"})
     on = record("python t.py --compile", knobs={})
     assert differences(checklist.compare(Facts(off), Facts(on))) == {"compile": ("off", "on")}
-
-
-BATCHES = {
-    "a flag": ("python t.py --batch_size=8", 8),
-    "another spelling": ("python t.py --train-batch-size 16", 16),
-    "dotted": ("python t.py data.batch_size=4", 4),
-    "none": ("python t.py", None),
-    "no number": ("python t.py --batch_size=auto", None),
-    "two that differ": ("python t.py --batch_size=8 --data.batch_size=4", None),
-    "zero": ("python t.py --batch_size=0", None),
-}
-
-
-@pytest.mark.parametrize(("command", "size"), BATCHES.values(), ids=BATCHES)
-def test_batch_size(command: str, size: int | None) -> None:
-    assert checklist.batch_size(shlex.split(command)) == size

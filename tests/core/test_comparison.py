@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.comparisons import CPU, run
 
 from gpudebug.core import comparison
-from gpudebug.core.comparison import Answer, Comparison, Name, Run, judge
+from gpudebug.core.comparison import Answer, Name, Run, judge
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.latency import Latency
 from gpudebug.core.models import DeviceEvidence, Estimate
@@ -129,21 +130,28 @@ def test_wall_time_is_per_step_where_the_counts_differ() -> None:
     assert "time is per step" in "\n".join(found.notes)
 
 
-def batches(size: int | None, rate: float) -> list[Run]:
-    command = "python t.py" + (f" --batch_size={size}" if size else "")
-    return [run(command, rate=rate, wall=60)] * 2
+def batches(size: int, rate: float, samples_by: str | None = "flags", **more: Any) -> list[Run]:
+    samples = {"samples_per_s": size * rate, "samples_by": samples_by} if samples_by else {}
+    return [run(rate=rate, batch_flags={"batch_size": str(size)}, **samples, **more)] * 2
 
 
 def test_samples_are_counted_where_the_batch_differs() -> None:
-    found = comparison.compare(batches(8, 10), batches(4, 15))
+    a, b = batches(8, 10, wall=60, steps=600), batches(4, 15, wall=90, steps=1200)
+    found = comparison.compare(a, b)
     assert found.figure.unit == "samples"
     assert found.answer is Answer.SLOWER
     assert found.ratio.value == pytest.approx(0.75)
-    assert "batches of 8 and 4" in "\n".join(found.notes)
+    assert found.notes == ("the batch differs: samples are counted, not steps",)
+    shown = {"mean": 80, "min": 80, "max": 80, "unit": "samples"}
+    assert comparison.side("A", a, other_batch=True)["throughput"] == shown
+    assert found.figures[-1].unit == "s"
 
 
-def test_a_batch_that_only_one_side_tells_is_said() -> None:
-    assert "the batch size differs" in notes(batches(None, 10), batches(4, 15))
+@pytest.mark.parametrize(("a", "b"), [(None, None), ("flags", None), ("flags", "printed")])
+def test_steps_of_other_batches_are_not_compared(a: str | None, b: str | None) -> None:
+    found = comparison.compare(batches(8, 10, a), batches(4, 15, b))
+    assert found.figure.name is Name.WALL_TIME
+    assert "a step of A is not the work of a step of B" in "\n".join(found.notes)
 
 
 def test_a_whole_short_runs_rate_gives_way_to_what_the_program_timed() -> None:
@@ -161,8 +169,8 @@ def test_a_rate_that_the_run_is_too_short_for_is_none() -> None:
     found = comparison.compare(a, b)
     assert (found.figure.name, found.answer) == (Name.WALL_TIME, Answer.SLOWER)
     assert (found.figure.unit, found.ratio.value) == ("s", pytest.approx(0.2))
-    assert comparison.side("A", a, "")["throughput"] is None
-    assert comparison.side("A", [run(rate=0.2, wall=1.0)], "")["throughput"] is not None
+    assert comparison.side("A", a)["throughput"] is None
+    assert comparison.side("A", [run(rate=0.2, wall=1.0)])["throughput"] is not None
 
 
 def test_a_gain_that_start_up_eats_is_said() -> None:
@@ -206,8 +214,7 @@ def test_a_clock_that_jumped_is_named_and_nothing_is_guessed(wall: float | None)
 
 
 def side(*runs: Run) -> dict[str, object]:
-    found: Comparison = comparison.compare(runs, runs)
-    return comparison.side("A", runs, found.figures[0].unit)
+    return comparison.side("A", runs)
 
 
 def test_a_side_tells_mean_least_and_most() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpudebug.core import commandline
+from gpudebug.core import batch, commandline
 from gpudebug.core.models import RunRecord
 from gpudebug.core.trainlog.names import word_set
 
@@ -19,10 +19,6 @@ _NAMING = word_set(
     "output_dir out_dir output_path outdir output run_dir save_dir save_path logdir log_dir logging_dir "
     "work_dir workdir exp_dir experiment_dir results_dir checkpoint_dir ckpt_dir default_root_dir log_folder "
     "name run_name run_id job_name exp_name experiment_name project wandb_project"
-)
-_BATCH = word_set(
-    "batch_size batchsize bs batch train_batch_size micro_batch_size "
-    "per_device_batch_size per_device_train_batch_size"
 )
 
 
@@ -202,7 +198,7 @@ def _command(found: Checklist, a: RunRecord, b: RunRecord) -> None:
         matters, why = True, None
         if _last(name) in _NAMING:
             matters, why = False, "where it writes, or what it is called"
-        elif _last(name) in _BATCH:
+        elif batch.names_batch(name):
             why = "a step is not the same work"
         found.add(name or "arguments", *_values(first, second, name), matters=matters, why=why)
     if not names:
@@ -261,10 +257,3 @@ def _shown(variables: Mapping[str, str | None], name: str) -> str:
         return NOT_SET
     value = variables[name]
     return "set" if value is None else value
-
-
-def batch_size(argv: Sequence[str]) -> int | None:
-    """The batch size that the command itself gives; None where it gives none, or more than one."""
-    found = {o.value for o in commandline.program_options(argv) if _last(o.name) in _BATCH}
-    value = found.pop() if len(found) == 1 else None
-    return int(value) if value and value.isascii() and value.isdigit() and int(value) > 0 else None

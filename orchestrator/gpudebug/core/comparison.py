@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpudebug.core import checklist, contrast, frameworks, stats
+from gpudebug.core import batch, checklist, contrast, frameworks, stats
 from gpudebug.core.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.gates.case import mean, rate_of
@@ -72,6 +72,13 @@ class Run:
         made = found[1] * (self.wall_time or math.inf)
         return found if self.evidence.window or made >= LEAST_STEPS else None
 
+    def rate_in(self, samples: bool) -> tuple[str, float] | None:
+        """As `rate`; in samples where these are asked for and known."""
+        known = self.evidence.samples_per_s
+        if samples and known and self.rate and self.rate[0] == "step":
+            return "samples", known
+        return self.rate
+
     @property
     def steps(self) -> int | None:
         """Steps of the optimiser that it made, else those that its command asks for."""
@@ -80,15 +87,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of speed, a value a run. `unit` is what a throughput counts, and `s` or `s/step` of a time.
+    """B's speed over A's by one figure. `unit` is what a throughput counts, and `s` or `s/step` of a time.
 
     `whole` says that warm-up is in it. Where some run lacks it there is no `ratio`, and `why` says which.
     """
 
     name: Name
     unit: str = ""
-    a: tuple[float, ...] = ()
-    b: tuple[float, ...] = ()
     ratio: Estimate | None = None
     whole: bool = False
     why: str | None = None
@@ -96,13 +101,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`figure` is the one that decided, `figures` holds all three."""
+    """`figure` is the one that decided, `figures` holds all three.
+
+    `other_batch` says that a step of B may take another number of samples than one of A.
+    """
 
     figure: Figure
     figures: tuple[Figure, ...]
     answer: Answer
     checklist: Checklist
     notes: tuple[str, ...]
+    other_batch: bool = False
 
     @property
     def ratio(self) -> Estimate:
@@ -115,7 +124,8 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
 
     Raises GpudebugError where no figure of speed is known of every run.
     """
-    throughput, latency, wall_time = _throughput(a, b), _latency(a, b), _wall_time(a, b)
+    other = batch.differs([r.evidence for r in (*a, *b)])
+    throughput, latency, wall_time = _throughput(a, b, other), _latency(a, b), _wall_time(a, b, other)
     # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.
     preferred = (latency, throughput) if throughput.whole else (throughput, latency)
     order = [f for f in (*preferred, wall_time) if f.ratio is not None]
@@ -132,7 +142,11 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
         figures=(throughput, latency, wall_time),
         answer=judge(figure.ratio),
         checklist=found,
-        notes=(*_notes(figure, throughput, a, b), *_contrary(figure, wall_time)),
+        notes=(
+            *_notes(figure, throughput, a, b),
+            *(_batch_notes(figure) if other else _contrary(figure, wall_time)),
+        ),
+        other_batch=other,
     )
 
 
@@ -145,31 +159,22 @@ def judge(ratio: Estimate | None) -> Answer:
     return Answer.SLOWER if ratio.high < 1 else Answer.CANNOT_TELL
 
 
-def _throughput(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+def _throughput(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
     sides: list[tuple[float, ...]] = []
     units: list[str] = []
     for name, runs in (("A", a), ("B", b)):
-        known = [rate for r in runs if (rate := r.rate)]
+        known = [rate for r in runs if (rate := r.rate_in(other_batch))]
         if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
             return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
         sides.append(tuple(value for _, value in known))
         units.append(known[0][0])
     if units[0] != units[1]:
         return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
-    unit, (first, second) = units[0], sides
-    sizes = _batch_sizes(a, b)
-    if unit == "step" and sizes is not None:
-        unit = "samples"
-        first, second = tuple(v * sizes[0] for v in first), tuple(v * sizes[1] for v in second)
+    if other_batch and (units[0] == "step" or len({r.evidence.samples_by for r in (*a, *b)}) > 1):
+        return Figure(Name.THROUGHPUT, why="the batch differs, and the logs do not tell samples alike")
     whole = not all(r.evidence.window for r in (*a, *b))
-    ratio = contrast.ratio(first, second, prior=WHOLE_RUN_PRIOR if whole else stats.RATE_PRIOR)
-    return Figure(Name.THROUGHPUT, unit, first, second, ratio, whole)
-
-
-def _batch_sizes(a: Sequence[Run], b: Sequence[Run]) -> tuple[int, int] | None:
-    """The two sides' batch sizes where both commands give one and they differ."""
-    sizes = checklist.batch_size(a[0].record.argv), checklist.batch_size(b[0].record.argv)
-    return (sizes[0], sizes[1]) if sizes[0] and sizes[1] and sizes[0] != sizes[1] else None
+    ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else stats.RATE_PRIOR)
+    return Figure(Name.THROUGHPUT, units[0], ratio, whole)
 
 
 def _plural(unit: str) -> str:
@@ -184,10 +189,10 @@ def _latency(a: Sequence[Run], b: Sequence[Run]) -> Figure:
             return Figure(Name.LATENCY, why=f"{name} prints no latency")
         sides.append(known)
     whole = any(_latency_warmup(r) != "cut" for r in (*a, *b))
-    return Figure(Name.LATENCY, "s", sides[0], sides[1], contrast.ratio(sides[1], sides[0]), whole)
+    return Figure(Name.LATENCY, "s", contrast.ratio(sides[1], sides[0]), whole)
 
 
-def _wall_time(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+def _wall_time(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
     strange = [r.record.name for r in (*a, *b) if r.wall_time is None]
     if strange:
         return Figure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
@@ -195,14 +200,13 @@ def _wall_time(a: Sequence[Run], b: Sequence[Run]) -> Figure:
     first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
     jitter = LAUNCH_JITTER_S / min(*first, *second)
     prior = replace(WHOLE_RUN_PRIOR, sd=math.hypot(WHOLE_RUN_PRIOR.sd, jitter))
-    if _unequal_work(a, b):
+    if not other_batch and _unequal_work(a, b):
         unit = "s/step"
         first, second = (
             [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
             for values, runs in ((first, a), (second, b))
         )
-    ratio = contrast.ratio(second, first, prior=prior)
-    return Figure(Name.WALL_TIME, unit, tuple(first), tuple(second), ratio, whole=True)
+    return Figure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
 
 
 def _unequal_work(a: Sequence[Run], b: Sequence[Run]) -> bool:
@@ -244,7 +248,7 @@ def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run
     if min(len(a), len(b)) == 1:
         sides = "a side" if max(len(a), len(b)) == 1 else "of one side"
         notes.append(f"only one run {sides}: the interval rests on the usual spread between runs")
-    return notes + _batch_notes(figure, a, b)
+    return notes
 
 
 def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
@@ -255,17 +259,14 @@ def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
     return [f"by wall time B is {by_wall}: in runs of this length start-up outweighs the {figure.name}"]
 
 
-def _batch_notes(figure: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str]:
-    sizes = checklist.batch_size(a[0].record.argv), checklist.batch_size(b[0].record.argv)
-    if sizes[0] == sizes[1]:
-        return []
-    if figure.unit == "samples" and all(sizes):
-        return [f"batches of {sizes[0]} and {sizes[1]}: samples are counted, not steps"]
-    return ["the batch size differs: a step of A is not the work of a step of B"]
+def _batch_notes(figure: Figure) -> list[str]:
+    if figure.unit == "samples":
+        return ["the batch differs: samples are counted, not steps"]
+    return ["the batch differs: a step of A is not the work of a step of B"]
 
 
-def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
-    """One side as JSON shows it; `counted` is what the compared throughput counts.
+def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[str, Any]:
+    """One side as JSON shows it; `other_batch` as in Comparison.
 
     Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
     device was the CPU.
@@ -279,7 +280,7 @@ def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
         "stand_in": any(_stands_in(r) for r in runs),
         "utilisation": mean(used) if len(used) == len(runs) else None,
         "utilisation_reason": None if len(used) == len(runs) else _silent(runs),
-        "throughput": _rates(runs, counted),
+        "throughput": _rates([r.rate_in(other_batch) for r in runs]),
         "latency": _latencies(latencies) if len(latencies) == len(runs) else None,
         "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
         "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
@@ -287,13 +288,11 @@ def side(label: str, runs: Sequence[Run], counted: str) -> dict[str, Any]:
     }
 
 
-def _rates(runs: Sequence[Run], counted: str) -> dict[str, Any] | None:
-    found = [rate for r in runs if (rate := r.rate)]
-    if len(found) < len(runs) or len({unit for unit, _ in found}) > 1:
+def _rates(rates: Sequence[tuple[str, float] | None]) -> dict[str, Any] | None:
+    known = [rate for rate in rates if rate]
+    if len(known) < len(rates) or len({unit for unit, _ in known}) > 1:
         return None
-    unit = found[0][0]
-    size = checklist.batch_size(runs[0].record.argv) if (counted, unit) == ("samples", "step") else None
-    return {**_spread([v * (size or 1) for _, v in found], ""), "unit": "samples" if size else unit}
+    return {**_spread([value for _, value in known], ""), "unit": known[0][0]}
 
 
 def _spread(values: Sequence[float], unit: str) -> dict[str, float | None]:

@@ -124,7 +124,7 @@ def _stored(directory: Path, text: str) -> _Side | None:
 
 
 def _folder(path: Path) -> store.RunFolder:
-    return store.RunFolder(path, lambda text: text)
+    return store.RunFolder(path, Redactor().redact)
 
 
 def _baseline(directory: Path, role: str) -> _Side:
@@ -202,7 +202,7 @@ def _ending(folder: store.RunFolder, e: Evidence) -> str:
     if e.outcome is not Outcome.CRASHED:
         return f"{e.outcome}: {e.reason}" if e.reason else str(e.outcome)
     status = f"signal {e.signal}" if e.signal else f"exit status {e.exit_status}"
-    last = _last_line(folder.log)
+    last = folder.scrub(_last_line(folder.log))
     return f"{e.outcome}, {status}" + (f": {last}" if last else "")
 
 
@@ -329,15 +329,14 @@ def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
 
 def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
     found = comparison.compare(a.runs, b.runs)
-    counted = found.figures[0].unit
     return {
         "ratio": found.ratio.value,
         "ratio_ci": [found.ratio.low, found.ratio.high],
         "verdict": str(found.answer),
         "figure": str(found.figure.name),
         "ratios": {str(f.name): _ratio(f) for f in found.figures},
-        "a": comparison.side(a.label, a.runs, counted),
-        "b": comparison.side(b.label, b.runs, counted),
+        "a": comparison.side(a.label, a.runs, other_batch=found.other_batch),
+        "b": comparison.side(b.label, b.runs, other_batch=found.other_batch),
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,
         "unknown": found.checklist.unknown,
