@@ -39,6 +39,7 @@ class LiveLine:
         self._screen: Any = None
         self._last: tuple[str, float] = ("", 0.0)
         self._blind = False
+        self._remarks: set[str] = set()
         self._since = time.monotonic()
 
     def __enter__(self) -> LiveLine:
@@ -58,7 +59,21 @@ class LiveLine:
 
     def __call__(self, live: Live) -> None:
         """Show it. Nobody to show it to is no reason to stop a training: from then on nothing is shown."""
+        if live.remark is not None:
+            self._remark(live.remark)
+            return
         self._show(line(live), live.label, live.elapsed)
+
+    def _remark(self, text: str) -> None:
+        """A line that stays, once."""
+        if self._blind or text in self._remarks:
+            return
+        self._remarks.add(text)
+        self.close()
+        try:
+            print(f"gpudebug: {text}", file=sys.stderr, flush=True)
+        except OSError:
+            self._blind = True
 
     def doing(self, text: str) -> None:
         """Show what a command without a run is doing; in a pipe only where it takes long."""

@@ -65,6 +65,46 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(math.fsum(values) / len(values), 3) if values else None
 
 
+# Mean clocks further apart than this make other step times; shares of throttled readings likewise.
+CLOCK_APART = 0.10
+THROTTLED_APART = 0.25
+_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
+# An idle device and one at its power limit run slower of themselves: what the change did, not the machine.
+_OF_ITSELF = ("gpu_idle", "sw_power_cap")
+_OF_ITSELF_SHARE = 0.05
+
+
+def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[str, ...]:
+    """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
+    found = [_clocks(before, after), *(_throttling(name, before, after) for name in _THROTTLING)]
+    return tuple(said for said in found if said)
+
+
+def _clocks(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:
+    sides = [[c.sm_clock_mhz for c in side if c.sm_clock_mhz is not None] for side in (before, after)]
+    if not all(sides):
+        return None
+    old, new = (math.fsum(side) / len(side) for side in sides)
+    slower = before if old < new else after
+    of_itself = sum(_share(name, slower) or 0.0 for name in _OF_ITSELF)
+    if abs(old - new) <= CLOCK_APART * max(old, new) or of_itself >= _OF_ITSELF_SHARE:
+        return None
+    return f"clocks of {old:.0f} and {new:.0f} MHz"
+
+
+def _throttling(name: str, before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:
+    old, new = _share(name, before), _share(name, after)
+    if old is None or new is None or abs(old - new) <= THROTTLED_APART:
+        return None
+    return f"throttled by {name} {old:.0%} and {new:.0%} of the time"
+
+
+def _share(name: str, runs: Sequence[Conditions]) -> float | None:
+    """The mean share of readings with this reason, over the runs that tell."""
+    known = [c.throttle for c in runs if c.throttle is not None]
+    return math.fsum(shares.get(name, 0.0) for shares in known) / len(known) if known else None
+
+
 # A sampler writes its last row when the job has ended; what lies further apart was lost.
 LATEST_ROW_S = 5.0
 LATEST_ROW_SHARE = 0.02

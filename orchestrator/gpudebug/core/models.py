@@ -48,7 +48,8 @@ class Record(BaseModel):
 class DeviceInfo(Record):
     """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column.
 
-    `clocks_mhz` are the applications clocks that are set, of processor and memory.
+    `clocks_mhz` are the applications clocks that are set, of processor and memory; `processes` are the PIDs
+    of those that computed on it before the launch.
     """
 
     index: int
@@ -60,6 +61,7 @@ class DeviceInfo(Record):
     cores: float | None = None
     clocks_mhz: tuple[float, float] | None = None
     power_limit_w: float | None = None
+    processes: tuple[int, ...] = ()
     missing: dict[str, str] = {}
 
 
@@ -77,7 +79,7 @@ class RunRecord(Record):
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
-    of the campaign's checkout that the interpreter imports from another folder, and from which. None: unknown.
+    of the checkout that the interpreter imports from another folder, and from which. None: not known.
     """
 
     format: int = FORMAT_VERSION

@@ -19,6 +19,19 @@ _ASK = (
     "print(json.dumps([sys.version.split()[0],"
     "{str(d.metadata['Name']):d.version for d in metadata.distributions() if d.metadata['Name']}]))"
 )
+# As Python starts the command itself: its own folder stands first, unless a variable forbids that.
+_FIND = (
+    "import importlib.util as u,json,sys\n"
+    "first,names=json.loads(sys.argv[1])\n"
+    "sys.path[:1]=[first] if sys.path[:1]==[''] else sys.path[:1]\n"
+    "found={}\n"
+    "for n in names:\n"
+    "    try: s=u.find_spec(n)\n"
+    "    except (ImportError,ValueError,AttributeError,OSError): s=None\n"
+    "    p=list(s.submodule_search_locations or ()) if s else []\n"
+    "    if p: found[n]=p[0]\n"
+    "print(json.dumps(found))"
+)
 _ASK_TIMEOUT_S = 30.0
 
 
@@ -96,6 +109,35 @@ def _asked(path: str, env: tuple[tuple[str, str], ...]) -> Interpreter:
     except (OSError, subprocess.SubprocessError, ValueError, TypeError, AttributeError):
         return Interpreter(path, "", {})
     return Interpreter(path, str(version), found)
+
+
+def import_folders(
+    path: str, env: Mapping[str, str], cwd: str, first: str, names: tuple[str, ...]
+) -> dict[str, str] | None:
+    """From which folders an interpreter started in `cwd` would import these packages; None: it did not say.
+
+    `first` is the folder that it searches first. Nothing is imported. What it does not find is left out.
+    """
+    return _found(path, tuple(sorted(env.items())), cwd, first, names)
+
+
+@lru_cache(maxsize=8)
+def _found(
+    path: str, env: tuple[tuple[str, str], ...], cwd: str, first: str, names: tuple[str, ...]
+) -> dict[str, str] | None:
+    try:
+        done = subprocess.run(
+            [path, "-c", _FIND, json.dumps([first, names])],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=cwd,
+            env=dict(env),
+            timeout=_ASK_TIMEOUT_S,
+            check=True,
+        )
+        return {str(name): str(folder) for name, folder in json.loads(done.stdout).items()}
+    except (OSError, subprocess.SubprocessError, ValueError, AttributeError):
+        return None
 
 
 def host_name() -> str:

@@ -18,6 +18,7 @@ from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
 from gpudebug.engine.campaign import Loaded, find, load, look, read_progress, training_environment
 from gpudebug.engine.measure import Bench, Job, Measured, Report, now, resolve_device
+from gpudebug.engine.origins import packages_of
 
 _RETRIES = 3
 
@@ -121,6 +122,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         hold_fds=(cycle.claim.fd,),
         report=cycle.report,
         notes=notes,
+        packages=packages_of(cycle.loaded.checkout),
     )
 
 

@@ -17,6 +17,7 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
+from gpudebug.engine.origins import Packages, elsewhere
 from gpudebug.engine.reading import Files, files_of, read_evidence
 from gpudebug.engine.saved import collect
 from gpudebug.engine.surroundings import Surroundings, here
@@ -26,7 +27,10 @@ _LIVE_STEP = 1 << 20
 
 @dataclass(frozen=True)
 class Live:
-    """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown."""
+    """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
+
+    `remark` is something that whoever watches should know, however often it is said.
+    """
 
     label: str
     elapsed: float
@@ -35,6 +39,7 @@ class Live:
     loss: float | None
     gpu_util: float | None
     left: float | None
+    remark: str | None = None
 
 
 Report = Callable[[Live], None]
@@ -76,6 +81,7 @@ class Bench:
     report: Report
     notes: tuple[str, ...] = ()
     require_sampler: bool = True
+    packages: Packages = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ def measure(bench: Bench, job: Job) -> Measured:
     folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
+    for remark in _remarks(record):
+        bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     try:
         launched, evidence = run_files(bench, job, files_of(folder), folder.name, marker=str(folder.path))
     except (DeviceError, LaunchError):
@@ -126,6 +134,18 @@ def measure(bench: Bench, job: Job) -> Measured:
     folder.write("evidence.json", evidence)
     folder.write("run.json", record)
     return Measured(folder, record, evidence)
+
+
+def _remarks(record: RunRecord) -> list[str]:
+    """What will spoil a trial, said before it does."""
+    company = [
+        f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
+        f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
+        for d in record.devices
+        if d.processes
+    ]
+    strays = sorted((record.imports or {}).items())
+    return [*company, *(f"{name} is imported from {folder}, not from here" for name, folder in strays)]
 
 
 def run_files(
@@ -170,6 +190,13 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
     return here(python, bench.devices, job.env)
 
 
+def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+    """The packages of the checkout that `job` would import from elsewhere; None where nobody knows."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    return elsewhere(bench.packages, path, executable, job.argv, job.cwd, job.env) if path else None
+
+
 def _record(
     bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, around: Surroundings
 ) -> RunRecord:
@@ -191,6 +218,7 @@ def _record(
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
+        imports=_imports(bench, job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
         cpu_quota=around.cpu_quota,

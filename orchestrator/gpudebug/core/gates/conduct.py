@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudebug.core.conditions import apart
 from gpudebug.core.gates.case import Case
 from gpudebug.core.models import Gate
 from gpudebug.core.words import Result
@@ -27,7 +28,8 @@ def variable_gate(case: Case) -> Gate:
 
 
 def environment_gate(case: Case) -> Gate:
-    differences = case.setting.differences
+    sides = [[e.conditions for e in runs] for runs in (case.before, case.after)]
+    differences = (*case.setting.differences, *apart(*sides))
     return Gate(
         name="environment_parity",
         value="; ".join(differences) if differences else "as in the baseline",

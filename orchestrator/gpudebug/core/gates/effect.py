@@ -16,7 +16,7 @@ def effect_gate(case: Case) -> Gate:
     if setting.elsewhere:
         return gate.model_copy(update={"value": "; ".join(setting.elsewhere), "result": Result.FAIL})
     if setting.effect is None:
-        return gate.model_copy(update={"note": "the program prints no configuration that tells"})
+        return gate.model_copy(update={"note": "nothing was changed"})
     value = setting.effect.value or UNKNOWN
     return gate.model_copy(
         update={"value": value, "result": setting.effect.result, "note": setting.effect.note}
