@@ -144,7 +144,7 @@ def test_one_workloads_variables_are_the_same_though_only_named() -> None:
     one, other = {"command": "digest"}, {"command": "another"}
     a = record(environment=("A",), identity=one)
     same = checklist.compare(Facts(a), Facts(record(environment=("A",), identity=one)))
-    assert (same.differences, same.unknown) == ([], [])
+    assert (same.differences, same.unknown, same.same["variables"]) == ([], [], "A")
     assert checklist.compare(Facts(a), Facts(record(environment=("A",), identity=other))).unknown == [
         "variable A"
     ]

@@ -244,12 +244,14 @@ def _environment(
     found: Checklist, a: Mapping[str, str | None], b: Mapping[str, str | None], *, alike: bool
 ) -> None:
     """`alike` says that variables of which only the names are known are the same."""
-    for name in sorted((a.keys() | b.keys()) - {*_DISABLING, *_ENABLING}):
-        if name in a and name in b and None in (a[name], b[name]):
-            if not alike:
-                found.unknown.append(f"variable {name}")
-            continue
+    names = sorted((a.keys() | b.keys()) - {*_DISABLING, *_ENABLING})
+    named = [n for n in names if n in a and n in b and None in (a[n], b[n])]
+    found.unknown += [] if alike else [f"variable {name}" for name in named]
+    differing = [n for n in names if n not in named and _shown(a, n) != _shown(b, n)]
+    for name in differing:
         found.add(f"variable {name}", _shown(a, name), _shown(b, name))
+    if names and not differing and (alike or not named):
+        found.same["variables"] = ", ".join(names)
 
 
 def _shown(variables: Mapping[str, str | None], name: str) -> str:
