@@ -22,9 +22,9 @@ from gpudebug.engine.bench import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.campaign import workload_of
 from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
+from gpudebug.engine.written import workload_of
 
 
 class BaselineFailed(GpudebugError):

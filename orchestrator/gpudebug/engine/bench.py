@@ -16,9 +16,10 @@ from gpudebug.core.metrics import SECTION
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
-from gpudebug.engine.campaign import Loaded, find, load, look, read_progress, training_environment
+from gpudebug.engine.campaign import Loaded, load, look
 from gpudebug.engine.measure import Bench, Job, Measured, Report, now, resolve_device
 from gpudebug.engine.origins import packages_of
+from gpudebug.engine.written import find, read_progress, training_environment
 
 _RETRIES = 3
 

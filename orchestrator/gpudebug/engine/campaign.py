@@ -6,27 +6,25 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core import config as configs
 from gpudebug.core import machine, progress
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
-from gpudebug.core.errors import ConfigError, GpudebugError, InterventionError
+from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
+from gpudebug.engine.written import ROLES, read, training_environment, workload_of
 
 if TYPE_CHECKING:
-    from gpudebug.core.redact import Redactor
+    pass
 
 NoneType = type(None)
-ROLES = ("workload", "reference")
 
 
 @dataclass(frozen=True)
@@ -86,56 +84,9 @@ class Loaded:
         return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
 
 
-def workload_of(config: Config, role: str) -> Workload | None:
-    return config.workload if role == "workload" else config.reference
-
-
-def find(directory: Path) -> store.Workspace:
-    """The campaign at or above a folder. ConfigError where there is none."""
-    root = store.find_root(directory)
-    if root is None:
-        raise ConfigError(
-            "no gpudebug.yaml here or in a folder above",
-            file=str(directory),
-            next="gpudebug init --command 'YOUR TRAINING COMMAND'",
-        )
-    return store.Workspace(root)
-
-
-def read_config(workspace: store.Workspace) -> Config:
-    """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
-    data = store.read_file(workspace.config)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = data[: e.start].count(b"\n") + 1
-        raise ConfigError(
-            "not UTF-8", file=str(workspace.config), line=line, next="save it as UTF-8"
-        ) from None
-    return configs.load(text, str(workspace.config))
-
-
-def progress_path(workspace: store.Workspace, config: Config) -> Path:
-    """Where the progress file is or will be. StoreError where a link leads out of the repository."""
-    path = workspace.root / config.progress
-    store.resolve_inside(path, workspace.root)
-    return path
-
-
-def read_progress(path: Path) -> progress.ProgressFile:
-    """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
-    if not path.exists():
-        return progress.parse(b"", str(path))
-    return progress.parse(store.read_file(path), str(path))
-
-
 def load(directory: Path) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
-    workspace = find(directory)
-    config = read_config(workspace)
-    path = progress_path(workspace, config)
-    document = read_progress(path)
-    workspace.scrub = _scrub(config)
+    workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     identities = {
         role: identity(workspace, config, workload, checkout)
@@ -165,25 +116,6 @@ def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
     """The code as it lies there, without what gpudebug itself and its users' notes change."""
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore"))
     return snapshot.identify(workspace.root, (workspace.config, progress, workspace.runs, *ours))
-
-
-def _scrub(config: Config) -> store.Scrub:
-    """Takes the secrets of every command of this campaign out of a text; built when it is first used."""
-
-    @cache
-    def redactor() -> Redactor:
-        from gpudebug.core.redact import Redactor
-
-        workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
-        env = {k: v for w in workloads for k, v in training_environment(w).items()}
-        return Redactor(env, [word for w in workloads for word in w.argv()])
-
-    return lambda text: redactor().redact(text)
-
-
-def training_environment(workload: Workload) -> dict[str, str]:
-    """The variables that a training starts with: ours, and the workload's own."""
-    return {**os.environ, **workload.env}
 
 
 def identity(

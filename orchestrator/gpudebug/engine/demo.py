@@ -14,11 +14,11 @@ from gpudebug import demo as program
 from gpudebug.core import intervention as interventions
 from gpudebug.core.machine import Kind
 from gpudebug.edges import snapshot, store, templates
-from gpudebug.engine.campaign import read_config
 from gpudebug.engine.cycle import next_cycle
 from gpudebug.engine.measure import Report
 from gpudebug.engine.propose import propose
 from gpudebug.engine.status import status
+from gpudebug.engine.written import read_config
 
 Tell = Callable[[str], None]
 

@@ -13,7 +13,7 @@ from gpudebug.core import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import devices, host, launcher, snapshot, store
 from gpudebug.edges.launcher.abilities import containment
-from gpudebug.engine.campaign import progress_path, read_config, read_progress, training_environment
+from gpudebug.engine.written import progress_path, read_config, read_progress, training_environment
 
 _LOW_DISK_MB = 1024.0
 

@@ -12,8 +12,9 @@ from gpudebug.core.errors import GpudebugError, InterventionError, UsageError
 from gpudebug.core.intervention import Intervention
 from gpudebug.edges import templates
 from gpudebug.engine.bench import splice
-from gpudebug.engine.campaign import Loaded, load, training_environment
+from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.trial import refuse_before_running
+from gpudebug.engine.written import training_environment
 
 _TITLE = 200
 _TEXT = 2000

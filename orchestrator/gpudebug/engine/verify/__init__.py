@@ -13,11 +13,11 @@ from typing import Any
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.campaign import ROLES, Loaded, load
 from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
 from gpudebug.engine.verify.findings import Findings
 from gpudebug.engine.verify.runs import Runs
 from gpudebug.engine.verify.verdicts import check_verdict
+from gpudebug.engine.written import ROLES, Written, read
 
 
 def verify(
@@ -28,27 +28,27 @@ def verify(
     `report` hears what is being done; many long runs take a while to read.
     UsageError where there is no such hypothesis.
     """
-    loaded = load(directory)
-    entries = [h for h in loaded.document.hypotheses if number in (None, h.number)]
+    written = read(directory)
+    entries = [h for h in written.document.hypotheses if number in (None, h.number)]
     if number is not None and not entries:
-        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
+        have = ", ".join(str(h.number) for h in written.document.hypotheses) or "none"
         raise UsageError(
             f"there is no hypothesis {number}: there are {have}",
-            file=str(loaded.progress_path),
+            file=str(written.progress_path),
             next="gpudebug status",
         )
     findings = Findings()
-    runs = Runs(loaded.workspace, findings, report)
-    baselines = loaded.document.baselines if number is None else ()
+    runs = Runs(written.workspace, findings, report)
+    baselines = written.document.baselines if number is None else ()
     for baseline in baselines:
-        _baseline(loaded, runs, baseline, findings)
+        _baseline(written, runs, baseline, findings)
     for entry in entries:
-        _hypothesis(loaded, runs, entry, findings)
+        _hypothesis(written, runs, entry, findings)
     return {
         "ok": findings.ok,
-        "campaign": loaded.config.campaign,
-        "root": str(loaded.workspace.root),
-        "problems": [p.as_json(loaded.workspace.scrub) for p in findings.problems],
+        "campaign": written.config.campaign,
+        "root": str(written.workspace.root),
+        "problems": [p.as_json(written.workspace.scrub) for p in findings.problems],
         "absent": findings.absent,
         "unchecked": findings.unchecked,
         "notes": findings.notes,
@@ -66,8 +66,8 @@ def _claims(entry: HypothesisEntry) -> bool:
     return entry.status in VERDICTS and bool(entry.runs)
 
 
-def _baseline(loaded: Loaded, runs: Runs, entry: BaselineEntry, findings: Findings) -> None:
-    shown = Shown(loaded, entry, findings)
+def _baseline(written: Written, runs: Runs, entry: BaselineEntry, findings: Findings) -> None:
+    shown = Shown(written, entry, findings)
     if not entry.runs:
         claimed = next((key for key in ("gpu util", "throughput") if entry.fields.get(key)), None)
         if entry.role in ROLES and claimed:
@@ -78,8 +78,8 @@ def _baseline(loaded: Loaded, runs: Runs, entry: BaselineEntry, findings: Findin
         check_baseline(shown, entry, checked)
 
 
-def _hypothesis(loaded: Loaded, runs: Runs, entry: HypothesisEntry, findings: Findings) -> None:
-    shown = Shown(loaded, entry, findings)
+def _hypothesis(written: Written, runs: Runs, entry: HypothesisEntry, findings: Findings) -> None:
+    shown = Shown(written, entry, findings)
     if entry.status not in VERDICTS:
         if entry.runs:
             said = f"hypothesis {entry.number} is {entry.status}: the Result in it is of an earlier test"

@@ -13,27 +13,28 @@ from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline
-from gpudebug.engine.campaign import Loaded, tested_change
+from gpudebug.engine.campaign import tested_change
 from gpudebug.engine.trial import result_block, runs_of
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
+from gpudebug.engine.written import Written
 
 
 class Shown:
     """One entry of the progress file under check."""
 
-    def __init__(self, loaded: Loaded, entry: BaselineEntry | HypothesisEntry, findings: Findings) -> None:
-        self.loaded = loaded
+    def __init__(self, written: Written, entry: BaselineEntry | HypothesisEntry, findings: Findings) -> None:
+        self.written = written
         self.entry = entry
         self.findings = findings
 
     def at(self, field: str) -> Problem:
         """A problem in this entry's field, its values still to be said."""
         entry = self.entry
-        line = self.loaded.document.line_of(entry, field)
+        line = self.written.document.line_of(entry, field)
         hypothesis = entry.number if isinstance(entry, HypothesisEntry) else None
         role = entry.role if isinstance(entry, BaselineEntry) else None
-        path = self.loaded.progress_path
+        path = self.written.progress_path
         return Problem(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
 
     def differs(self, field: str, **said: Any) -> None:
@@ -90,7 +91,7 @@ def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None
     runs = runs_of(said)
     if list(entry.runs) != runs:
         shown.differs("runs", expected=", ".join(runs), found=", ".join(entry.runs))
-    block = result_block(said, runs, shown.loaded.workspace.scrub)
+    block = result_block(said, runs, shown.written.workspace.scrub)
     text = f"### Hypothesis {entry.number}: x\n{block}".encode("utf-8", "replace")
     expected = progress.parse(text, "").hypotheses[0].result
     shown.compare({k: v for k, v in expected.items() if k != "runs"}, entry.result)

@@ -10,12 +10,12 @@ from gpudebug.core.models import UsedRun, Verdict
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.verdict import RULE
 from gpudebug.edges import store
-from gpudebug.engine.campaign import Loaded
 from gpudebug.engine.judging import judge_runs, terms_of
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
+from gpudebug.engine.written import Written
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -25,7 +25,7 @@ _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 
 def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict | None:
     """The verdict that an entry must show: as it follows now, else as it is stored. None without one."""
-    findings, workspace = shown.findings, shown.loaded.workspace
+    findings, workspace = shown.findings, shown.written.workspace
     folder = next((f for f in map(workspace.run, reversed(entry.runs)) if f.has(_NAME)), None)
     if folder is None:
         why = "UNVERIFIED: none of its runs holds a verdict"
@@ -41,7 +41,7 @@ def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict |
             where.but(field="hypothesis", expected=entry.number, found=stored.hypothesis, why=why)
         )
         return None
-    _say_terms(shown.loaded, stored, findings)
+    _say_terms(shown.written, stored, findings)
     used = _used(runs, stored, where, findings)
     again = _again(stored, *used, where, findings) if used else None
     if again is None:
@@ -129,11 +129,11 @@ def _again(
     return None
 
 
-def _say_terms(loaded: Loaded, stored: Verdict, findings: Findings) -> None:
+def _say_terms(written: Written, stored: Verdict, findings: Findings) -> None:
     """Terms other than those of gpudebug.yaml are allowed, and worth knowing."""
     if stored.terms is None:
         return
-    now, then = (t.model_dump(mode="json") for t in (terms_of(loaded.config), stored.terms))
+    now, then = (t.model_dump(mode="json") for t in (terms_of(written.config), stored.terms))
     other = [f"{d.field} {d.found}, now {d.expected}" for d in matching.differences(now, then)]
     if other:
         findings.notes.append(

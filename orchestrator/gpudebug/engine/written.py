@@ -1,0 +1,100 @@
+"""What people and gpudebug wrote of a campaign: its configuration and its progress file."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudebug.core import config as configs
+from gpudebug.core import progress
+from gpudebug.core.config import Config, Workload
+from gpudebug.core.errors import ConfigError
+from gpudebug.edges import store
+
+if TYPE_CHECKING:
+    from gpudebug.core.redact import Redactor
+
+ROLES = ("workload", "reference")
+
+
+class Written(NamedTuple):
+    """What people and gpudebug wrote of a campaign: no runs, no code."""
+
+    workspace: store.Workspace
+    config: Config
+    progress_path: Path
+    document: progress.ProgressFile
+
+
+def read(directory: Path) -> Written:
+    """Config and progress file of the campaign at or above `directory`. Expected errors only."""
+    workspace = find(directory)
+    config = read_config(workspace)
+    path = progress_path(workspace, config)
+    document = read_progress(path)
+    workspace.scrub = _scrub(config)
+    return Written(workspace, config, path, document)
+
+
+def workload_of(config: Config, role: str) -> Workload | None:
+    return config.workload if role == "workload" else config.reference
+
+
+def find(directory: Path) -> store.Workspace:
+    """The campaign at or above a folder. ConfigError where there is none."""
+    root = store.find_root(directory)
+    if root is None:
+        raise ConfigError(
+            "no gpudebug.yaml here or in a folder above",
+            file=str(directory),
+            next="gpudebug init --command 'YOUR TRAINING COMMAND'",
+        )
+    return store.Workspace(root)
+
+
+def read_config(workspace: store.Workspace) -> Config:
+    """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
+    data = store.read_file(workspace.config)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = data[: e.start].count(b"\n") + 1
+        raise ConfigError(
+            "not UTF-8", file=str(workspace.config), line=line, next="save it as UTF-8"
+        ) from None
+    return configs.load(text, str(workspace.config))
+
+
+def progress_path(workspace: store.Workspace, config: Config) -> Path:
+    """Where the progress file is or will be. StoreError where a link leads out of the repository."""
+    path = workspace.root / config.progress
+    store.resolve_inside(path, workspace.root)
+    return path
+
+
+def read_progress(path: Path) -> progress.ProgressFile:
+    """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
+    if not path.exists():
+        return progress.parse(b"", str(path))
+    return progress.parse(store.read_file(path), str(path))
+
+
+def _scrub(config: Config) -> store.Scrub:
+    """Takes the secrets of every command of this campaign out of a text; built when it is first used."""
+
+    @cache
+    def redactor() -> Redactor:
+        from gpudebug.core.redact import Redactor
+
+        workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
+        env = {k: v for w in workloads for k, v in training_environment(w).items()}
+        return Redactor(env, [word for w in workloads for word in w.argv()])
+
+    return lambda text: redactor().redact(text)
+
+
+def training_environment(workload: Workload) -> dict[str, str]:
+    """The variables that a training starts with: ours, and the workload's own."""
+    return {**os.environ, **workload.env}
