@@ -73,3 +73,55 @@ def test_the_target_is_the_references_less_failure(tmp_path: Path, recordings: P
     assert campaign.json("status")["target"] == pytest.approx(75, abs=1)
     campaign.config.write_text(campaign.config.read_text() + "target: 42\n")
     assert campaign.json("status")["target"] == 42
+
+
+def test_values_of_one_flag_are_a_table(told: Campaign) -> None:
+    told.propose("--set --seed=1", "Not of the sweep")
+    answer = told.json("status")
+    (sweep,) = answer["sweeps"]
+    assert (sweep["parameter"], sweep["standing"]) == ("--lr", "0.1")
+    first, second = sweep["rows"]
+    tested = answer["hypotheses"][0]
+    assert (first["value"], first["hypothesis"], first["status"]) == ("0.2", 1, "VALIDATED")
+    for key in ("delta_pp", "delta_ci", "throughput_ratio", "verified"):
+        assert first[key] == tested[key]
+    assert (second["value"], second["hypothesis"], second["delta_pp"]) == ("0.3", 2, None)
+    text = told.run("status").expect(0).out
+    assert "Sweep of --lr (now 0.1)" in text
+    assert re.search(rf"^  0\.2 +1  VALIDATED +\{tested['delta_pp']:+.1f}pp ", text, flags=re.M)
+    assert re.search(r"^  0\.3 +2  UNTESTED$", text, flags=re.M)
+
+
+def test_a_sweep_is_told_from_hypotheses_that_cannot_be_read(recorded: Campaign) -> None:
+    for number, change in enumerate(("--set --lr=0.2", "--frobnicate", "--set --lr=0.4"), start=1):
+        recorded.add(
+            f"\n### Hypothesis {number}: By hand\n- **Intervention**: {change}\n- **Status**: REJECTED\n"
+        )
+    (sweep,) = recorded.json("status")["sweeps"]
+    assert [(row["value"], row["verified"], row["delta_pp"]) for row in sweep["rows"]] == [
+        ("0.2", False, None),
+        ("0.4", False, None),
+    ]
+
+
+def test_a_figure_below_half_of_what_is_expected(recorded: Campaign) -> None:
+    assert recorded.json("status")["expected"] == []
+    recorded.config.write_text(
+        recorded.config.read_text() + "expected:\n  steps_per_s: {recorded: [30, 40], default: [1, 2]}\n"
+        "  gpu_util: {NVIDIA A100: [90, 100]}\n"
+    )
+    (row,) = recorded.json("status")["expected"]
+    assert (row["figure"], row["device"], row["range"]) == ("steps_per_s", "recorded", [30, 40])
+    assert row["measured"] == pytest.approx(10, abs=0.5)
+    assert row["standing"] == "faulty"
+    said = "measured 10 steps/s: less than half of what is expected: a configuration fault is likely"
+    assert f"Expected steps_per_s 30 to 40 (recorded), {said}" in recorded.run("status").out
+    assert recorded.json("status")["baselines"]["workload"]["valid"]
+
+
+def test_what_is_expected_before_anything_was_measured(campaign: Campaign) -> None:
+    campaign.config.write_text(
+        campaign.config.read_text() + "expected: {steps_per_s: {default: [1, 2]}, gpu_util: {A100: [1, 2]}}\n"
+    )
+    (row,) = campaign.json("status")["expected"]
+    assert (row["measured"], row["standing"], row["note"]) == (None, "unknown", "not measured yet")
