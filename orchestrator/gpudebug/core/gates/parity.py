@@ -31,7 +31,7 @@ def parity_gate(case: Case) -> Gate:
     harmless = share <= TOLERANCE or low <= 0
     sure = low / found.fall > TOLERANCE
     result = Result.PASS if harmless else Result.FAIL if sure else Result.UNKNOWN
-    above = f"{share:+.0%} of the baseline's fall of {found.fall:.3g}"
+    above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"
     note = None if result is not Result.UNKNOWN else "higher than the baseline's, but not surely by so much"
     return gate.model_copy(update={"value": above, "result": result, "note": note})
 
