@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.trials import run, runs, verdict
 
 from gpudebug.core import present
+from gpudebug.core.metrics import Metric
 from gpudebug.core.verdict import Verdict
 
 
@@ -117,6 +118,63 @@ def test_a_result_says_unknown_where_nothing_was_measured() -> None:
     fields = present.result_fields(found)
     assert (fields["gpu util after"], fields["improvement"]) == ("unknown", "unknown")
     assert fields["throughput"] == "6.1 to unknown steps/s"
+
+
+def test_another_metric_has_a_line_of_its_own() -> None:
+    before, after = [run(28, latency_p50_s=0.0123)] * 4, [run(28, rate=6.0, latency_p50_s=0.00941)] * 3
+    terms = {"metric": "latency_p50", "direction": "lower", "success": 1.2, "failure": 1.05}
+    found = as_json(verdict(before, after, **terms))
+    fields = present.result_fields(found)
+    assert fields["metric"] == "latency_p50 12.3 to 9.41 ms"
+    assert fields["improvement"] == present.factor(found["delta"])
+    assert fields["improvement"].startswith("1.31x (95% CI 1.")
+    assert (fields["gpu util before"], fields["gpu util after"]) == ("28.0%", "28.0%")
+    assert present.same_figures(found, fields)
+    assert not present.same_figures(found, {**fields, "metric": "latency_p50 12.3 to 9.40 ms"})
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (None, "unknown"),
+        ({"value": 1.314, "low": 1.236, "high": 1.384}, "1.31x (95% CI 1.24x to 1.38x)"),
+        ({"value": 1.2}, "1.20x"),
+    ],
+)
+def test_factor(estimate: dict[str, Any] | None, text: str) -> None:
+    assert present.factor(estimate) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "text"),
+    [
+        ("steps_per_s", 6.1, 13.4, "steps_per_s 6.1 to 13.4 steps/s"),
+        ("step_time_p50", 1.64, 0.75, "step_time_p50 1.64 to 0.75 s"),
+        ("step_time_p50", 0.164, 1.5, "step_time_p50 164 to 1500 ms"),
+        ("log:fps", 24.0, None, "log:fps 24 to unknown"),
+        ("latency_p50", None, 0.01, "latency_p50 unknown to 10 ms"),
+        ("latency_p50", None, None, "latency_p50 unknown"),
+    ],
+)
+def test_a_metric_before_and_after(name: str, before: float | None, after: float | None, text: str) -> None:
+    found = {"metric": name, "metric_before": before, "metric_after": after}
+    assert present.metric_change(found) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        (Metric(), 61.04, "61.0%"),
+        (Metric("steps_per_s"), 13.4, "13.4 steps/s"),
+        (Metric("latency_p50"), 0.0123, "12.3 ms"),
+        (Metric("step_time_p95"), 1.5, "1.5 s"),
+        (Metric("log:fps"), 24.0, "24"),
+        (Metric("steps_per_s"), None, "unknown"),
+        (Metric("latency_p50"), None, "unknown"),
+    ],
+)
+def test_a_metrics_figure(metric: Metric, value: float | None, text: str) -> None:
+    assert present.figure(metric, value) == text
 
 
 def test_notes_begin_with_why() -> None:
