@@ -1,0 +1,57 @@
+"""Twenty trials of a real training program that change nothing: a verdict that finds a gain is false."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, make_repository
+
+from gpudebug import demo
+
+TRIALS = 20
+# A small network that waits for its batches, so that a run is over in seconds.
+COMMAND = (
+    f"{shlex.quote(sys.executable)} train.py --hidden=256 --latency=0.03 --prefetch=0 --warmup_steps=5"
+    " --duration=6.5"
+)
+CONFIG = f"""\
+campaign: aa
+workload:
+  command: {json.dumps(COMMAND)}
+  env: {{OPENBLAS_NUM_THREADS: "1", OMP_NUM_THREADS: "1"}}
+  timeout: 2m
+protocol: {{min_window: 5s, baseline_runs: 2, max_runs: 3}}
+budget: {{hypotheses: {TRIALS}, device_time: 1h}}
+device: cpu:1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_twenty_trials_that_change_nothing_give_no_validated(tmp_path: Path) -> None:
+    files = {**demo.files(), "gpudebug.yaml": CONFIG}
+    campaign = Campaign(make_repository(tmp_path / "repo", files))
+    campaign.json("baseline", "--aa", "--runs", "2")
+    values = ",".join(str(i) for i in range(1, TRIALS + 1))
+    campaign.json("propose", "--sweep", f"env:NOBODY_READS_THIS={values}")
+    answers = [campaign.json("next") for _ in range(TRIALS)]
+    assert [a["action"] for a in answers] == ["tested"] * TRIALS
+    verdicts = {a["hypothesis"]: (a["verdict"], a["why"]) for a in answers}
+    assert "VALIDATED" not in {verdict for verdict, _ in verdicts.values()}, verdicts
+    # Whoever else uses this machine may spoil a trial; then it says so, and is none.
+    left = {
+        n: said
+        for n, said in verdicts.items()
+        if not (said[0] == "INVALID" and "device was shared" in said[1])
+    }
+    assert {verdict for verdict, _ in left.values()} <= {"REJECTED", "INCONCLUSIVE"}, verdicts
+    status = campaign.json("status")
+    assert status["next"]["action"] == "stop"
+    (sweep,) = status["sweeps"]
+    assert [row["value"] for row in sweep["rows"]] == values.split(",")
+    assert {row["status"] for row in sweep["rows"]} == {verdict for verdict, _ in verdicts.values()}
+    campaign.run("verify").expect(0)
