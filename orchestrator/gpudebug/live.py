@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpudebug.core import present
 
 if TYPE_CHECKING:
-    from gpudebug.engine.measure import Live
+    from gpudebug.engine.watch import Live
 
 PIPE_INTERVAL_S = 10.0
 

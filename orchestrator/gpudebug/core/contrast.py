@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from gpudebug.core.models import Estimate
 
 
+DRIFTED = 2.0
+"""Means of one command that lie this many standard errors apart are not of one level: 5 % do by chance."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Mean of the trial's runs minus the baseline's level, with what its error is made of.
@@ -54,8 +58,13 @@ class Contrast:
         return self._baseline_variance(self.fresh)
 
     def _baseline_variance(self, fresh: int) -> float:
+        return self.sd**2 / (self.worth + fresh)
+
+    @property
+    def worth(self) -> float:
+        """How many fresh runs the recorded ones are worth: as many as they are, without drift."""
         unit = self.sd**2
-        return 1 / (1 / (unit / self.recorded + self.drift) + fresh / unit)
+        return unit / (unit / self.recorded + self.drift)
 
     @property
     def trial_variance(self) -> float:
@@ -101,12 +110,13 @@ class Contrast:
         return passes + normal_probability((min(failure, success - half) - self.value) / moves)
 
 
-def most_fresh(max_runs: int, recorded: int) -> int:
-    """How many fresh runs of a baseline of `recorded` runs a trial of up to `max_runs` may ask for.
+def most_fresh(max_runs: int, worth: float) -> int:
+    """How many fresh runs of the baseline a trial of up to `max_runs` may ask for beside those recorded.
 
-    The baseline has at most twice as many runs as the trial: then it adds little to the interval's width.
+    `worth` counts these (`Contrast.worth`). In all the baseline has at most twice as many runs as the trial:
+    then it adds little to the interval's width.
     """
-    return max(1, 2 * max_runs - recorded) if max_runs > 1 else 0
+    return max(1, math.floor(2 * max_runs - worth + 1e-9)) if max_runs > 1 else 0
 
 
 def contrast(
@@ -121,10 +131,10 @@ def contrast(
 ) -> Contrast:
     """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; `fresh` may be empty.
 
-    Where the fresh runs of the baseline differ from the recorded ones by more than the spread explains, the
-    machine has drifted: the recorded ones then count for less (the between-group variance of DerSimonian and
-    Laird 1986, *Controlled Clinical Trials* 7). `within` are the typical standard errors of one baseline run
-    and of one trial run: no interval is narrower than they allow.
+    Where the fresh runs of the baseline differ from the recorded ones by more than twice what the spread
+    explains, the machine has drifted: the recorded ones then count for less (the between-group variance of
+    DerSimonian and Laird 1986, *Controlled Clinical Trials* 7). `within` are the typical standard errors of
+    one baseline run and of one trial run: no interval is narrower than they allow.
     """
     groups = [recorded, after, *([fresh] if fresh else [])]
     sd, df = pooled(groups, prior)
@@ -132,7 +142,7 @@ def contrast(
     drift = 0.0
     if fresh:
         now = math.fsum(fresh) / len(fresh)
-        drift = max(0.0, (now - level) ** 2 - sd**2 * (1 / len(recorded) + 1 / len(fresh)))
+        drift = _drift(now - level, sd**2 * (1 / len(recorded) + 1 / len(fresh)))
         old, new = 1 / (sd**2 / len(recorded) + drift), len(fresh) / sd**2
         level = (old * level + new * now) / (old + new)
     count = len(recorded) + len(fresh)
@@ -148,6 +158,11 @@ def contrast(
         within=math.sqrt(within[0] ** 2 / count + within[1] ** 2 / len(after)),
         looks=looks,
     )
+
+
+def _drift(apart: float, variance: float) -> float:
+    """Between-group variance of two means that are `apart`; `variance` is expected of their difference."""
+    return apart**2 - variance if apart**2 > DRIFTED**2 * variance else 0.0
 
 
 _LARGEST_LOG = 700.0

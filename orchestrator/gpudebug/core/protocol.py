@@ -8,10 +8,10 @@ from gpudebug.core.contrast import most_fresh
 from gpudebug.core.gates import UNKNOWN, Case, Criteria, Setting, measure, window_total
 from gpudebug.core.models import Evidence, Verdict
 from gpudebug.core.verdict import judge
-from gpudebug.core.words import Result, Status, Word
+from gpudebug.core.words import Result, Status, Trend, Word
 
 # A run is not started where the runs that are left would decide less often than this.
-LEAST_CHANCE = 0.05
+LEAST_CHANCE = 0.02
 
 
 class Step(Word):
@@ -56,7 +56,7 @@ def _narrow(case: Case) -> Step:
         return Step.DONE
     if window_total(case.after) < criteria.min_window:
         return Step.TRIAL if trial_left else Step.DONE
-    most = most_fresh(criteria.max_runs, found.recorded)
+    most = most_fresh(criteria.max_runs, found.worth)
     if _chance(case, most) < LEAST_CHANCE:
         return Step.DONE
     fresh_left = found.fresh < most
@@ -70,7 +70,8 @@ def _chance(case: Case, most: int) -> float:
     assert case.contrast is not None
     c = case.criteria
     fresh = max(case.contrast.fresh, most)
-    return case.contrast.chance(c.success, c.failure, fresh=fresh, after=c.max_runs)
+    success, failure = case.thresholds
+    return case.contrast.chance(success, failure, fresh=fresh, after=c.max_runs)
 
 
 def _window_in_reach(case: Case) -> bool:
@@ -81,13 +82,24 @@ def _window_in_reach(case: Case) -> bool:
     return window_total(case.after) / len(case.after) * case.criteria.max_runs >= least
 
 
-def ends_early(
+def is_certain(
     number: int,
     criteria: Criteria,
     before: Sequence[Evidence],
     after: Sequence[Evidence],
     setting: Setting,
 ) -> bool:
-    """Whether a trial whose last run is still under way is certain of its verdict; that run may end then."""
+    """Whether the last of the trial's runs, still under way, has brought the trial's answer already.
+
+    That is a metric that passes or fails by windows long enough, or one of which no run that is left would
+    make either; and a loss that is no number any more.
+    """
     verdict = judge(number, criteria, before, after, setting)
-    return next_step(verdict, criteria, before, after, setting) is Step.DONE
+    if verdict.loss is Trend.NAN and criteria.loss != "any":
+        return True
+    if verdict.delta is None or window_total(after) < criteria.min_window:
+        return False
+    delta = next(g.result for g in verdict.gates if g.name == "delta")
+    if verdict.status is Status.INCONCLUSIVE:
+        return delta is Result.UNKNOWN and (next_step(verdict, criteria, before, after, setting) is Step.DONE)
+    return delta is not Result.UNKNOWN

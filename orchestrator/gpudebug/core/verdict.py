@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from gpudebug.core.gates import (
     GATES,
-    UNKNOWN,
     Case,
     Criteria,
     Setting,
@@ -20,7 +19,6 @@ from gpudebug.core.gates import (
     training_text,
     utilisations,
     values_of,
-    window_total,
     worst_trend,
 )
 from gpudebug.core.models import Evidence, Gate, Verdict
@@ -32,14 +30,12 @@ __all__ = [
     "Setting",
     "is_infrastructure",
     "judge",
-    "needs_fresh_baseline",
-    "needs_more_runs",
     "short_window",
     "training_text",
     "worst_trend",
 ]
 
-RULE = "1"
+RULE = "2"
 
 
 def judge(
@@ -139,30 +135,3 @@ def _hollow(case: Case, results: Mapping[str, Result]) -> str:
     if results["throughput"] is Result.FAIL:
         return f"{case.metric.name} is better without getting more done"
     return f"{case.metric.name} is better at the price of more work for the same result"
-
-
-def needs_more_runs(
-    verdict: Verdict, criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]
-) -> bool:
-    """Whether one more trial run could still change this verdict."""
-    if verdict.status is not Status.INCONCLUSIVE or len(after) >= criteria.max_runs:
-        return False
-    unknown = {g.name: g for g in verdict.gates if g.result is Result.UNKNOWN}
-    if "delta" in unknown:
-        # Whatever else is unknown: a delta that is decided to be too small rejects.
-        return verdict.delta is not None and _window_in_reach(criteria, before, after)
-    return unknown.keys() <= {"throughput", "work_conserved"} and all(
-        g.value != UNKNOWN for g in unknown.values()
-    )
-
-
-def _window_in_reach(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
-    """Whether `max_runs` runs like these make windows of `min_window`; the baseline's must be there."""
-    if window_total(before) < criteria.min_window:
-        return False
-    return window_total(after) / len(after) * criteria.max_runs >= criteria.min_window
-
-
-def needs_fresh_baseline(verdict: Verdict, criteria: Criteria, after: Sequence[Evidence]) -> bool:
-    """Whether the decision is near, so that the next trial run wants a fresh baseline beside it."""
-    return verdict.status is Status.INCONCLUSIVE and window_total(after) >= criteria.min_window

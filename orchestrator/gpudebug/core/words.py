@@ -16,7 +16,7 @@ class Word(str, Enum):
 
 
 class Outcome(Word):
-    """How a run ended."""
+    """How a run ended. ENDED_EARLY: by gpudebug, with `early_stop`, once its answer was certain."""
 
     COMPLETED = "COMPLETED"
     CRASHED = "CRASHED"
@@ -26,6 +26,7 @@ class Outcome(Word):
     INTERRUPTED = "INTERRUPTED"
     DEVICE_LOST = "DEVICE_LOST"
     SAMPLER_LOST = "SAMPLER_LOST"
+    ENDED_EARLY = "ENDED_EARLY"
 
 
 INFRASTRUCTURE = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST, Outcome.SAMPLER_LOST})

@@ -15,9 +15,10 @@ from gpudebug.engine import baseline, noise, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.campaign import load
 from gpudebug.engine.judging import judge_runs, terms_of
-from gpudebug.engine.measure import Bench, Job, Measured, Report, surroundings_of
+from gpudebug.engine.measure import Bench, Job, Measured, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
+from gpudebug.engine.watch import Report
 
 COMMAND = "gpudebug baseline --aa"
 

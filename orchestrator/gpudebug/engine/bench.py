@@ -17,8 +17,9 @@ from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
 from gpudebug.engine.campaign import Loaded, load, look
-from gpudebug.engine.measure import Bench, Job, Measured, Report, now, resolve_device
+from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
+from gpudebug.engine.watch import Report
 from gpudebug.engine.written import find, read_progress, training_environment
 
 _RETRIES = 3

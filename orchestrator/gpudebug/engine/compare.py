@@ -24,7 +24,8 @@ from gpudebug.edges import launcher, store
 from gpudebug.engine.baseline import by_the_user
 from gpudebug.engine.bench import claim_of
 from gpudebug.engine.campaign import Loaded, load
-from gpudebug.engine.measure import Bench, Job, Measured, Report, measure, resolve_device
+from gpudebug.engine.measure import Bench, Job, Measured, measure, resolve_device
+from gpudebug.engine.watch import Report
 
 PAIRS = 2
 _RUN = re.compile(r"[0-9]{4,9}-[a-z][\w.-]*")

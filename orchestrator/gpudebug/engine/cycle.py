@@ -12,7 +12,7 @@ from gpudebug.core.words import VERDICTS
 from gpudebug.engine import baseline, recover, trial
 from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.campaign import Loaded
-from gpudebug.engine.measure import Report
+from gpudebug.engine.watch import Report
 
 STOPPED = 4
 YOUR_TURN = 5

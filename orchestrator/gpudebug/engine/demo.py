@@ -15,9 +15,9 @@ from gpudebug.core import intervention as interventions
 from gpudebug.core.machine import Kind
 from gpudebug.edges import snapshot, store, templates
 from gpudebug.engine.cycle import next_cycle
-from gpudebug.engine.measure import Report
 from gpudebug.engine.propose import propose
 from gpudebug.engine.status import status
+from gpudebug.engine.watch import Report
 from gpudebug.engine.written import read_config
 
 Tell = Callable[[str], None]

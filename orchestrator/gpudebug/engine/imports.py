@@ -17,8 +17,9 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import Cycle, claimed_campaign, splice
-from gpudebug.engine.measure import Measured, Report, now
+from gpudebug.engine.measure import Measured, now
 from gpudebug.engine.reading import evidence_again, read_log
+from gpudebug.engine.watch import Report
 from gpudebug.engine.written import training_environment, workload_of
 
 

@@ -14,7 +14,7 @@ from gpudebug.core import batch
 from gpudebug.core import intervention as interventions
 from gpudebug.core.config import Config
 from gpudebug.core.models import Evidence, Terms, UsedRun, Verdict
-from gpudebug.core.protocol import Step, next_step
+from gpudebug.core.protocol import Step, is_certain, next_step
 from gpudebug.core.verdict import Criteria, Setting, judge, short_window
 from gpudebug.edges import store
 from gpudebug.engine.bench import window_advice, window_of
@@ -64,7 +64,7 @@ def judge_runs(
                 UsedRun(
                     name=m.folder.name,
                     part=part,
-                    fresh=part == "baseline" and is_fresh(m),
+                    fresh=part == "baseline" and is_fresh(m, after),
                     evidence_sha256=store.file_digest(m.folder.path / "evidence.json"),
                 )
                 for part, runs in (("baseline", before), ("trial", after))
@@ -82,9 +82,17 @@ def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Mea
     return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
 
 
-def is_fresh(m: Measured) -> bool:
-    """Whether this run of a baseline was made beside a trial."""
-    return m.record.hypothesis is not None
+def certain(number: int, terms: Terms, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+    """Whether the last run of `after`, which goes on, has brought the trial's answer already."""
+    criteria = criteria_of(terms)
+    setting = _setting(terms, criteria, before, after)
+    return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)
+
+
+def is_fresh(run: Measured, after: Sequence[Measured]) -> bool:
+    """Whether a run of the baseline was made beside the trial of these runs: since the first of them."""
+    first = store.run_number(after[0].folder.name)
+    return run.record.hypothesis is not None and store.run_number(run.folder.name) > first
 
 
 def evidence_of(runs: Sequence[Measured]) -> list[Evidence]:
@@ -101,7 +109,7 @@ def _setting(
         changes=intervention.size if intervention else 0,
         compound=bool(intervention and intervention.compound),
         window_advice=_advice(criteria, before, after) if short else None,
-        fresh=sum(is_fresh(m) for m in before),
+        fresh=sum(is_fresh(m, after) for m in before),
         batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
         if intervention
         else False,

@@ -15,39 +15,22 @@ from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
 from gpudebug.engine.origins import Packages, elsewhere
-from gpudebug.engine.reading import Files, files_of, read_evidence
+from gpudebug.engine.reading import Ended, Files, files_of, read_evidence
 from gpudebug.engine.saved import collect
 from gpudebug.engine.surroundings import Surroundings, here
-
-_LIVE_STEP = 1 << 20
-
-
-@dataclass(frozen=True)
-class Live:
-    """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
-
-    `remark` is something that whoever watches should know, however often it is said.
-    """
-
-    label: str
-    elapsed: float
-    step: int | None
-    total_steps: int | None
-    loss: float | None
-    gpu_util: float | None
-    left: float | None
-    remark: str | None = None
-
-
-Report = Callable[[Live], None]
+from gpudebug.engine.watch import Certain, Live, Report, Underway, Watch
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced."""
+    """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
+
+    With `certain` the run is looked at while it goes on, and ended early once that says so.
+    """
 
     label: str
     role: str
@@ -63,6 +46,7 @@ class Job:
     change: str | None = None
     change_digest: str | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
+    certain: Callable[[Measured], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +70,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that has ended."""
+    """A run that has ended, or what is known of one that goes on."""
 
     folder: store.RunFolder
     record: RunRecord
@@ -113,8 +97,10 @@ def measure(bench: Bench, job: Job) -> Measured:
     folder.write("run.json", record)
     for remark in _remarks(record):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
+    certain = job.certain
+    look = (lambda evidence: certain(Measured(folder, record, evidence))) if certain else None
     try:
-        launched, evidence = run_files(bench, job, files_of(folder), folder.name, marker=str(folder.path))
+        launched, evidence = run_files(bench, job, files_of(folder), folder.name, str(folder.path), look)
     except (DeviceError, LaunchError):
         # Nothing was started, so there is nothing to keep.
         bench.workspace.discard(folder)
@@ -149,28 +135,38 @@ def _remarks(record: RunRecord) -> list[str]:
 
 
 def run_files(
-    bench: Bench, job: Job, files: Files, name: str, marker: str
+    bench: Bench, job: Job, files: Files, name: str, marker: str, certain: Certain | None = None
 ) -> tuple[launcher.Launched, Evidence]:
-    """Launch `job` with its output and samples going to `files`; what came of it."""
+    """Launch `job` with its output and samples going to `files`; what came of it.
+
+    Where `certain` says so of the evidence so far, the run is ended early.
+    """
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
-    watch = _Watch(files, name, LogReader(dict(bench.patterns)), job, bench.report)
-    launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
     redactor = Redactor(job.env, job.argv)
+
+    def read(ended: Ended, outcome: Outcome) -> Evidence:
+        return read_evidence(
+            files,
+            run=name,
+            role=job.role,
+            argv=job.argv,
+            patterns=bench.patterns,
+            warmup=bench.warmup,
+            devices=bench.devices,
+            ended=ended,
+            outcome=outcome,
+            redactor=redactor,
+        )
+
+    def look(elapsed: float) -> bool:
+        return certain is not None and certain(read(Underway(elapsed), Outcome.ENDED_EARLY))
+
+    follow = LogReader(dict(bench.patterns))
+    watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
+    launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
     if files.folder is not None:
         collect(files.folder, argv, job.cwd, redactor)
-    evidence = read_evidence(
-        files,
-        run=name,
-        role=job.role,
-        argv=job.argv,
-        patterns=bench.patterns,
-        warmup=bench.warmup,
-        devices=bench.devices,
-        ended=launched,
-        outcome=launched.outcome,
-        redactor=redactor,
-    )
-    return launched, evidence
+    return launched, read(launched, launched.outcome)
 
 
 def now() -> str:
@@ -270,70 +266,3 @@ def _launch_spec(
 def _ordinal(bench: Bench, label: str) -> int:
     """How many runs of this label came before the newest."""
     return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)
-
-
-class _Watch:
-    """Follows a growing log for the live line and for stalls; a flood is followed at its tail only."""
-
-    def __init__(self, files: Files, name: str, reader: LogReader, job: Job, report: Report) -> None:
-        self.files = files
-        self.name = name
-        self.reader = reader
-        self.job = job
-        self.report = report
-        self.read_to = 0
-        self.step: int | None = None
-        self.step_at: float | None = None
-
-    def observe(self, tick: launcher.Tick) -> str | None:
-        self._follow(tick)
-        if self.reader.step is not None and self.reader.step != self.step:
-            self.step, self.step_at = self.reader.step, tick.elapsed
-        self.report(
-            Live(
-                label=self.name,
-                elapsed=tick.elapsed,
-                step=self.reader.step,
-                total_steps=self.reader.total_steps,
-                loss=self.reader.loss,
-                gpu_util=last_utilisation(self.files.samples),
-                left=self._left(tick.elapsed),
-            )
-        )
-        limit = self.job.stall_timeout
-        stalled = limit is not None and self.step_at is not None and tick.elapsed - self.step_at > limit
-        return "STALLED" if stalled and tick.stopping is None else None
-
-    def _follow(self, tick: launcher.Tick) -> None:
-        if tick.log_bytes <= self.read_to:
-            return
-        start = max(self.read_to, tick.log_bytes - _LIVE_STEP)
-        with self.files.log.open("rb") as f:
-            f.seek(start)
-            data = f.read(tick.log_bytes - start)
-        self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
-        self.read_to = start + len(data)
-
-    def _left(self, elapsed: float) -> float | None:
-        step, total = self.reader.step, self.reader.total_steps
-        if not step or not total or step > total or not self.step_at:
-            return None
-        return max(0.0, self.step_at * (total - step) / step - (elapsed - self.step_at))
-
-
-def last_utilisation(path: Path) -> float | None:
-    """Mean utilisation over the devices in the last complete rows of a growing samples.csv."""
-    try:
-        with path.open("rb") as f:
-            size = f.seek(0, os.SEEK_END)
-            f.seek(max(0, size - 2048))
-            lines = f.read().decode("ascii", "replace").splitlines(keepends=True)[1:]
-    except OSError:
-        return None
-    rows = [line.split(",") for line in lines if line.endswith("\n")]
-    values = [(r[0], r[1]) for r in rows if len(r) > 2 and r[1]]
-    try:
-        last = [float(v) for t, v in values if t == values[-1][0]]
-        return sum(last) / len(last) if last else None
-    except ValueError:
-        return None

@@ -1,8 +1,9 @@
-"""Sealed runs that no entry lists yet: what a cut-off recording or trial has measured already."""
+"""Sealed runs that serve again: of a recording or trial that was cut off, of the baseline beside trials."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from gpudebug.core.verdict import is_infrastructure
 from gpudebug.core.words import Outcome
@@ -28,22 +29,46 @@ def reusable(
     Older ones belong to a recording or trial that has ended. A baseline's runs must have completed; a
     trial's may have failed, but not by the machinery's fault.
     """
-    kept = []
+    names = [
+        name
+        for name, record in _alike(loaded, role, identity, newer_than)
+        if record.get("hypothesis") == hypothesis
+        and record.get("change_digest") == change_digest
+        and not loaded.workspace.run(name).has("verdict.json")
+    ]
+    return _read(loaded, names, surroundings)
+
+
+def shared(loaded: Loaded, surroundings: Surroundings) -> list[Measured]:
+    """Runs of the workload's baseline that trials have made beside their own since it was recorded.
+
+    They serve every later trial as well. One that was not alone on its device serves none.
+    """
+    newer_than = newest(loaded.baselines["workload"].runs)
+    identity = loaded.identities["workload"]
+    alike = _alike(loaded, "baseline-workload", identity, newer_than)
+    found = _read(loaded, [n for n, r in alike if r.get("hypothesis") is not None], surroundings)
+    return [m for m in found if not m.evidence.conditions.foreign_procs]
+
+
+def _alike(
+    loaded: Loaded, role: str, identity: Mapping[str, str], newer_than: int
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Sealed runs of `role`, of this campaign, code and command, with what run.json says of each."""
     for name, record in loaded.records.items():
-        folder = loaded.workspace.run(name)
-        said = (record.get("role"), record.get("campaign"), record.get("hypothesis"))
         if (
-            said == (role, loaded.config.campaign, hypothesis)
-            and record.get("change_digest") == change_digest
+            (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
             and record.get("identity") == dict(identity)
             and run_number(name) > newer_than
-            and folder.sealed
-            and not folder.has("verdict.json")
+            and loaded.workspace.run(name).sealed
         ):
-            measured = stored_run(loaded.workspace, name)
-            if _counts(measured) and not differences(recorded(measured.record), surroundings):
-                kept.append(measured)
-    return kept
+            yield name, record
+
+
+def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[Measured]:
+    """Those of the runs that count, in these surroundings."""
+    found = (stored_run(loaded.workspace, name) for name in names)
+    return [m for m in found if _counts(m) and not differences(recorded(m.record), surroundings)]
 
 
 def _counts(m: Measured) -> bool:

@@ -15,15 +15,9 @@ from gpudebug.core.models import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.bench import claim_of
-from gpudebug.engine.measure import (
-    Bench,
-    Job,
-    Report,
-    measure,
-    resolve_device,
-    run_files,
-)
+from gpudebug.engine.measure import Bench, Job, measure, resolve_device, run_files
 from gpudebug.engine.reading import Files, files_of
+from gpudebug.engine.watch import Report
 
 TIMED_OUT = 124
 OWN_FAILURE = 125

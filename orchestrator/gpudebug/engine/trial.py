@@ -24,9 +24,9 @@ from gpudebug.engine.bench import (
     stored_run,
 )
 from gpudebug.engine.campaign import Loaded, change_digest, tested_change
-from gpudebug.engine.judging import evidence_of, judge_runs, step_after, terms_of
+from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
-from gpudebug.engine.reuse import newest, reusable
+from gpudebug.engine.reuse import newest, reusable, shared
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
 
 
@@ -42,6 +42,10 @@ class _Trial:
     before: list[Measured]
     after: list[Measured] = field(default_factory=list)
     spoilt: list[Measured] = field(default_factory=list)
+
+    @property
+    def early_stop(self) -> bool:
+        return self.cycle.loaded.config.protocol.early_stop
 
 
 class BaselineOutdated(GpudebugError):
@@ -79,6 +83,7 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
     around = surroundings_of(bench, job)
     _refuse_outdated(before, around)
     _refuse_without_figure(cycle, before)
+    before += shared(loaded, around)
     applied = _applied(loaded, number, intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
@@ -125,22 +130,13 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
         for name, record in loaded.records.items()
         if record.get("hypothesis") == trial.number and loaded.workspace.run(name).has("verdict.json")
     ]
-    identity = loaded.identities["workload"]
     after = newest([*ended, *loaded.document.hypothesis(trial.number).runs])
-    trial.before += reusable(
-        loaded,
-        "baseline-workload",
-        newer_than=after,
-        surroundings=around,
-        identity=identity,
-        hypothesis=trial.number,
-    )
     trial.after += reusable(
         loaded,
         trial.job.role,
         newer_than=after,
         surroundings=around,
-        identity=identity,
+        identity=loaded.identities["workload"],
         hypothesis=trial.number,
         change_digest=trial.job.change_digest,
     )
@@ -215,12 +211,21 @@ def _launch(trial: _Trial, step: Step) -> Measured:
     if step is Step.BASELINE:
         measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number)
     else:
-        measured = measure(trial.bench, trial.job)
+        measured = measure(trial.bench, _watched(trial) if trial.early_stop else trial.job)
     if baseline.by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
     _refuse_other_code(trial, measured)
     return measured
+
+
+def _watched(trial: _Trial) -> Job:
+    """The trial's job, ended early where the run under way has brought the answer."""
+
+    def seen(run: Measured) -> bool:
+        return certain(trial.number, trial.terms, trial.before, [*trial.after, run])
+
+    return replace(trial.job, certain=seen)
 
 
 def _refuse_other_code(trial: _Trial, measured: Measured) -> None:

@@ -74,7 +74,7 @@ def _sum(answer: Answer) -> str:
         return f"{_count(len(answer['problems']), 'problem')} in {done}"
     if answer["absent"] and not checked["runs"]:
         return "UNKNOWN: no evidence is here to check anything by; copy runs/ from where it was recorded"
-    return f"UNKNOWN: {done}: nothing differs, but not all could be checked"
+    return f"UNKNOWN: {done}: nothing differs, not all could be checked"
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,6 +11,7 @@ from gpudebug.core.words import INFRASTRUCTURE, Outcome, Result, Trend
 
 # A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
 _FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+_UNBROKEN = frozenset({Outcome.COMPLETED, Outcome.ENDED_EARLY})
 
 
 def is_infrastructure(e: Evidence) -> bool:
@@ -37,22 +38,32 @@ def worst_trend(runs: Sequence[Evidence]) -> Trend:
 
 def training_text(runs: Sequence[Evidence]) -> str:
     """`SUCCESS`, or how the first failed run ended, with its failure class."""
-    failed = next((e for e in runs if e.outcome is not Outcome.COMPLETED), None)
+    failed = next((e for e in runs if e.outcome not in _UNBROKEN), None)
     if failed is None:
-        return "SUCCESS"
+        ended = any(e.outcome is Outcome.ENDED_EARLY for e in runs)
+        return "ENDED_EARLY - not run to its end" if ended else "SUCCESS"
     kind = f" ({failed.failure.kind})" if failed.failure else ""
     line = failed.failure.lines[-1] if failed.failure and failed.failure.lines else failed.reason
     return f"FAILED - {failed.outcome}{kind}" + (f": {line}" if line else "")
 
 
 def outcome_gate(case: Case) -> Gate:
-    failed = next((e for e in case.after if e.outcome is not Outcome.COMPLETED), None)
-    value = training_text(case.after).removeprefix("FAILED - ") if failed else str(Outcome.COMPLETED)
-    if failed is None:
-        result = Result.PASS
-    else:
+    gate = Gate(
+        name="outcome",
+        value=str(Outcome.COMPLETED),
+        threshold="training ends by itself with status 0",
+        result=Result.PASS,
+    )
+    failed = next((e for e in case.after if e.outcome not in _UNBROKEN), None)
+    if failed is not None:
+        value = training_text(case.after).removeprefix("FAILED - ")
         result = Result.UNKNOWN if is_infrastructure(failed) else Result.FAIL
-    return Gate(name="outcome", value=value, threshold="training ends by itself with status 0", result=result)
+        return gate.model_copy(update={"value": value, "result": result})
+    ended = next((e for e in case.after if e.outcome is Outcome.ENDED_EARLY), None)
+    if ended is None:
+        return gate
+    note = f"early_stop ended run {ended.run} at its answer: whether training completes was not tested"
+    return gate.model_copy(update={"value": str(Outcome.ENDED_EARLY), "result": Result.SKIPPED, "note": note})
 
 
 def loss_gate(case: Case) -> Gate:

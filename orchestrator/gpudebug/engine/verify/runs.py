@@ -94,7 +94,8 @@ class Runs:
         except (store.OtherFormat, store.NotPermitted) as e:
             self._findings.unchecked.append(f"run {folder.name}: {e.file} {e.message}")
         except GpudebugError as e:
-            path = Path(e.file or folder.path)
+            # What names no file is wrong with how run.json says to read the others.
+            path = Path(e.file or folder.path / "run.json")
             self._findings.differs(where.but(field=path.name, file=path, line=e.line, why=e.message))
         return Checked(folder)
 
