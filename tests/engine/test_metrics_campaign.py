@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, copied, make_campaign
+from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
 
 PROGRAM = Path(__file__).parent.parent / "support" / "hollow_train.py"
 STEPS = "metric: steps_per_s\ncriteria: {success: 1.2x, failure: 1.05x}\n"
@@ -100,3 +100,74 @@ def test_a_baseline_says_at_once_what_it_lacks(measured: Campaign) -> None:
     entry = json.loads((measured.folder / "runs" / "0001-baseline-workload" / "evidence.json").read_text())
     assert (entry["batch_flags"], entry["samples_by"]) == ({"batch_size": "8"}, "flags")
     assert entry["samples_per_s"] == pytest.approx(8 * entry["steps_per_s"])
+
+
+def latencies(milliseconds: float) -> str:
+    lines = (
+        f"request {i} latency: {milliseconds + i % 3:.1f} ms fps={1000 / milliseconds:.1f}\n"
+        for i in range(60)
+    )
+    return "".join(lines)
+
+
+@pytest.fixture
+def inference(tmp_path: Path) -> Campaign:
+    """Recordings of a program that trains nothing: it infers, and its change makes it faster."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", log=latencies(12))
+    record(recordings, "0002-baseline-workload", log=latencies(12))
+    record(recordings, "0003-h1", log=latencies(6))
+    record(recordings, "0004-h1", log=latencies(6))
+    return make_replay_campaign(tmp_path / "repo", recordings)
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "ratio"),
+    [
+        ("metric: latency_p50\ncriteria: {loss: any}\n", "latency_p50 13 to 7 ms", "1.8"),
+        (
+            "metric: log:fps\ndirection: higher\nlog: {fps: 'fps=(?P<value>[0-9.]+)'}\n"
+            "criteria: {loss: any, throughput: any}\n",
+            "log:fps 83.3 to 167",
+            "2.0",
+        ),
+    ],
+    ids=["latency", "own"],
+)
+def test_a_program_that_infers_is_judged_by_what_it_prints(
+    inference: Campaign, metric: str, change: str, ratio: str
+) -> None:
+    with inference.config.open("a") as f:
+        f.write(metric)
+    recorded = inference.json("next")
+    name = metric.split()[1]
+    assert f"- **Metric**: {name} {recorded['metric_text']}\n" in inference.text
+    inference.propose("--set --lr=0.2")
+    answer = inference.json("next")
+    assert (answer["verdict"], answer["figures"]["metric"]) == ("VALIDATED", change), answer
+    assert answer["figures"]["improvement"].startswith(ratio)
+    baseline = inference.json("status")["baselines"]["workload"]
+    assert (baseline["verified"], baseline["metric_text"]) == (True, f"{name} {recorded['metric_text']}")
+    line = inference.run("status").expect(0).out.splitlines()[3]
+    assert line.startswith(f"Baseline workload   {name} ")
+
+
+def test_a_baseline_says_at_once_which_metric_it_did_not_yield(inference: Campaign) -> None:
+    with inference.config.open("a") as f:
+        f.write("metric: samples_per_s\n")
+    done = inference.run("next").expect(0)
+    said = "no samples per second, no batch size in the log; print `samples/s` or `batch size: N`"
+    assert f"advice: run 0001-baseline-workload did not yield samples_per_s: {said}" in done.out
+    assert f"- **Metric**: samples_per_s unknown ({said})" in inference.text
+
+
+def test_an_edited_metric_of_a_baseline_is_noticed(inference: Campaign) -> None:
+    with inference.config.open("a") as f:
+        f.write("metric: latency_p50\n")
+    inference.json("next")
+    entry = inference.text
+    inference.progress.write_text(entry.replace("latency_p50 13 ms", "latency_p50 31 ms"))
+    assert inference.text != entry
+    assert inference.json("status")["baselines"]["workload"]["verified"] is False
+    (problem,) = inference.json("verify", status=1)["problems"]
+    assert (problem["field"], problem["expected"].split(" (")[0]) == ("metric", "latency_p50 13 ms")
