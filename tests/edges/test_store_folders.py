@@ -53,6 +53,25 @@ class TestRunFolders:
             store.Workspace(tmp_path).new_run("a")
         assert caught.value.file == str(tmp_path / "runs")
 
+    def test_a_record_of_another_format_is_told_from_a_broken_one(self, tmp_path: Path) -> None:
+        run = store.Workspace(tmp_path).new_run("h1")
+        (run.path / "run.json").write_text('{"format": 2}')
+        (run.path / "evidence.json").write_text('{"format": 2')
+        with pytest.raises(store.OtherFormat, match="has format 2, this gpudebug reads 1") as caught:
+            run.read("run.json")
+        assert (caught.value.found, caught.value.file) == (2, str(run.path / "run.json"))
+        with pytest.raises(StoreError, match="not readable as JSON") as broken:
+            run.read("evidence.json")
+        assert not isinstance(broken.value, store.OtherFormat)
+
+    def test_a_name_that_is_no_text_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        workspace = store.Workspace(tmp_path)
+        run = workspace.new_run("h1")
+        name = os.fsdecode(b"caf\xe9.bin")
+        (run.path / name).write_bytes(b"1")
+        workspace.seal(run)
+        assert name in run.read("manifest.json")["files"]
+
     def test_a_sealed_run_has_the_digest_of_every_file(self, tmp_path: Path) -> None:
         workspace = store.Workspace(tmp_path)
         run = workspace.new_run("h1")

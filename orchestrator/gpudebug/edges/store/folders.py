@@ -81,7 +81,18 @@ class RunFolder:
 
     def write(self, name: str, record: Record) -> None:
         """Write one JSON record of the run, redacted, at once."""
-        text = json.dumps(_scrubbed(record.model_dump(mode="json"), self.scrub), indent=1, ensure_ascii=False)
+        self._put(name, record.model_dump(mode="json"))
+
+    def seal(self) -> None:
+        """Write the manifest, last: from now on the run is evidence."""
+        from gpudebug.core.models import Manifest
+
+        # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
+        self._put("manifest.json", Manifest(run=self.name, files=self.digests()).model_dump())
+        sync_folder(self.path)
+
+    def _put(self, name: str, data: Any) -> None:
+        text = json.dumps(_scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
         try:
             write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
         except OSError as e:
@@ -191,8 +202,5 @@ class Workspace:
             raise os_error(e, run.path, "cannot remove") from None
 
     def seal(self, run: RunFolder) -> None:
-        """Write the manifest, last: from now on the run is evidence."""
-        from gpudebug.core.models import Manifest
-
-        run.write("manifest.json", Manifest(run=run.name, files=run.digests()))
-        sync_folder(run.path)
+        """Seal a run of this workspace."""
+        run.seal()

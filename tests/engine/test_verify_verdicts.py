@@ -1,0 +1,117 @@
+"""verdict.json that does not follow from the runs which it names, its manifest mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import PROGRESS, Campaign
+from tests.support.tampering import reseal, rewrite
+from tests.support.verifying import answer, problems
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def run(told: Campaign) -> Path:
+    """The run that holds the verdict on hypothesis 1."""
+    return next(path.parent for path in sorted((told.folder / "runs").glob("*/verdict.json")))
+
+
+def change(run: Path, edit: Change) -> None:
+    verdict = json.loads((run / "verdict.json").read_text())
+    edit(verdict)
+    rewrite(run / "verdict.json", **verdict)
+    reseal(run)
+
+
+def gate(verdict: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(g for g in verdict["gates"] if g["name"] == name)
+    return found
+
+
+EDITED: dict[str, tuple[Change, str]] = {
+    "a digit": (lambda v: v["delta"].update(value=v["delta"]["value"] + 9), "delta.value"),
+    "a bound": (lambda v: v["delta"].update(low=1.0), "delta.low"),
+    "the status": (lambda v: v.update(status="REJECTED"), "status"),
+    "the reason": (lambda v: v.update(why="it felt faster"), "why"),
+    "a gate's result": (lambda v: gate(v, "loss").update(result="unknown"), "gates[loss].result"),
+    "a gate's value": (lambda v: gate(v, "delta").update(value="+99.0pp"), "gates[delta].value"),
+    "a gate's threshold": (lambda v: gate(v, "delta").update(threshold="any"), "gates[delta].threshold"),
+    "a gate that is gone": (lambda v: v["gates"].pop(0), "gates[outcome]"),
+    "the mean before": (lambda v: v.update(before=1.5), "before"),
+    "the throughput": (lambda v: v.update(throughput_after=99.0), "throughput_after"),
+    "a note": (lambda v: v.update(notes=["excellent"]), "notes"),
+    "the change": (lambda v: v.update(change_digest="0" * 16), "change_digest"),
+}
+
+
+@pytest.mark.parametrize(("edit", "field"), EDITED.values(), ids=EDITED)
+def test_an_edited_field_is_named(told: Campaign, run: Path, edit: Change, field: str) -> None:
+    change(run, edit)
+    [problem] = problems(told)
+    assert (problem.file, problem.field) == (f"runs/{run.name}/verdict.json", field)
+    assert problem.expected != problem.found
+
+
+def test_terms_that_were_loosened_give_another_verdict(told: Campaign, run: Path) -> None:
+    change(run, lambda v: v["terms"]["criteria"].update(success=90.0))
+    found = problems(told)
+    assert any(p.field == "gates[delta].threshold" and "20pp" in p.found for p in found)
+    assert any(p[:2] == (PROGRESS, "status") for p in found)
+
+
+REFUSED: dict[str, tuple[Change, str, str]] = {
+    "another hypothesis's": (
+        lambda v: v.update(hypothesis=2),
+        "hypothesis",
+        "the verdict is on another hypothesis",
+    ),
+    "no verdict at all": (lambda v: v.update(gates="all"), "verdict.json", "is not what gpudebug writes"),
+    "terms that are none": (
+        lambda v: v["terms"]["criteria"].update(success="much"),
+        "terms",
+        "nothing can be judged by these",
+    ),
+    "no run of the trial": (
+        lambda v: v.update(runs=[r for r in v["runs"] if r["part"] == "baseline" and not r["fresh"]]),
+        "runs",
+        "it names no run of the baseline, or none of the trial",
+    ),
+    "a run that leads out": (
+        lambda v: v["runs"][0].update(name="../../elsewhere"),
+        "runs",
+        "a run that the verdict used is not here",
+    ),
+    "other evidence": (
+        lambda v: v["runs"][0].update(evidence_sha256="0" * 64),
+        "evidence.json",
+        "the verdict was reached by other evidence of this run",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "field", "why"), REFUSED.values(), ids=REFUSED)
+def test_a_verdict_that_cannot_be_one_is_named(
+    told: Campaign, run: Path, edit: Change, field: str, why: str
+) -> None:
+    change(run, edit)
+    assert (field, why) in [(p.field, p.why) for p in problems(told)]
+
+
+def test_a_verdict_that_is_gone_leaves_its_entry_unverified(told: Campaign, run: Path) -> None:
+    (run / "verdict.json").unlink()
+    reseal(run)
+    [problem] = problems(told)
+    assert (problem.file, problem.field, problem.found) == (PROGRESS, "status", "VALIDATED")
+    assert problem.why == "UNVERIFIED: none of its runs holds a verdict"
+
+
+def test_of_a_verdict_by_another_rule_the_means_are_derived_all_the_same(told: Campaign, run: Path) -> None:
+    change(run, lambda v: v.update(rule="0", before=1.5))
+    found = answer(told)
+    assert [p["field"] for p in found["problems"]] == ["before", "gpu util before"]
+    assert "judged by rule 0" in found["unchecked"][0]
