@@ -224,6 +224,27 @@ def test_locked_knobs(change: str, held: list[str]) -> None:
     assert intervention.parse(change).locked_by(["--batch_size", "--policy.chunk_size", "SEED"]) == held
 
 
+@pytest.mark.parametrize(
+    ("change", "known", "held"),
+    [
+        ("--set --batch=16", None, []),
+        ("--set --batch=16", [], ["--batch_size"]),
+        ("--set --batch-s=16", [], ["--batch_size"]),
+        ("--unset --batch", ["--lr"], ["--batch_size"]),
+        ("--set --batch=16", ["--batch"], []),
+        ("--set --batch=16", ["batch"], []),
+        ("--set --batch=16", ["--batch_norm"], []),
+        ("--set --batch=16", ["--batch_size"], ["--batch_size"]),
+        ("--set batch=16", [], []),
+        ("--set --batch_size_eval=4", [], []),
+        ("--env batch=4", [], []),
+        ("--compound --set --batch=16 --set --lr=1", [], ["--batch_size"]),
+    ],
+)
+def test_a_locked_flag_by_its_beginning(change: str, known: list[str] | None, held: list[str]) -> None:
+    assert intervention.parse(change).locked_by(["--batch_size", "--seed"], known) == held
+
+
 NAMES = st.from_regex(r"(--?|\+)?[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 VALUES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12)
 COMMANDS = st.lists(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpudebug.core import present, progress
+from gpudebug.core import commandline, present, progress
 from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
 from gpudebug.core.intervention import Applied, Intervention
 from gpudebug.core.models import Terms, Verdict
@@ -160,13 +160,15 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
     line = None
     if number is not None:
         line = loaded.document.hypothesis(number).line
-    locked = intervention.locked_by(loaded.config.locked)
+    flags = [option.name for option in commandline.options(loaded.config.workload.argv())]
+    locked = intervention.locked_by(loaded.config.locked, flags)
     if locked:
         raise InterventionError(
             f"{said} changes {', '.join(locked)}, which gpudebug.yaml locks",
             file=where,
             line=line,
-            next="change something else, or take it out of `locked`",
+            next="change something else, or take it out of `locked`; a flag that is only spelled like the "
+            "beginning of a locked one is told from it where workload.command has it",
         )
     if intervention.size > 1 and not intervention.compound:
         raise InterventionError(
