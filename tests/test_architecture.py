@@ -178,7 +178,9 @@ def test_the_warden_is_alone_with_the_standard_library(module: Module) -> None:
 
 @each(of_package("gpudebug.engine"))
 def test_the_engine_joins_core_and_edges(module: Module) -> None:
-    assert wrong(module, ("gpudebug.core", "gpudebug.edges", "gpudebug.engine", "gpudebug.demo")) == []
+    found = wrong(module, ("gpudebug.core", "gpudebug.edges", "gpudebug.engine", "gpudebug.demo"))
+    # Of the package itself it may know the version.
+    assert [line for line in found if not line.endswith(" imports gpudebug")] == []
 
 
 def test_nothing_else_joins_core_and_edges() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gpudebug
+from gpudebug import __version__
 from gpudebug.core import matching
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.jsontext import line_of
@@ -144,7 +144,7 @@ class Runs:
         differences = list(matching.differences(again.model_dump(mode="json"), stored))
         if not differences:
             return Measured(folder, record, evidence)
-        if record.gpudebug != gpudebug.__version__ and not altered:
+        if record.gpudebug != __version__ and not altered:
             self._read_otherwise(folder, record, differences)
             return Measured(folder, record, evidence)
         report(self._findings, where, folder, "evidence.json", differences)
@@ -158,7 +158,7 @@ class Runs:
         fields = ", ".join(d.field for d in differences[:5]) + (", …" if len(differences) > 5 else "")
         self._findings.unchecked.append(
             f"run {folder.name}: gpudebug {record.gpudebug or 'of an earlier version'} read its samples and "
-            f"log otherwise than {gpudebug.__version__} does ({fields})"
+            f"log otherwise than {__version__} does ({fields})"
         )
 
 
