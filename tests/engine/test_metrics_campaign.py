@@ -96,7 +96,7 @@ def test_a_metric_that_the_run_did_not_yield_is_named(measured: Campaign, tmp_pa
     assert campaign.statuses() == ["UNTESTED"]
 
 
-def test_a_baseline_says_at_once_what_it_lacks(measured: Campaign) -> None:
+def test_the_commands_batch_tells_of_samples(measured: Campaign) -> None:
     entry = json.loads((measured.folder / "runs" / "0001-baseline-workload" / "evidence.json").read_text())
     assert (entry["batch_flags"], entry["samples_by"]) == ({"batch_size": "8"}, "flags")
     assert entry["samples_per_s"] == pytest.approx(8 * entry["steps_per_s"])
@@ -171,3 +171,17 @@ def test_an_edited_metric_of_a_baseline_is_noticed(inference: Campaign) -> None:
     assert inference.json("status")["baselines"]["workload"]["verified"] is False
     (problem,) = inference.json("verify", status=1)["problems"]
     assert (problem["field"], problem["expected"].split(" (")[0]) == ("metric", "latency_p50 13 ms")
+
+
+def test_a_variable_that_names_the_batch_leaves_the_gain_open(tmp_path: Path) -> None:
+    """Nobody sees from outside what BATCH_SIZE=4 does, so twice the steps may be nothing."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    record(recordings, "0002-h1", util=80, rate=20)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign.json("next")
+    campaign.propose("--env BATCH_SIZE=4")
+    answer = campaign.json("next")
+    assert answer["verdict"] == "INCONCLUSIVE", answer
+    said = "the change names the batch, and samples per second are not told alike by all runs"
+    assert gates(answer)["throughput"]["note"].startswith(said)
