@@ -177,6 +177,11 @@ def test_a_metrics_figure(metric: Metric, value: float | None, text: str) -> Non
     assert present.figure(metric, value) == text
 
 
+def test_an_interval_has_the_unit_of_its_value() -> None:
+    assert present.bounds(Metric("steps_per_s"), 18.0, (16.55, 19.61)) == "16.6 to 19.6"
+    assert present.bounds(Metric("latency_p50"), 0.9, (0.8, 1.1)) == "800 to 1100"
+
+
 def test_notes_begin_with_why() -> None:
     found = as_json(verdict(runs(28, 28), runs(61, 62, 61, 62, rate=4.5)))
     assert present.result_notes(found) == "; ".join([found["why"], *found["notes"]])

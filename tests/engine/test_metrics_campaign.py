@@ -150,6 +150,7 @@ def test_a_program_that_infers_is_judged_by_what_it_prints(
     assert (baseline["verified"], baseline["metric_text"]) == (True, f"{name} {recorded['metric_text']}")
     line = inference.run("status").expect(0).out.splitlines()[3]
     assert line.startswith(f"Baseline workload   {name} ")
+    assert "Target   none: `target` in gpudebug.yaml would say" in inference.run("status").out
 
 
 def test_a_baseline_says_at_once_which_metric_it_did_not_yield(inference: Campaign) -> None:

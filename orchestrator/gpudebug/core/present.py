@@ -69,6 +69,12 @@ def figure(metric: Metric, value: float | None) -> str:
     return UNKNOWN if value is None else number(value * scale, unit)
 
 
+def bounds(metric: Metric, value: float | None, interval: tuple[float, float]) -> str:
+    """`16.6 to 19.6`: an interval in the unit in which `figure` shows its value."""
+    scale, _ = _shown(metric, value)
+    return " to ".join(number(bound * scale) for bound in interval)
+
+
 def threshold(metric: Metric, value: float) -> str:
     """A threshold of `criteria`: `20pp` or `1.2x`."""
     return f"{value:g}{'pp' if metric.points else 'x'}"

@@ -160,9 +160,10 @@ def metric_text(metric: Metric, runs: list[Evidence]) -> str:
     values = [v for e in runs if (v := metric.value(e)) is not None]
     if not values:
         return f"{present.UNKNOWN} ({_absent(metric, runs)})"
-    low, high = (present.figure(metric, bound) for bound in metric.bounds(values))
     count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
-    return f"{present.figure(metric, metric.mean(values))} (95% CI {low} to {high}, {count})"
+    mean = metric.mean(values)
+    interval = present.bounds(metric, mean, metric.bounds(values))
+    return f"{present.figure(metric, mean)} (95% CI {interval}, {count})"
 
 
 def _absent(metric: Metric, runs: list[Evidence]) -> str:

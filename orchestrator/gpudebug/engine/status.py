@@ -28,7 +28,7 @@ def status(directory: Path) -> dict[str, Any]:
         "running": running,
         "metric": loaded.config.metric,
         "target": machine.goal(c),
-        "target_text": present.figure(loaded.metric, machine.goal(c)),
+        "target_text": _target(loaded),
         "baselines": {
             role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
         },
@@ -50,6 +50,14 @@ def status(directory: Path) -> dict[str, Any]:
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _target(loaded: Loaded) -> str:
+    """The figure that solves the campaign, or how to set one."""
+    goal = machine.goal(loaded.campaign)
+    if goal is None:
+        return f"none: `target` in gpudebug.yaml would say which {loaded.metric.name} solves the campaign"
+    return present.figure(loaded.metric, goal)
 
 
 def _under_way(loaded: Loaded) -> machine.Action:
