@@ -80,3 +80,27 @@ def test_the_host_and_its_disk(tmp_path: Path) -> None:
     assert host.host_name() == os.uname().nodename
     total = shutil.disk_usage(tmp_path).total / 2**20
     assert 0 < host.free_disk_mb(tmp_path) <= total
+
+
+def test_packages_are_found_and_not_imported(tmp_path: Path) -> None:
+    for folder in ("own/pkg", "other/lib", "other/pkg"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "__init__.py").write_text("raise SystemExit(3)\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "other")}
+    names = ("pkg", "lib", "nowhere", "json")
+    found = host.import_folders(sys.executable, env, str(tmp_path), str(tmp_path / "own"), names)
+    assert found is not None
+    assert found["pkg"] == str(tmp_path / "own" / "pkg")
+    assert found["lib"] == str(tmp_path / "other" / "lib")
+    assert "nowhere" not in found
+    safe = host.import_folders(
+        sys.executable, {**env, "PYTHONSAFEPATH": "1"}, str(tmp_path), str(tmp_path / "own"), names
+    )
+    expected = "other" if sys.version_info >= (3, 11) else "own"
+    assert safe is not None
+    assert safe["pkg"] == str(tmp_path / expected / "pkg")
+
+
+def test_an_interpreter_that_does_not_answer_finds_nothing(tmp_path: Path) -> None:
+    assert host.import_folders("/bin/false", {}, str(tmp_path), "", ("pkg",)) is None
+    assert host.import_folders("/no/such/python", {}, str(tmp_path), "", ("pkg",)) is None
