@@ -70,3 +70,13 @@ def test_in_a_pipe_a_line_every_ten_seconds_and_one_at_the_start_of_a_run(
         ["0002-h1", "0.5 s"],
     ]
     assert "\x1b" not in said.getvalue()
+
+
+def test_a_remark_is_a_line_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveLine() as live:
+        for label in ("0001-h1", "0002-h1"):
+            live(moment(label=label, remark="1 other process on A100"))
+            live(moment(label=label))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("gpudebug: 1 other process on A100") == 1
+    assert len(lines) == 3

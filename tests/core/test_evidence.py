@@ -22,9 +22,8 @@ WINDOW = Window(start_s=10, end_s=40, samples=150, rule="steps")
 
 
 def build(rows: Samples, log: LogSummary | None = None, **more: Any) -> Evidence:
-    return evidence.build(
-        run="0001-x", role="h1", outcome=Outcome.COMPLETED, samples=rows, log=log or LogSummary(), **more
-    )
+    ending = {"outcome": Outcome.COMPLETED, **more}
+    return evidence.build(run="0001-x", role="h1", samples=rows, log=log or LogSummary(), **ending)
 
 
 def info(index: int) -> DeviceInfo:
@@ -317,3 +316,23 @@ def test_evidence_survives_its_file() -> None:
     found = build(rows, steps_log(steady_steps(4, 38, 10)), devices=(info(0), info(1)))
     assert Evidence.model_validate_json(found.model_dump_json()) == found
     assert GPU in rows.devices
+
+
+def test_evidence_that_was_cut_short_gives_no_figure_and_says_why() -> None:
+    rows = samples(sampled(lambda t: 50.0, 30))
+    log = steps_log(steady_steps(0, 30, 5), rate=5.0)
+    assert build(rows, log, duration_s=31.0).utilisation is not None
+    found = build(rows, log, duration_s=90.0)
+    assert (found.utilisation, found.steps_per_s, found.window) == (None, None, None)
+    assert found.window_reason == "samples.csv is cut short: it ends at 30.0 s of 90.0 s"
+    assert found.devices[0].reason == found.window_reason
+
+
+def test_a_run_that_was_ended_may_end_before_its_samples_say() -> None:
+    found = build(samples(sampled(lambda t: 50.0, 30)), duration_s=90.0, outcome=Outcome.TIMED_OUT)
+    assert found.utilisation == pytest.approx(50)
+
+
+def test_the_reason_of_an_ended_run_is_kept() -> None:
+    found = build(samples(sampled(lambda t: 50.0, 30)), reason="no step for 5 s", outcome=Outcome.STALLED)
+    assert found.reason == "no step for 5 s"

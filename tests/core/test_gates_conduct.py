@@ -8,6 +8,7 @@ from tests.support.trials import BASE, GOOD, gate, verdict
 from gpudebug.core.gates import (
     Setting,
 )
+from gpudebug.core.models import Conditions
 from gpudebug.core.words import Result
 
 
@@ -35,3 +36,22 @@ class TestSetting:
             verdict(BASE, GOOD, Setting(differences=("driver", "host a and b"))), "environment_parity"
         )
         assert (found.result, found.value) == (Result.FAIL, "driver; host a and b")
+
+    @pytest.mark.parametrize(
+        ("before", "after", "said"),
+        [
+            (1410.0, 1405.0, None),
+            (1410.0, 1000.0, "clocks of 1410 and 1000 MHz"),
+        ],
+    )
+    def test_clocks_that_differ_are_another_environment(
+        self, before: float, after: float, said: str | None
+    ) -> None:
+        sides = [
+            [e.model_copy(update={"conditions": Conditions(sm_clock_mhz=clock, throttle={})}) for e in runs]
+            for runs, clock in ((BASE, before), (GOOD, after))
+        ]
+        found = gate(verdict(*sides), "environment_parity")
+        assert (found.result, found.value) == (
+            (Result.FAIL, said) if said else (Result.PASS, "as in the baseline")
+        )
