@@ -53,6 +53,7 @@ def test_an_altered_file_is_named_and_what_does_not_follow_from_it_any_more(
     assert (first.file, first.field, first.why) == (f"{RUN}/{name}", name, "altered since the run was sealed")
     assert first.expected != first.found
     assert {p.file for p in others} == {f"{RUN}/evidence.json"}
+    assert {p.why for p in others} == {None if name == "evidence.json" else f"as {name} reads now"}
     assert {p.field for p in others} >= fields
 
 

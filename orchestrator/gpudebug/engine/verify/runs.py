@@ -147,9 +147,11 @@ class Runs:
         if record.gpudebug != __version__ and not altered:
             self._read_otherwise(folder, record, differences)
             return Measured(folder, record, evidence)
-        report(self._findings, where, folder, "evidence.json", differences)
         # Where samples or log are not what they were, the evidence that was sealed is nearer to the truth.
-        kept = altered and "evidence.json" not in altered
+        kept = bool(altered) and "evidence.json" not in altered
+        if kept:
+            where = where.but(why=f"as {' and '.join(sorted(altered))} reads now")
+        report(self._findings, where, folder, "evidence.json", differences)
         return Measured(folder, record, evidence if kept else again)
 
     def _read_otherwise(
