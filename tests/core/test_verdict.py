@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.trials import crashed, criteria, gate, run, runs, verdict
+from tests.support.trials import crashed, gate, run, runs, verdict
 
 from gpudebug.core.models import Evidence, Verdict
-from gpudebug.core.verdict import Setting, needs_fresh_baseline, needs_more_runs
+from gpudebug.core.verdict import Setting
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 BASE = runs(28, 27, 29, 28)
@@ -171,75 +170,6 @@ class TestNotes:
         assert verdict(BASE, after).notes == ()
 
 
-class TestMoreRuns:
-    @pytest.mark.parametrize(
-        ("after", "changes", "expected"),
-        [
-            (runs(43, rate=8.0), {}, True),
-            (runs(43, 44, 42, 43, 43, rate=8.0), {}, True),
-            (runs(43, 44, 42, 43, 43, 43, rate=8.0), {}, False),
-            (runs(43, 44, rate=8.0), {"max_runs": 2}, False),
-            (runs(61, 62, rate=5.2), {}, False),
-            (runs(61, rate=11.0, window=9.0), {}, True),
-            (runs(61, rate=11.0, window=5.0), {}, True),
-            (runs(61, rate=11.0, window=5.0), {"min_window": 31}, False),
-            (GOOD, {}, False),
-            (NONE, {}, False),
-            ([OOM], {}, False),
-            ([KILLED], {}, False),
-            ([NAN], {}, False),
-            (runs(61, 62, rate=None), {}, False),
-            (runs(61, 62, rate=None), {"throughput": "any"}, False),
-            (runs(43, rate=None), {}, True),
-            (runs(43, rate=8.0, trend=Trend.PLATEAU), {}, True),
-            (runs(43, rate=8.0, trend=Trend.UNKNOWN), {}, True),
-            (runs(61, 62, rate=8.0, trend=Trend.UNKNOWN), {}, False),
-            (runs(43, rate=8.0, trend=Trend.UNKNOWN), {"loss": "any"}, True),
-            ([run(None)], {}, False),
-            ([run(window=None)], {}, False),
-            ([run(43, 8), run(window=None)], {}, False),
-        ],
-    )
-    def test_only_where_they_could_decide(
-        self, after: list[Evidence], changes: dict[str, Any], expected: bool
-    ) -> None:
-        found = verdict(BASE, after, **changes)
-        assert needs_more_runs(found, criteria(**changes), BASE, after) is expected
-
-    def test_where_the_throughput_is_not_decided(self) -> None:
-        before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
-        found = verdict(before, after)
-        assert found.why.startswith("throughput is unknown (1.04x")
-        assert needs_more_runs(found, criteria(), before, after)
-
-    def test_not_where_the_baseline_is_too_short(self) -> None:
-        before = runs(28, 29, window=9.0)
-        after = runs(43, rate=8.0)
-        assert not needs_more_runs(verdict(before, after), criteria(), before, after)
-
-    @pytest.mark.parametrize(
-        ("after", "expected"),
-        [
-            (runs(43, rate=8.0), True),
-            (runs(61, rate=11.0, window=9.0), False),
-            (runs(43, 44, 43, 42, rate=8.0, window=9.0), True),
-            (GOOD, False),
-            (NONE, False),
-            ([OOM], False),
-        ],
-    )
-    def test_a_fresh_baseline_stands_beside_those_that_decide(
-        self, after: list[Evidence], expected: bool
-    ) -> None:
-        assert needs_fresh_baseline(verdict(BASE, after), criteria(), after) is expected
-
-    @given(st.lists(st.floats(5, 95), min_size=1, max_size=8), st.floats(1, 20))
-    def test_a_trial_ends_after_its_last_run(self, levels: list[float], rate: float) -> None:
-        after = runs(*levels, rate=rate)
-        if len(after) >= criteria().max_runs:
-            assert not needs_more_runs(verdict(BASE, after), criteria(), BASE, after)
-
-
 def some_run() -> st.SearchStrategy[Evidence]:
     return st.builds(
         lambda u, r, t, o, w, unit, e: run(
@@ -314,36 +244,6 @@ def test_every_trial_has_one_verdict_that_follows_from_its_gates(
     if found.status is Status.INCONCLUSIVE:
         first = next(g for g in found.gates if g.result is Result.UNKNOWN)
         assert found.why.startswith(f"{first.name} is unknown")
-    assert gate(found, "outcome").result is not Result.SKIPPED
+    ended_early = any(e.outcome is Outcome.ENDED_EARLY for e in after)
+    assert gate(found, "outcome").result is not Result.SKIPPED or ended_early
     assert found.why
-
-
-def simulated_trial(rng: random.Random, delta: float, sd: float) -> Status:
-    """A trial as the engine runs it, on a workload at 28 % whose runs differ by `sd` pp."""
-
-    def measured(level: float) -> Evidence:
-        utilisation = max(1.0, rng.gauss(level, sd))
-        return run(utilisation, 5 * utilisation / 28, standard_error=1.5)
-
-    before, after = [measured(28) for _ in range(4)], []
-    while True:
-        after.append(measured(28 + delta))
-        found = verdict(before, after)
-        if not needs_more_runs(found, criteria(), before, after):
-            return found.status
-        if needs_fresh_baseline(found, criteria(), after):
-            before.append(measured(28))
-
-
-@pytest.mark.parametrize(
-    ("delta", "validated", "rejected"),
-    [(0, (0, 0), (0.97, 1)), (10, (0, 0.07), (0, 1)), (20, (0.6, 1), (0, 0.07)), (25, (0.93, 1), (0, 0.02))],
-)
-def test_verdicts_are_right_as_often_as_they_should_be(
-    delta: float, validated: tuple[float, float], rejected: tuple[float, float]
-) -> None:
-    """Runs that differ by 5 pp, the most that the prior expects; repeated looks included."""
-    rng, rounds = random.Random(f"rounds of {delta}"), 120
-    statuses = [simulated_trial(rng, delta, 5.0) for _ in range(rounds)]
-    assert validated[0] <= statuses.count(Status.VALIDATED) / rounds <= validated[1]
-    assert rejected[0] <= statuses.count(Status.REJECTED) / rounds <= rejected[1]

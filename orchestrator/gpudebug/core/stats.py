@@ -202,43 +202,6 @@ def pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, floa
     return math.sqrt(squares / df), df
 
 
-def difference(
-    before: Sequence[float],
-    after: Sequence[float],
-    *,
-    within: tuple[float, float] = (0.0, 0.0),
-    prior: Prior = UTILISATION_PRIOR,
-) -> Estimate:
-    """Mean of `after` minus mean of `before` (one value a run), with a 95 % interval over runs.
-
-    The width is Student's t times the error that follows from the pooled run-to-run sd, or from the
-    typical standard errors `within` one run of `before` and of `after` where that is larger. The count
-    of samples plays no other part.
-    """
-    from gpudebug.core.models import Estimate
-
-    sd, df = pooled([before, after], prior)
-    value = math.fsum(after) / len(after) - math.fsum(before) / len(before)
-    between = sd * math.sqrt(1 / len(before) + 1 / len(after))
-    error = max(between, math.sqrt(within[0] ** 2 / len(before) + within[1] ** 2 / len(after)))
-    half = t_quantile(0.5 + CONFIDENCE / 2, df) * error
-    return Estimate(value=value, low=value - half, high=value + half)
-
-
-_LARGEST_LOG = 700.0
-"""Beyond this `math.exp` overflows."""
-
-
-def ratio(before: Sequence[float], after: Sequence[float], *, prior: Prior = RATE_PRIOR) -> Estimate:
-    """Ratio of geometric means, `after` over `before` (positive, one value a run), with a 95 % interval."""
-    from gpudebug.core.models import Estimate
-
-    logs = difference([math.log(v) for v in before], [math.log(v) for v in after], prior=prior)
-    assert logs.low is not None and logs.high is not None
-    value, low, high = (math.exp(min(x, _LARGEST_LOG)) for x in (logs.value, logs.low, logs.high))
-    return Estimate(value=value, low=low, high=high)
-
-
 def mean_interval(
     values: Sequence[float], *, within: float = 0.0, prior: Prior = UTILISATION_PRIOR
 ) -> Estimate:

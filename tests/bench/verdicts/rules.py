@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from gpudebug.core.stats import normal_quantile, t_quantile
-
 from tests.bench.verdicts.cells import HYPOTHESES, Cell
 from tests.bench.verdicts.runs import Pool
 from tests.bench.verdicts.traces import Floats
+
+from gpudebug.core.stats import normal_quantile, t_quantile
 
 SUCCESS, FAILURE = 20.0, 10.0
 Rule = Callable[[Pool, Pool, int, np.random.Generator], Cell]

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.bench.verdicts.traces import BASELINE, INTERVAL, Floats, Scenario, Traces, simulate
 
 from gpudebug.core import evidence
 from gpudebug.core.models import Evidence, Outcome, Trend
 from gpudebug.core.samples import Sample, Samples
 from gpudebug.core.trainlog import LogSummary
-
-from tests.bench.verdicts.traces import BASELINE, INTERVAL, Floats, Scenario, Traces, simulate
 
 # Steps per busy second, for 4 steps a second at the baseline's level: work is conserved.
 STEPS_PER_BUSY_S = 4 / (BASELINE / 100)
@@ -57,7 +56,7 @@ class Pool:
 def pool(
     scenario: Scenario, level: float, size: int, rng: np.random.Generator, *, steps_known: bool, looks: bool
 ) -> Pool:
-    """`size` runs; `steps_known` lets the log tell when steps were made, `looks` keeps what was seen meanwhile."""
+    """`size` runs; with `steps_known` the log tells when steps were made, with `looks` runs keep those."""
     traces = simulate(scenario, level, size, rng)
     runs = tuple(_run(traces, i, steps_known, looks) for i in range(size))
     times = INTERVAL * np.arange(1, traces.utilisation.shape[1] + 1)

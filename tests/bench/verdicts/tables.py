@@ -141,3 +141,26 @@ def dilution(outcomes: Sequence[Outcome], names: Sequence[str]) -> str:
             rows.append(row)
     deltas = list(outcomes[0].cells[names[0]])
     return markdown(["", "rule", *(f"true {d:+d} pp: measured (VAL / REJ, %)" for d in deltas)], rows)
+
+
+# What the protocol is not told may cost power, but must not make wins of nothing.
+_MOST_BY_CHANCE = 0.5
+
+
+def robustness(outcomes: Sequence[Outcome]) -> tuple[str, list[str]]:
+    """The shipped protocol where it knows less, a row each, with what it misses."""
+    rows, missed = [], []
+    for outcome in outcomes:
+        for name, cells in outcome.cells.items():
+            title = f"{outcome.plan.title}{name.removeprefix(SHIPPED).removeprefix(', prior')}"
+            share = cells[0].validated / cells[0].trials
+            row = [title, share_text(cells[0].validated, cells[0].trials)]
+            if 100 * share > _MOST_BY_CHANCE:
+                missed.append(f"{title}: VALIDATED at 0 pp {row[1]}, must be <= {_MOST_BY_CHANCE:g} %")
+                row[1] += " !"
+            row += [share_text(cells[d].validated, cells[d].trials) for d in (10, 25)]
+            row.append(share_text(cells[25].rejected, cells[25].trials))
+            row.append(" / ".join(f"{cells[d].seconds:.0f}" for d in _MIX))
+            rows.append(row)
+    head = ["", *(f"VALIDATED at {d} pp, %" for d in _MIX), "REJECTED at 25 pp, %", "device-s at 0/10/25"]
+    return markdown(head, rows), missed

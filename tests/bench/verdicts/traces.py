@@ -29,12 +29,12 @@ _LOWEST, _HIGHEST = 2.0, 97.0
 class Scenario:
     """How runs behave.
 
-    `model` is `ar` (a first-order autoregression between 0 and 100 %), `steps` (a loop of bursts and gaps) or
-    `recorded` (blocks of a recording). `run_sd` is the spread of the runs' offsets in pp, `startup` the median
-    start-up, `training` the time after it: of every run, or with `fixed_steps` of a run at the baseline's level.
-    `memory` is the time over which neighbouring readings are alike, None the model's own. `drift` is what every
-    run has gained, in pp, when the last of a campaign's hypotheses is tested. `tenants` lets strangers use the
-    device in bursts that no gate sees.
+    `model` is `ar` (a first-order autoregression between 0 and 100 %), `steps` (a loop of bursts and gaps)
+    or `recorded` (blocks of a recording). `run_sd` is the spread of the runs' offsets in pp, `startup` the
+    median start-up, `training` the time after it: of every run, or with `fixed_steps` of a run at the
+    baseline's level. `memory` is the time over which neighbouring readings are alike, None the model's own.
+    `drift` is what every run has gained, in pp, when the last of a campaign's hypotheses is tested.
+    `tenants` lets strangers use the device in bursts that no gate sees.
     """
 
     model: str
@@ -74,8 +74,8 @@ def simulate(scenario: Scenario, level: float, runs: int, rng: np.random.Generat
         trained = np.minimum(scenario.training * BASELINE / levels, 4 * scenario.training)
     tail = _TAIL if scenario.fixed_steps else 0.0
     end = start + trained + tail
-    steady = _MODELS[scenario.model](levels, int(math.ceil(trained.max() / INTERVAL)) + 1, scenario.memory, rng)
-    times = INTERVAL * np.arange(1, int(math.floor(end.max() / INTERVAL)) + 1)
+    steady = _MODELS[scenario.model](levels, math.ceil(trained.max() / INTERVAL) + 1, scenario.memory, rng)
+    times = INTERVAL * np.arange(1, math.floor(end.max() / INTERVAL) + 1)
     into = times[None, :] - start[:, None]
     at = np.clip(np.ceil(into / INTERVAL).astype(int) - 1, 0, steady.shape[1] - 1)
     ramp = 1 - np.exp(-np.maximum(into, 0.0) / _RAMP)
@@ -93,7 +93,7 @@ _TAIL = 2.0
 
 
 def _offsets(runs: int, rng: np.random.Generator) -> Floats:
-    """Standard normal, one from each of `runs` equally likely spans, so that a pool has the spread it is for."""
+    """Standard normal, one from each of `runs` equally likely spans: a pool has the spread that it is for."""
     spans = (rng.permutation(runs) + rng.uniform(size=runs)) / runs
     return np.array([normal_quantile(p) for p in np.clip(spans, 1e-9, 1 - 1e-9)])
 
@@ -134,7 +134,7 @@ _WINDOW = 1.0
 
 
 def _step_loop(levels: Floats, count: int, memory: float | None, rng: np.random.Generator) -> Floats:
-    """Busy share of the last second in a loop of a burst on the device and a gap, with stalls now and then."""
+    """Busy share of the last second in a loop of a burst and a gap, with stalls now and then."""
     runs = len(levels)
     tau, swing = memory or _GAP_MEMORY, _GAP_SPREAD if memory is None else _LONG_GAP_SPREAD
     shares, gaps = _shares(swing)
@@ -195,7 +195,9 @@ def _recorded(levels: Floats, count: int, memory: float | None, rng: np.random.G
 @lru_cache
 def _recording() -> Floats:
     rows = np.loadtxt(RECORDING, delimiter=",", skiprows=1)
-    return np.concatenate([rows[rows[:, 0] == run, 1] - rows[rows[:, 0] == run, 1].mean() for run in set(rows[:, 0])])
+    return np.concatenate(
+        [rows[rows[:, 0] == run, 1] - rows[rows[:, 0] == run, 1].mean() for run in set(rows[:, 0])]
+    )
 
 
 _MODELS = {"ar": _autoregression, "steps": _step_loop, "recorded": _recorded}

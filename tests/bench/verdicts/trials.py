@@ -2,58 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-
-from gpudebug.core import stats
-from gpudebug.core.models import Evidence
-from gpudebug.core.verdict import Criteria, Setting, judge, needs_fresh_baseline, needs_more_runs
-from gpudebug.core.words import Status
-
 from tests.bench.verdicts.cells import HYPOTHESES, Cell
 from tests.bench.verdicts.runs import Pool, Run
 
+from gpudebug.core.contrast import contrast
+from gpudebug.core.models import Evidence
+from gpudebug.core.protocol import Step, is_certain, next_step
+from gpudebug.core.verdict import Criteria, Setting, judge
+from gpudebug.core.words import Status
+
 BASELINE_RUNS = 4
-CRITERIA = Criteria(
-    success=20.0, failure=10.0, loss="any", throughput="better", min_window=30.0, max_runs=6
-)
-_SETTING = Setting()
+CRITERIA = Criteria(success=20.0, failure=10.0, loss="any", throughput="better", min_window=30.0, max_runs=6)
+# How often a simulated campaign's hypotheses have each true delta: most do nothing.
+MIX = {0: 0.5, 10: 0.2, 15: 1 / 30, 20: 1 / 30, 25: 0.2, 30: 1 / 30}
 Draw = Callable[[], Run]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a trial ended: its status, estimate in pp, trial runs, and seconds on the device without the
-    recorded baselines."""
+    """How a trial ended: its status, estimate in pp, trial runs, seconds on the device, and the fresh runs of
+    the baseline that it leaves to later trials."""
 
     status: Status
     delta: float | None
     runs: int
     seconds: float
+    fresh: tuple[Evidence, ...] = ()
 
 
 def decide_trial(
-    recorded: list[Run], fresh: Draw, trial: Draw, criteria: Criteria = CRITERIA, *, early_stop: bool = False
+    recorded: Sequence[Evidence],
+    fresh: Draw,
+    trial: Draw,
+    criteria: Criteria = CRITERIA,
+    *,
+    early_stop: bool = False,
 ) -> Decision:
     """One trial against the `recorded` baselines; `fresh` and `trial` launch one more run each."""
-    before = [r.evidence for r in recorded]
-    after: list[Evidence] = []
-    seconds = 0.0
+    before, after = list(recorded), list[Evidence]()
+    seconds, step = 0.0, Step.TRIAL
     while True:
-        found, spent = _watched(trial(), criteria, before, after) if early_stop else _whole(trial())
-        after.append(found)
+        setting = Setting(fresh=len(before) - len(recorded))
+        if step is Step.TRIAL:
+            run = trial()
+            found, spent = _watched(run, criteria, before, after, setting) if early_stop else _whole(run)
+            after.append(found)
+        else:
+            found, spent = _whole(fresh())
+            before.append(found)
         seconds += spent
-        verdict = judge(1, criteria, before, after, _SETTING)
-        if not needs_more_runs(verdict, criteria, before, after):
+        setting = Setting(fresh=len(before) - len(recorded))
+        verdict = judge(1, criteria, before, after, setting)
+        step = next_step(verdict, criteria, before, after, setting)
+        if step is Step.DONE:
             delta = None if verdict.delta is None else verdict.delta.value
-            return Decision(verdict.status, delta, len(after), seconds)
-        if needs_fresh_baseline(verdict, criteria, after):
-            run = fresh()
-            before.append(run.evidence)
-            seconds += run.seconds
+            return Decision(verdict.status, delta, len(after), seconds, tuple(before[len(recorded) :]))
 
 
 def _whole(run: Run) -> tuple[Evidence, float]:
@@ -61,53 +69,65 @@ def _whole(run: Run) -> tuple[Evidence, float]:
 
 
 def _watched(
-    run: Run, criteria: Criteria, before: list[Evidence], after: list[Evidence]
+    run: Run, criteria: Criteria, before: list[Evidence], after: list[Evidence], setting: Setting
 ) -> tuple[Evidence, float]:
     """The run up to the first look at which its answer is certain."""
     for look in run.looks:
-        if ends_early(criteria, before, after, look.evidence):
+        if is_certain(1, criteria, before, [*after, look.evidence], setting):
             return look.evidence, look.seconds
     return _whole(run)
 
 
-def ends_early(
-    criteria: Criteria, before: list[Evidence], after: list[Evidence], seen: Evidence
-) -> bool:
-    verdict = judge(1, criteria, before, [*after, seen], _SETTING)
-    return verdict.status in (Status.VALIDATED, Status.REJECTED)
+@dataclass(frozen=True)
+class Moment:
+    """Runs of a campaign at one time: of its unmodified workload, and with a change by its true delta."""
+
+    fresh: Pool
+    trials: Mapping[int, Pool]
 
 
 def shipped(
     recorded: Pool,
-    fresh: Pool,
-    trial: Pool,
-    trials: int,
+    moments: Sequence[Moment],
+    counts: Mapping[int, int],
     rng: np.random.Generator,
     *,
-    criteria: Criteria = CRITERIA,
     early_stop: bool = False,
-) -> Cell:
-    """`trials` trials whose runs are drawn from the pools."""
-    most = criteria.max_runs
-    befores = rng.integers(0, len(recorded.runs), (trials, BASELINE_RUNS))
-    freshes, afters = (rng.integers(0, len(p.runs), (trials, most)) for p in (fresh, trial))
-    decisions = [
-        decide_trial(
-            [recorded.runs[i] for i in befores[k]],
-            map(fresh.runs.__getitem__, freshes[k]).__next__,
-            map(trial.runs.__getitem__, afters[k]).__next__,
-            criteria,
-            early_stop=early_stop,
-        )
-        for k in range(trials)
-    ]
+) -> dict[int, Cell]:
+    """Whole campaigns of hypotheses, tested one after the other, until each delta was tried `counts` times.
+
+    A campaign records its baseline once; what a trial measures of it beside its own runs serves the later
+    ones too. `moments` follow one another in every campaign.
+    """
+    share = {d: MIX[d] for d in counts}
+    total = sum(share.values())
+    deltas, odds = list(share), [s / total for s in share.values()]
+    campaigns = max(round(n / HYPOTHESES / (share[d] / total)) for d, n in counts.items())
+    found: dict[int, list[Decision]] = {d: [] for d in deltas}
+    for _ in range(max(1, campaigns)):
+        known = [recorded.runs[i].evidence for i in rng.integers(0, len(recorded.runs), BASELINE_RUNS)]
+        for k, delta in enumerate(rng.choice(deltas, HYPOTHESES, p=odds).tolist()):
+            now = moments[k * len(moments) // HYPOTHESES]
+            done = decide_trial(
+                known, _draw(now.fresh, rng), _draw(now.trials[delta], rng), early_stop=early_stop
+            )
+            known.extend(done.fresh)
+            found[delta].append(done)
+    baseline = BASELINE_RUNS * float(recorded.seconds.mean()) / HYPOTHESES
+    return {delta: _cell(done, baseline) for delta, done in found.items() if done}
+
+
+def _draw(pool: Pool, rng: np.random.Generator) -> Draw:
+    return lambda: pool.runs[rng.integers(0, len(pool.runs))]
+
+
+def _cell(decisions: Sequence[Decision], baseline: float) -> Cell:
     deltas = [d.delta for d in decisions if d.delta is not None]
     return Cell(
-        trials=trials,
+        trials=len(decisions),
         validated=sum(d.status is Status.VALIDATED for d in decisions),
         rejected=sum(d.status is Status.REJECTED for d in decisions),
-        seconds=float(np.mean([d.seconds for d in decisions]))
-        + float(recorded.seconds[befores].sum(axis=1).mean()) / HYPOTHESES,
+        seconds=float(np.mean([d.seconds for d in decisions])) + baseline,
         delta=float(np.mean(deltas)) if deltas else float("nan"),
         runs=float(np.mean([d.runs for d in decisions])),
     )
@@ -116,7 +136,7 @@ def shipped(
 @contextmanager
 def prior_times(factor: float) -> Iterator[None]:
     """The shipped prior of the spread between runs, wrong by `factor`."""
-    defaults = stats.difference.__kwdefaults__
+    defaults = contrast.__kwdefaults__
     kept = defaults["prior"]
     defaults["prior"] = replace(kept, sd=factor * kept.sd)
     try:
