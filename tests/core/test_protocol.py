@@ -67,8 +67,8 @@ class TestNextStep:
 
     def test_a_fresh_run_that_contradicts_the_baseline_asks_for_more(self) -> None:
         """The machine became busier since the baseline: the gain was none of the change's."""
-        assert step(BASE, runs(52, rate=8.0)) is BASELINE
-        assert step(BASE, runs(52, rate=8.0), runs(47, rate=8.0)) is not DONE
+        assert step(BASE, runs(52, rate=9.5)) is BASELINE
+        assert step(BASE, runs(52, rate=9.5), runs(47, rate=8.5)) is not DONE
 
     def test_where_the_throughput_is_not_decided(self) -> None:
         before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
