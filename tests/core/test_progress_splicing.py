@@ -17,12 +17,23 @@ from gpudebug.core.progress import (
     with_heading,
 )
 from gpudebug.core.words import Status
+from gpudebug.edges import templates
 
 ENTRY = "### Hypothesis {}: New\n- **Description**: d\n- **Test Method**: m\n- **Status**: UNTESTED\n"
 RESULT = (
     "- **Result**:\n  - GPU util before: 1.0%\n  - GPU util after: 2.0%\n"
     "  - Runs: runs/0009-h1, runs/0010-h1\n"
 )
+VALUES = [
+    "gpu_util_before",
+    "gpu_util_after",
+    "metric",
+    "improvement",
+    "training",
+    "loss",
+    "throughput",
+    "notes",
+]
 BASELINE = (
     "### Baseline: workload\n- **Command**: `x`\n- **GPU util**: 9%\n- **Runs**: runs/0007-w, runs/0008-w\n"
 )
@@ -120,6 +131,12 @@ def test_a_missing_status_is_added(before: str, after: str, ending: str) -> None
 def test_a_result_is_added_below_the_status() -> None:
     made = set_result(read(CONTRACT), 2, Status.REJECTED, RESULT, "no effect")
     assert made.decode() == CONTRACT.replace("UNTESTED\n", "REJECTED - no effect\n" + RESULT)
+
+
+def test_every_value_that_gpudebug_writes_is_replaced_by_the_next_result() -> None:
+    block = templates.render("result.md.j2", **dict.fromkeys(VALUES, "1"), runs=["0009-h1"])
+    once = set_result(read(ENTRY.format(1)), 1, Status.REJECTED, block)
+    assert set_result(read(once), 1, Status.REJECTED, block) == once
 
 
 def test_a_result_is_replaced_and_own_bullets_stay() -> None:

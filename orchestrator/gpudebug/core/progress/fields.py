@@ -18,7 +18,10 @@ from gpudebug.core.words import Status
 
 ENTRY_KEYS = frozenset({"description", "test method", "intervention", "status", "result"})
 RESULT_KEYS = frozenset(
-    {"gpu util before", "gpu util after", "improvement", "training", "loss", "throughput", "notes", "runs"}
+    {
+        *("gpu util before", "gpu util after", "metric", "improvement"),
+        *("training", "loss", "throughput", "notes", "runs"),
+    }
 )
 KNOWN_KEYS = ENTRY_KEYS | RESULT_KEYS | {"command", "gpu util"}
 _OTHER_NAMES = {"results": "result", "method": "test method", "run": "runs", "change": "intervention"}
