@@ -69,6 +69,7 @@ def test_more_steps_of_half_a_batch_are_no_gain(measured: Campaign, tmp_path: Pa
     assert answer["why"] in campaign.text
 
 
+@pytest.mark.slow
 def test_a_hypothesis_is_validated_by_its_own_metric(measured: Campaign, tmp_path: Path) -> None:
     campaign, answer = try_out(measured, tmp_path / "repo", "--set --fetch=1", STEPS + "target: 10\n")
     assert answer["verdict"] == "VALIDATED", answer
