@@ -1,0 +1,172 @@
+"""What must never be VALIDATED, told as campaigns: real programs on the CPU through the real `next`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign, copied, make_campaign
+
+PROGRAM = Path(__file__).parent.parent / "support" / "gates_train.py"
+PACKAGE = {"src/pkg/__init__.py": "SPEED = 1\n", "src/pkg/model.py": "", "src/pkg/data.py": ""}
+SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nprint(flush=True)\nwhile True: pass"
+CORE = max(os.sched_getaffinity(0))
+# Above this the machine that runs the tests is not quiet enough to tell one stranger more.
+QUIET = 40.0
+
+
+class Story:
+    """A campaign with its baseline; `run` is on one core."""
+
+    def __init__(self, campaign: Campaign, python: Path, seconds: Path) -> None:
+        self.campaign = campaign
+        self.python = python
+        self.seconds = seconds
+
+    def next(self, seconds: float) -> tuple[Any, str]:
+        """What `next` answers and says beside it; the training trains for so long."""
+        self.seconds.write_text(str(seconds))
+        done = self.campaign.run("next", "--json", preexec_fn=lambda: os.sched_setaffinity(0, {CORE})).expect(
+            0
+        )
+        return done.json, done.err
+
+    def evidence(self, run: str) -> Any:
+        return json.loads((self.campaign.folder / "runs" / run / "evidence.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("gates")
+    venv.create(folder / "venv", system_site_packages=True, with_pip=False, symlinks=True)
+    python, seconds = folder / "venv" / "bin" / "python", folder / "seconds"
+    command = [str(python), "scripts/train.py", "--lr=0.05", "--preset=small", f"--seconds={seconds}"]
+    campaign = make_campaign(
+        folder / "repo",
+        command=shlex.join(command),
+        files={"scripts/train.py": PROGRAM.read_bytes(), **PACKAGE},
+        config="locked: [--momentum]\n",
+        runs=1,
+        max_runs=2,
+    )
+    story = Story(campaign, python, seconds)
+    story.next(6.5)
+    return story
+
+
+@pytest.fixture
+def story(recorded_once: Story, tmp_path: Path) -> Story:
+    once = recorded_once
+    return Story(copied(once.campaign, tmp_path / "repo"), once.python, once.seconds)
+
+
+def gates(answer: Any) -> dict[str, Any]:
+    return {gate["name"]: gate for gate in answer["gates"]}
+
+
+def test_a_loss_that_is_no_number_is_rejected(story: Story) -> None:
+    story.campaign.propose("--set --nan=30")
+    answer, _ = story.next(1.5)
+    assert (answer["verdict"], answer["why"]) == ("REJECTED", "loss: NAN")
+    found = gates(answer)["change_in_effect"]
+    assert (found["result"], found["value"]) == ("pass", "nan: 30")
+    assert "loss: NAN" in story.campaign.text
+
+
+def test_a_training_that_learns_less_is_rejected(story: Story) -> None:
+    story.campaign.propose("--set --lr=0.005")
+    answer, _ = story.next(3)
+    assert answer["verdict"] == "REJECTED", answer
+    assert answer["why"].startswith("loss parity: +")
+    assert gates(answer)["change_in_effect"]["result"] == "pass"
+
+
+def test_two_changes_at_once_are_refused_and_where_they_are_meant_marked(story: Story) -> None:
+    words = (
+        "propose",
+        "--title",
+        "Both",
+        "--method",
+        "Try.",
+        "--set",
+        "--lr=0.06",
+        "--env",
+        "OMP_NUM_THREADS=1",
+    )
+    assert "changes 2 things at once" in story.campaign.run(*words).err
+    assert story.campaign.statuses() == []
+    story.campaign.run(*words, "--compound").expect(0)
+    answer, _ = story.next(1.5)
+    assert answer["verdict"] != "VALIDATED"
+    found = gates(answer)["one_variable"]
+    assert (found["result"], found["value"]) == ("skipped", "2")
+    assert "a compound change" in found["note"]
+
+
+def test_a_flag_that_a_preset_takes_back_is_not_in_effect(story: Story) -> None:
+    """The command has the flag; what the program prints has not."""
+    story.campaign.propose("--set --width=4")
+    answer, _ = story.next(1.5)
+    assert answer["verdict"] == "INVALID"
+    said = "--width=4 was asked for, the program shows width: 1"
+    assert answer["why"] == f"the change was not in effect: {said}"
+
+
+def test_a_preset_that_moves_a_locked_knob_is_rejected(story: Story) -> None:
+    story.campaign.propose("--set --preset=large")
+    answer, _ = story.next(1.5)
+    assert answer["verdict"] == "REJECTED"
+    assert answer["why"] == "locked knobs: --momentum (shown as 0.0, then 0.5)"
+
+
+def test_a_locked_flag_by_its_beginning_is_refused(story: Story) -> None:
+    words = ("propose", "--title", "Short", "--method", "Try.", "--set", "--mom=0.9")
+    assert "changes --momentum, which gpudebug.yaml locks" in story.campaign.run(*words).expect(1).err
+
+
+def test_an_editable_install_of_another_checkout_is_invalid(story: Story, tmp_path: Path) -> None:
+    for name, text in PACKAGE.items():
+        path = tmp_path / "other" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (site,) = story.python.parent.parent.glob("lib/python*/site-packages")
+    link = site / "other.pth"
+    link.write_text(f"{tmp_path / 'other' / 'src'}\n")
+    try:
+        story.campaign.propose("--set --lr=0.06")
+        answer, said = story.next(1.5)
+    finally:
+        link.unlink()
+    where = f"pkg is imported from {tmp_path / 'other' / 'src' / 'pkg'}"
+    assert answer["verdict"] == "INVALID"
+    assert answer["why"] == f"the change was not in effect: {where}"
+    assert said.count(f"gpudebug: {where}, not from here") == 1
+
+
+@pytest.fixture
+def stranger() -> Iterator[None]:
+    """A process that keeps the training's core busy."""
+    with subprocess.Popen([sys.executable, "-c", SPIN, str(CORE)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        process.kill()
+
+
+def test_a_busy_stranger_on_the_trainings_cores_is_invalid(story: Story, stranger: None) -> None:
+    quiet = story.evidence("0001-baseline-workload")["conditions"]["foreign_cpu"]
+    if quiet > QUIET:
+        pytest.skip(f"other processes used {quiet:.0f}% of the core while the baseline was recorded")
+    story.campaign.propose("--set --lr=0.06")
+    answer, _ = story.next(3)
+    assert answer["verdict"] == "INVALID", answer
+    assert answer["why"].startswith("the device was shared: other processes used ")
+    assert gates(answer)["device_to_itself"]["result"] == "fail"
