@@ -24,7 +24,7 @@ def figure(**changes: Any) -> dict[str, Any]:
 
 
 def resolution(*figures: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    given = {"baseline_runs": 4, "aa_runs": 4, "max_runs": 6, "left": 90, "limited": False}
+    given = {"baseline_runs": 3, "fresh_runs": 1, "aa_runs": 4, "max_runs": 6, "left": 90, "limited": False}
     return {**given, "figures": list(figures), **changes}
 
 
@@ -48,6 +48,7 @@ RATE = figure(figure="throughput", unit="x", sd=0.03, own_sd=0.012, told=1.054, 
                     own_sd=None, goal_runs={"total": 30, "trial": 15, "baseline": 15, "device_time_s": None}
                 ),
                 baseline_runs=1,
+                fresh_runs=0,
                 aa_runs=0,
             ),
             [

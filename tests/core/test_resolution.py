@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,9 @@ from gpudebug.core.resolution import Noise, Plan, Runs, noise, runs_for, smalles
 from gpudebug.core.stats import RATE_PRIOR, UTILISATION_PRIOR, Prior, pooled
 
 SD = st.floats(0.5, 8.0)
-PLANS = st.builds(Plan, st.integers(1, 8), st.integers(1, 8), st.none() | st.integers(0, 20))
+PLANS = st.builds(
+    Plan, st.integers(1, 8), st.integers(1, 8), st.none() | st.integers(0, 20), st.integers(0, 20)
+)
 
 
 def of(sd: float, error: float = 0.0) -> Noise:
@@ -100,11 +103,11 @@ def test_what_is_told_passes_later_and_needs_no_more_than_all_runs(sd: float, pl
     passed = smallest_passed(of(sd), plan, 20.0, 10.0)
     assert passed is not None
     assert passed > max(20.0, effect)
-    whole = Plan(plan.recorded, plan.max_runs)
+    whole = replace(plan, left=None)
     runs = runs_for(of(sd), whole, (smallest_told(of(sd), whole) or 0.0) * (1 + 1e-9))
     assert runs is not None
     assert runs.trial <= plan.max_runs
-    assert runs.baseline <= most_fresh(plan.max_runs, plan.recorded)
+    assert runs.baseline <= max(0, most_fresh(plan.max_runs, plan.recorded) - plan.fresh)
 
 
 @given(SD, st.floats(1.0, 30.0), st.integers(1, 6), st.integers(1, 6))
@@ -117,9 +120,20 @@ def test_a_greater_effect_or_less_noise_takes_no_more_runs(
         assert one is None or (other is not None and other.total <= one.total)
 
 
+@given(SD, st.integers(1, 8), st.integers(2, 8), st.integers(0, 8))
+def test_runs_of_the_baseline_beside_earlier_trials_are_not_made_again(
+    sd: float, recorded: int, max_runs: int, fresh: int
+) -> None:
+    without, beside = Plan(recorded, max_runs, left=1), Plan(recorded, max_runs, left=1, fresh=fresh)
+    first, second = smallest_told(of(sd), without), smallest_told(of(sd), beside)
+    assert first is not None
+    assert second is not None
+    assert second < first if fresh else second == first
+
+
 @given(SD, PLANS)
 def test_less_device_time_resolves_no_more(sd: float, plan: Plan) -> None:
-    effects = [smallest_told(of(sd), Plan(plan.recorded, plan.max_runs, left)) for left in range(1, 12)]
+    effects = [smallest_told(of(sd), replace(plan, left=left)) for left in range(1, 12)]
     known = [effect for effect in effects if effect is not None]
     assert len(known) == len(effects)
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(known))

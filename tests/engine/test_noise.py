@@ -18,7 +18,9 @@ def configured(campaign: Campaign, text: str) -> Any:
 
 def test_one_run_shows_no_spread_of_its_own(recorded: Campaign) -> None:
     found = configured(recorded, "")
-    assert (found["baseline_runs"], found["aa_runs"], found["limited"]) == (1, 0, False)
+    runs = {key: found[key] for key in ("baseline_runs", "fresh_runs", "aa_runs")}
+    assert runs == {"baseline_runs": 1, "fresh_runs": 0, "aa_runs": 0}
+    assert found["limited"] is False
     util, rate = found["figures"]
     assert (util["figure"], util["unit"], util["own_sd"], util["goal"]) == ("gpu_util", "pp", None, 20)
     assert (rate["figure"], rate["unit"], rate["own_sd"], rate["goal"]) == ("throughput", "x", None, 1.05)
@@ -67,6 +69,15 @@ def test_no_device_time_resolves_nothing(recorded: Campaign) -> None:
     assert found["left"] == 0
     assert {f["told"] for f in found["figures"]} == {None}
     assert "Resolves nothing more: the device time is used up" in recorded.run("status").out
+
+
+def test_the_baselines_runs_beside_trials_count(told: Campaign) -> None:
+    records = [json.loads((told.folder / "runs" / name / "run.json").read_text()) for name in told.runs()]
+    beside = [r for r in records if r["role"] == "baseline-workload" and r["hypothesis"] is not None]
+    found = told.json("status")["resolution"]
+    assert (found["baseline_runs"], found["fresh_runs"]) == (1, len(beside))
+    assert len(beside) > 0
+    assert found["figures"][0]["runs"] == 1 + len(beside)
 
 
 def test_without_a_baseline_nothing_is_known(campaign: Campaign) -> None:

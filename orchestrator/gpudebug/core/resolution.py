@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpudebug.core.contrast import Contrast, most_fresh
 from gpudebug.core.stats import Prior, normal_quantile, pooled
@@ -37,7 +37,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A trial before its first run, against a baseline of `recorded` runs.
+    """A trial before its first run, against a baseline of `recorded` runs and `fresh` ones of earlier trials.
 
     It has at most `max_runs` runs. `left` is how many runs the device time pays for, None without a limit.
     """
@@ -45,11 +45,12 @@ class Plan:
     recorded: int
     max_runs: int
     left: int | None = None
+    fresh: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """How many runs of the trial and fresh ones of the baseline beside it."""
+    """How many runs of the trial, and of the baseline beside it."""
 
     trial: int
     baseline: int
@@ -101,8 +102,8 @@ def runs_for(found: Noise, plan: Plan, effect: float) -> Runs | None:
         if _tells(_contrast(found, plan, runs), effect):
             return runs
     for limit in range(plan.max_runs + 1, MOST_TRIAL_RUNS + 1):
-        runs = Runs(limit, max(0, limit - plan.recorded))
-        if _tells(_contrast(found, Plan(plan.recorded, limit), runs), effect):
+        runs = Runs(limit, max(0, limit - plan.recorded - plan.fresh))
+        if _tells(_contrast(found, replace(plan, max_runs=limit), runs), effect):
             return runs
     return None
 
@@ -123,7 +124,7 @@ def _last(found: Noise, plan: Plan) -> Contrast | None:
 
 def _path(found: Noise, plan: Plan) -> Iterator[Runs]:
     """A trial's runs as they add up, each where it narrows the interval most: the order of `protocol`."""
-    most, runs = most_fresh(plan.max_runs, plan.recorded), Runs(1, 0)
+    most, runs = most_fresh(plan.max_runs, plan.recorded) - plan.fresh, Runs(1, 0)
     while True:
         yield runs
         contrast = _contrast(found, plan, runs)
@@ -139,14 +140,15 @@ def _path(found: Noise, plan: Plan) -> Iterator[Runs]:
 
 def _contrast(found: Noise, plan: Plan, runs: Runs) -> Contrast:
     """The trial after these runs, its estimate aside. Each group of like runs adds its degrees of freedom."""
-    df = found.weight + plan.recorded - 1 + runs.trial - 1 + max(runs.baseline - 1, 0)
-    within = found.error * math.sqrt(1 / (plan.recorded + runs.baseline) + 1 / runs.trial)
+    fresh = plan.fresh + runs.baseline
+    df = found.weight + plan.recorded - 1 + runs.trial - 1 + max(fresh - 1, 0)
+    within = found.error * math.sqrt(1 / (plan.recorded + fresh) + 1 / runs.trial)
     return Contrast(
         value=0.0,
         sd=found.sd,
         df=df,
         recorded=plan.recorded,
-        fresh=runs.baseline,
+        fresh=fresh,
         after=runs.trial,
         within=within,
         looks=plan.max_runs,

@@ -24,14 +24,14 @@ GAIN = 1.05
 Facts = Mapping[str, Any]
 
 
-def aa_runs(loaded: Loaded) -> list[str]:
-    """Sealed runs of the workload as it is now, made to be held against the baseline that stands."""
+def _since(loaded: Loaded, role: str) -> list[str]:
+    """Sealed runs of the workload as it is now, made as `role` since its baseline was recorded."""
     listed = loaded.baselines["workload"].runs
     newest = max((run_number(name) for name in listed), default=0)
     return [
         name
         for name, record in loaded.records.items()
-        if (record.get("role"), record.get("campaign")) == (AA, loaded.config.campaign)
+        if (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
         and (record.get("outcome"), record.get("identity")) == ("COMPLETED", loaded.identities["workload"])
         and run_number(name) > newest
         and loaded.workspace.run(name).sealed
@@ -44,18 +44,22 @@ def floor(loaded: Loaded) -> dict[str, Any] | None:
     `figures` are the campaign's metric and throughput. Of each: `unit`, `pp` or `x`; `sd` between runs as the
     rule takes it and `own_sd` of the `runs` alone (of a ratio: of its logarithm); `told`, the smallest effect
     that a trial tells from none, and `passed`, the smallest that passes the delta gate, in four trials of
-    five; `goal` and the runs that it takes. `left` is how many runs the device time pays for, `limited` says
-    that a trial may want more. None without a valid baseline.
+    five; `goal` and the runs that it takes. `fresh_runs` are the baseline's beside trials. `left` is how many
+    runs the device time pays for, `limited` says that a trial may want more. None without a valid baseline.
     """
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or not baseline.evidence:
         return None
-    names = aa_runs(loaded)
-    groups = [baseline.evidence, _evidence(loaded, names)]
-    seconds = _seconds(loaded, (*baseline.runs, *names))
+    aa = _since(loaded, AA)
+    # Without a hypothesis, they are of a recording that was cut off.
+    made = _since(loaded, "baseline-workload")
+    beside = [name for name in made if loaded.records[name].get("hypothesis") is not None]
+    fresh = [e for e in _evidence(loaded, beside) if not (e.get("conditions") or {}).get("foreign_procs")]
+    groups = [baseline.evidence, fresh, _evidence(loaded, aa)]
+    seconds = _seconds(loaded, (*baseline.runs, *beside, *aa))
     config = loaded.config
     recorded, max_runs = len(baseline.evidence), config.protocol.max_runs
-    plan = Plan(recorded, max_runs, _left(loaded, seconds))
+    plan = Plan(recorded, max_runs, _left(loaded, seconds), len(fresh))
     metric = loaded.metric
     criteria = [metric.threshold(float(v)) for v in (config.criteria.success, config.criteria.failure)]
     figures = [
@@ -64,12 +68,18 @@ def floor(loaded: Loaded) -> dict[str, Any] | None:
     ]
     return {
         "baseline_runs": recorded,
-        "aa_runs": len(names),
+        "fresh_runs": len(fresh),
+        "aa_runs": len(aa),
         "max_runs": max_runs,
         "left": plan.left,
-        "limited": plan.left is not None and plan.left < max_runs + most_fresh(max_runs, recorded),
+        "limited": plan.left is not None and plan.left < _most(plan),
         "figures": figures,
     }
+
+
+def _most(plan: Plan) -> int:
+    """How many runs a trial may want at most."""
+    return plan.max_runs + max(0, most_fresh(plan.max_runs, plan.recorded) - plan.fresh)
 
 
 def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:

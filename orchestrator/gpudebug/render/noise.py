@@ -43,7 +43,7 @@ def _sd(figure: Answer, key: str) -> str:
 
 
 def _count(answer: Answer) -> str:
-    runs = answer["baseline_runs"] + answer["aa_runs"]
+    runs = answer["baseline_runs"] + answer["fresh_runs"] + answer["aa_runs"]
     return f"{_runs(runs)}, {answer['aa_runs']} of them A/A" if answer["aa_runs"] else _runs(runs)
 
 
