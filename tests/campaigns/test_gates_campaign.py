@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, copied, make_campaign
+from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
+
+from gpudebug.core.readings import COLUMNS
 
 PROGRAM = Path(__file__).parent.parent / "support" / "gates_train.py"
 PACKAGE = {"src/pkg/__init__.py": "SPEED = 1\n", "src/pkg/model.py": "", "src/pkg/data.py": ""}
@@ -170,3 +173,49 @@ def test_a_busy_stranger_on_the_trainings_cores_is_invalid(story: Story, strange
     assert answer["verdict"] == "INVALID", answer
     assert answer["why"].startswith("the device was shared: other processes used ")
     assert gates(answer)["device_to_itself"]["result"] == "fail"
+
+
+def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) -> None:
+    """A recording with `change` made to each row, by its number; columns are those of today."""
+    with open(run / "samples.csv", newline="") as file:
+        rows = [{**dict.fromkeys(COLUMNS, ""), **row} for row in csv.DictReader(file)]
+    with open(run / "samples.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, **change(number, row)} for number, row in enumerate(rows))
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "why"),
+    [
+        (
+            lambda number, _: {"foreign_procs": str(int(number >= 30))},
+            "INVALID",
+            "the device was shared: 1 other process on the device in trial run 000",
+        ),
+        (lambda _, __: {"sm_clock_mhz": "900"}, "INVALID", "environment differs: clocks of 1410 and 900 MHz"),
+        (
+            lambda number, row: {"elapsed": "0.5"} if number == 40 else {},
+            "INCONCLUSIVE",
+            "delta is unknown (unknown): trial: the clock of samples.csv went back by 7.5 s at 8.0 s",
+        ),
+    ],
+    ids=["foreign process", "clocks", "clock that jumped"],
+)
+def test_a_recorded_gpu_that_was_not_the_same(
+    tmp_path: Path, change: Callable[[int, dict[str, str]], dict[str, str]], verdict: str, why: str
+) -> None:
+    recordings = tmp_path / "recordings"
+    quiet = record(recordings, "0001-baseline-workload", uuid="GPU-1")
+    spoilt = record(recordings, "0002-h1", uuid="GPU-1", util=60, rate=30)
+    rewrite(quiet, lambda _, __: {"sm_clock_mhz": "1410", "throttle": "none", "foreign_procs": "0"})
+    rewrite(spoilt, lambda _, __: {"sm_clock_mhz": "1410", "throttle": "none", "foreign_procs": "0"})
+    rewrite(spoilt, change)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    answer = campaign.json("next")
+    assert (answer["verdict"], answer["why"][: len(why)]) == (verdict, why), answer
+    # What the machine spoilt is tried once more.
+    trials = [name for name in campaign.runs() if name.endswith("-h1")]
+    assert len(trials) == (2 if verdict == "INVALID" else 1)
