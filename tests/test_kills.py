@@ -130,6 +130,9 @@ def _check(campaign: Campaign, count: int, whom: str) -> None:
         assert campaign.text.count(f"### Hypothesis {h.number}:") == 1
     for name in campaign.runs():
         folder = campaign.folder / "runs" / name
+        if not (folder / "run.json").exists():
+            # Killed before anything was launched: the folder is none of a run.
+            continue
         assert (folder / "manifest.json").exists()
         if (folder / "verdict.json").exists():
             assert name in listed

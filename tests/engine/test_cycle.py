@@ -55,7 +55,7 @@ def test_the_whole_story(tmp_path: Path, recordings: Path) -> None:
         shown = campaign.json("show", str(number))
         assert shown["gates"] == answer["gates"]
         assert {"name", "value", "threshold", "result"} <= set(shown["gates"][0])
-        assert shown["evidence"][0]["run"] == shown["runs"][-1]
+        assert shown["evidence"][0]["run"] == shown["runs"][0]
     nan = {g["name"]: g for g in campaign.json("show", "4")["gates"]}
     assert (nan["loss"]["value"], nan["loss"]["result"]) == ("NAN", "fail")
     text = campaign.text

@@ -59,7 +59,7 @@ def test_killed_while_the_training_runs(slow: Campaign) -> None:
     assert slow.statuses() == ["UNTESTED"]
     tested = slow.json("next")
     assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
-    assert slow.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1"]
+    assert slow.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1", "0004-baseline-workload"]
     assert "runs/0002-h1" not in slow.text
 
 
@@ -95,11 +95,11 @@ def judged(told: Campaign) -> Campaign:
 def test_a_judged_run_without_its_entry_is_adopted_exactly_once(judged: Campaign) -> None:
     assert judged.json("status")["next"]["action"] == "recover"
     answer = judged.json("next")
-    assert (answer["action"], answer["run"]) == ("recovered", "0002-h1")
+    assert (answer["action"], answer["run"]) == ("recovered", "0003-baseline-workload")
     assert judged.text == judged.after  # type: ignore[attr-defined]
     assert judged.json("status")["hypotheses"][0]["verified"] is True
     assert judged.json("next")["hypothesis"] == 2
-    assert judged.runs() == ["0001-baseline-workload", "0002-h1", "0003-h2"]
+    assert judged.runs() == ["0001-baseline-workload", "0002-h1", "0003-baseline-workload", "0004-h2"]
     assert judged.text.count("runs/0002-h1") == 1
 
 

@@ -62,17 +62,47 @@ def test_a_cut_off_trial_goes_on_from_its_sealed_run(recorded: Campaign) -> None
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
     untest(recorded)
-    forget_verdict(recorded, "0002-h1")
+    forget_verdict(recorded, "0003-baseline-workload")
     recorded.json("next")
-    assert recorded.json("show", "1")["runs"] == ["0002-h1", "0003-h1"]
+    # Both runs of the trial that was cut off count; what is sealed takes no verdict, so one more run does.
+    assert recorded.json("show", "1")["runs"] == ["0002-h1", "0003-baseline-workload", "0004-h1"]
 
 
 def test_runs_from_other_surroundings_are_left_out(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
     untest(recorded)
-    forget_verdict(recorded, "0002-h1")
+    forget_verdict(recorded, "0003-baseline-workload")
     path = recorded.folder / "runs" / "0002-h1" / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "host": "another"}))
     recorded.json("next")
-    assert recorded.json("show", "1")["runs"] == ["0003-h1"]
+    assert recorded.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
+
+
+def test_a_fresh_baseline_serves_the_next_trials(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.propose("--set --lr=0.3", "Another")
+    recorded.json("next")
+    recorded.json("next")
+    assert recorded.json("show", "2")["runs"] == ["0004-h2"]
+    folder = recorded.folder / "runs" / "0004-h2"
+    used = json.loads((folder / "verdict.json").read_text())["runs"]
+    assert [(r["name"], r["fresh"]) for r in used if r["part"] == "baseline"] == [
+        ("0001-baseline-workload", False),
+        ("0003-baseline-workload", False),
+    ]
+    folder = recorded.folder / "runs" / "0003-baseline-workload"
+    used = json.loads((folder / "verdict.json").read_text())["runs"]
+    assert [r["name"] for r in used if r["fresh"]] == ["0003-baseline-workload"]
+
+
+def test_a_baseline_recorded_anew_leaves_earlier_fresh_runs_behind(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    recorded.run("baseline", "workload").expect(0)
+    recorded.propose("--set --lr=0.3", "Another")
+    recorded.json("next")
+    folder = recorded.folder / "runs" / recorded.runs()[-1]
+    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
+    assert "0003-baseline-workload" not in used
+    assert "0004-baseline-workload" in used

@@ -60,7 +60,7 @@ def test_a_hypothesis_deleted_during_the_run_is_said_and_nothing_is_lost(ready: 
     assert "no hypothesis 1" in last
     assert "; next: " in last
     assert ready.text == kept
-    assert (ready.folder / "runs" / "0002-h1" / "verdict.json").exists()
+    assert (ready.folder / "runs" / ready.runs()[-1] / "verdict.json").exists()
     assert ready.json("next", status=5)["action"] == "propose"
 
 
@@ -95,7 +95,7 @@ def test_a_training_that_is_killed_from_outside_is_invalid_and_tried_once_more(r
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert json.loads(out)["verdict"] == "VALIDATED"
-    assert ready.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1"]
+    assert ready.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1", "0004-baseline-workload"]
     assert "runs/0002-h1" not in ready.text
 
 
@@ -187,7 +187,7 @@ def test_a_verdict_is_not_adopted_by_another_hypothesis_of_its_number(ready: Cam
     ready.propose("--set --lr=0.777", "Something else")
     answer = ready.json("next")
     assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")
-    assert ready.json("show", "1")["runs"] == ["0003-h1"]
+    assert ready.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
 
 
 def test_code_that_changes_under_a_run_spoils_it(ready: Campaign) -> None:
