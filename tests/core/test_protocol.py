@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
 
 from gpudebug.core.gates import Setting
-from gpudebug.core.models import Evidence
+from gpudebug.core.models import Evidence, LossEvidence
 from gpudebug.core.protocol import Step, is_certain, next_step
 from gpudebug.core.words import Outcome, Status, Trend
 
@@ -73,6 +73,16 @@ class TestNextStep:
     def test_where_the_throughput_is_not_decided(self) -> None:
         before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
         assert verdict(before, after).why.startswith("throughput is unknown (1.04x")
+        assert step(before, after) is TRIAL
+
+    def test_where_the_loss_at_equal_steps_is_not_decided(self) -> None:
+        def trained(level: float, rate: float, above: float = 0.0) -> Evidence:
+            curve = tuple((float(n), 2.0 + above - n / 100) for n in range(0, 100, 2))
+            loss = LossEvidence(name="loss", trend=Trend.CONVERGING, points=50, curve=curve)
+            return run(level, rate, loss=loss)
+
+        before, after = [trained(level, 5) for level in (28, 27, 29, 28)], [trained(61, 11, 0.15)]
+        assert verdict(before, after).why.startswith("loss_parity is unknown (+0.15")
         assert step(before, after) is TRIAL
 
     def test_not_where_the_baseline_is_too_short(self) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support import nvml
 from tests.support.campaigns import Campaign, make_campaign
 
 HF = "hf_" + "aB3" * 12
@@ -83,5 +84,26 @@ def test_run_json_says_what_was_launched_and_where(campaign: Campaign) -> None:
     assert 0 < run["duration_s"] < 30
     rows = (folder / "samples.csv").read_text().splitlines()
     assert rows[0].startswith("elapsed,gpu_util,mem_util,")
-    assert rows[0].endswith(",procs,log_bytes")
+    assert rows[0].endswith(",procs,log_bytes,foreign_procs,foreign_cpu")
     assert len({row.count(",") for row in rows}) == 1
+
+
+def test_who_computes_on_the_gpu_already_is_said_and_recorded(tmp_path: Path) -> None:
+    (tmp_path / "pids").write_text("4000001\n")
+    env = nvml.standin(tmp_path, f"gpu 0 util=40 procs={tmp_path / 'pids'}")
+    command = f"{shlex.quote(sys.executable)} train.py --duration=1 --write={{run_dir}}/config.yaml"
+    made = make_campaign(tmp_path / "repo", device="nvml", runs=1, command=command)
+    done = made.run("next", env=env).expect(0)
+    said = f"1 other process on NVIDIA Stand-in 100 ({nvml.uuid(0)}), PID 4000001: its figures are not"
+    assert f"gpudebug: {said}" in done.err
+    folder = made.folder / "runs" / "0001-baseline-workload"
+    (device,) = json.loads((folder / "run.json").read_text())["devices"]
+    assert (device["processes"], device["clocks_mhz"], device["power_limit_w"]) == (
+        [4000001],
+        [1410, 1593],
+        400,
+    )
+    evidence = json.loads((folder / "evidence.json").read_text())
+    assert evidence["conditions"]["foreign_procs"] == 1
+    assert evidence["conditions"]["sm_clock_mhz"] == 1410
+    assert (folder / "configuration" / "1-config.yaml").read_text() == "trained\n"

@@ -45,8 +45,9 @@ def next_step(
         # Whatever else is unknown: a delta that is decided to be too small rejects.
         case = measure(Case(criteria, setting, tuple(before), tuple(after)))
         return _narrow(case)
-    rest = unknown.keys() <= {"throughput", "work_conserved"} and UNKNOWN not in unknown.values()
-    return Step.TRIAL if rest and trial_left else Step.DONE
+    narrowing = unknown.keys() <= {"loss_parity", "throughput", "work_conserved"}
+    known = UNKNOWN not in unknown.values()
+    return Step.TRIAL if narrowing and known and trial_left else Step.DONE
 
 
 def _narrow(case: Case) -> Step:
