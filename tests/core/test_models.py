@@ -103,7 +103,9 @@ def test_what_is_not_known_is_null_and_never_zero() -> None:
     assert unknowns(RUN.model_dump(mode="json"))
 
 
-SETS = frozenset("format loss devices missing spark conditions printed batch_flags logged".split())
+SETS = frozenset(
+    ["format", "loss", "devices", "missing", "spark", "conditions", "printed", "batch_flags", "logged"]
+)
 
 
 def test_an_empty_record_of_a_run_claims_nothing() -> None:

@@ -72,3 +72,19 @@ def test_a_file_keeps_its_line_endings_and_every_foreign_byte(campaign: Campaign
     at = after.index(b"### Baseline")
     assert after[:at].rstrip() == before.replace(b"\n", ending)[: len(after[:at].rstrip())]
     assert after.endswith(before.replace(b"\n", ending).partition(b"## Baselines")[2].lstrip())
+
+
+def test_a_first_run_with_a_cold_page_cache_is_left_out_and_made_up_for(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=12, read_mb_s=150.0)
+    for number in (2, 3):
+        record(recordings, f"000{number}-baseline-workload", util=20, read_mb_s=0.2)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2)
+    answer = campaign.json("next")
+    assert answer["gpu_util"] == pytest.approx(20, abs=0.5)
+    assert answer["notes"][-1] == (
+        "run 0001-baseline-workload is left out: it met a cold page cache and read 150 MB/s from disk, "
+        "the next one 0 MB/s"
+    )
+    assert "runs/0002-baseline-workload, runs/0003-baseline-workload" in campaign.text
+    assert campaign.json("status")["next"]["action"] == "propose"

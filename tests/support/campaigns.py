@@ -142,6 +142,7 @@ def record(
     seed: int = 0,
     lines: int = 60,
     uuid: str = "CPU",
+    read_mb_s: float = 0.0,
 ) -> Path:
     """A recorded run `NNNN-label` in `folder`: `rate` steps/s for `seconds`, the device `util` % busy.
 
@@ -161,7 +162,7 @@ def record(
         shown = int(len(texts) * min(1.0, elapsed / seconds) + 1e-9)
         size = sum(len(t.encode()) for t in texts[:shown])
         busy = min(100.0, max(0.0, util + noise.gauss(0, 0.4)))
-        rows.append(f"{elapsed:.1f},{busy:.2f},,100,,0,{uuid},,,,,,1,,100,,,1,{size}\n")
+        rows.append(f"{elapsed:.1f},{busy:.2f},,100,,0,{uuid},,,,,,1,,100,{read_mb_s},,1,{size}\n")
     (run / "samples.csv").write_text(header + "".join(rows))
     (run / "train.log").write_text("".join(texts))
     device = {"index": 0, "uuid": uuid, "name": "recorded", "kind": "replay"}

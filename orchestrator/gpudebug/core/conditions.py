@@ -32,6 +32,7 @@ def observed(rows: Sequence[Sample], window: Window | None) -> Conditions:
         foreign_cpu=_mean([r.foreign_cpu for r in inside if r.foreign_cpu is not None]),
         sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
         throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
+        read_mb_s=_mean([r.read_mb_s for r in inside if r.read_mb_s is not None]),
     )
 
 

@@ -175,7 +175,8 @@ class Conditions(Record):
 
     `foreign_procs` is the largest count of other processes computing on the device, `foreign_share` the
     share of readings with any. `foreign_cpu` is the mean of that column, percent of the run's cores;
-    `sm_clock_mhz` the mean clock; `throttle` the share of readings by reason.
+    `sm_clock_mhz` the mean clock; `throttle` the share of readings by reason. `read_mb_s` is what the run
+    read from disk: what the page cache holds is not among it.
     """
 
     foreign_procs: int | None = None
@@ -183,6 +184,7 @@ class Conditions(Record):
     foreign_cpu: float | None = None
     sm_clock_mhz: float | None = None
     throttle: dict[str, float] | None = None
+    read_mb_s: float | None = None
 
 
 class Evidence(Record):

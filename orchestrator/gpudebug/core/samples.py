@@ -51,6 +51,7 @@ _NAMES = {
     "throttle": ("throttle",),
     "foreign_procs": ("foreign_procs",),
     "foreign_cpu": ("foreign_cpu",),
+    "read_mb_s": ("read_mb_s",),
 }
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
@@ -81,6 +82,7 @@ class Sample:
     throttle: str | None = None
     foreign_procs: int | None = None
     foreign_cpu: float | None = None
+    read_mb_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -206,6 +208,7 @@ class _Rows:
             throttle=cell("throttle") or None,
             foreign_procs=_count(cell("foreign_procs")),
             foreign_cpu=_number(cell("foreign_cpu")),
+            read_mb_s=_number(cell("read_mb_s")),
             # Last, so that a row that is refused does not set the start.
             elapsed=self._elapsed(cell("elapsed")),
         )

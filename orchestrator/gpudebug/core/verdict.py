@@ -22,6 +22,7 @@ from gpudebug.core.gates import (
     worst_trend,
 )
 from gpudebug.core.models import Evidence, Gate, Verdict
+from gpudebug.core.pagecache import is_cold
 from gpudebug.core.words import Outcome, Result, Status
 
 __all__ = [
@@ -116,6 +117,8 @@ def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     notes = []
     if hollow:
         notes.append(f"hollow gain: {_hollow(case, results)}")
+    if is_cold(case.after):
+        notes.append("the trial's first run met a cold page cache, the later ones a warm one")
     trained = results["outcome"] is Result.PASS and results["loss"] is not Result.FAIL
     faster = case.ratio is not None and throughput_result("better", case.ratio) is Result.PASS
     faster = faster and not case.metric.throughput

@@ -10,6 +10,7 @@ from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
 from gpudebug.core.gates import mean, rates_of
 from gpudebug.core.metrics import Metric
 from gpudebug.core.models import Evidence
+from gpudebug.core.pagecache import is_cold
 from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
@@ -34,18 +35,36 @@ class BaselineFailed(GpudebugError):
 
 
 def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
-    """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included."""
+    """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included.
+
+    A first run that met a cold page cache is left out and made up for: later runs find the cache warm.
+    """
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None
     bench = open_bench(cycle, workload)
-    runs = _sealed_already(cycle, role, bench)
-    while len(runs) < loaded.config.protocol.baseline_runs:
-        runs.append(run_once(cycle, bench, role))
+    made = _sealed_already(cycle, role, bench)
+    wanted = loaded.config.protocol.baseline_runs
+    while len(runs := _warm(made)) < wanted:
+        made.append(run_once(cycle, bench, role))
+    notes = bench.notes if runs is made else (*bench.notes, _left_out(made))
     fields = entry_fields(role, runs, loaded.metric)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
-    return answer(cycle, role, why, runs, bench.notes)
+    return answer(cycle, role, why, runs, notes)
+
+
+def _warm(runs: list[Measured]) -> list[Measured]:
+    """The runs without a first one that met a cold page cache."""
+    return runs[1:] if is_cold([m.evidence for m in runs]) else runs
+
+
+def _left_out(runs: list[Measured]) -> str:
+    first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
+    return (
+        f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "
+        f"disk, the next one {later:.0f} MB/s"
+    )
 
 
 def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> Measured:
