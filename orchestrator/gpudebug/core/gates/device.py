@@ -33,7 +33,7 @@ def device_gate(case: Case) -> Gate:
     untold = _untold(case)
     if untold:
         return gate.model_copy(update={"note": untold})
-    return gate.model_copy(update={"value": "alone", "result": Result.PASS, "note": alike})
+    return gate.model_copy(update={"value": alike or "alone", "result": Result.PASS})
 
 
 def _sides(case: Case) -> tuple[tuple[str, Sequence[Evidence]], ...]:
