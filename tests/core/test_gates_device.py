@@ -67,6 +67,12 @@ def test_cores_that_others_kept_busy_on_one_side_only(
     assert (said or "alone") in f"{found.value} {found.note}"
 
 
+def test_a_baseline_that_was_disturbed_is_to_be_recorded_anew() -> None:
+    busy, quiet = side(28, 5, on_gpu(0, cpu=80.0)), side(61, 11, on_gpu(0, cpu=5.0))
+    assert verdict(busy, quiet).why.endswith("5% in the trial; `gpudebug baseline` records the baseline anew")
+    assert verdict(quiet, busy).why.endswith("80% in the trial")
+
+
 def test_busy_cores_count_for_a_gpu_too() -> None:
     found = device([on_gpu(0, cpu=5.0)] * 2, [on_gpu(0, cpu=90.0)] * 2)
     assert found.result is Result.FAIL

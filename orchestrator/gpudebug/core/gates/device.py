@@ -27,7 +27,7 @@ def device_gate(case: Case) -> Gate:
             update={
                 "value": "; ".join([*shared[:3], *([busy] if busy else [])]),
                 "result": Result.FAIL,
-                "note": _remedy(case) if not busy else None,
+                "note": _remedy(case),
             }
         )
     untold = _untold(case)
@@ -49,19 +49,23 @@ def _shared(part: str, e: Evidence) -> str | None:
 
 
 def _remedy(case: Case) -> str | None:
-    if any(e.conditions.foreign_procs for e in case.before):
+    """What helps where the baseline is what was disturbed: another trial would meet the same one."""
+    loads = [_mean_load(runs) or 0.0 for _, runs in _sides(case)]
+    if any(e.conditions.foreign_procs for e in case.before) or loads[0] > max(SHARED, loads[1]):
         return "`gpudebug baseline` records the baseline anew"
     return None
 
 
+def _mean_load(runs: Sequence[Evidence]) -> float | None:
+    """What others used of the cores, in percent; None where no run tells."""
+    known = [e.conditions.foreign_cpu for e in runs if e.conditions.foreign_cpu is not None]
+    return sum(known) / len(known) if known else None
+
+
 def _busy_cores(case: Case) -> tuple[str | None, str | None]:
     """(why the sides are not comparable, what both had to bear alike)."""
-    loads = [[e.conditions.foreign_cpu for e in runs] for _, runs in _sides(case)]
-    known = [[v for v in side if v is not None] for side in loads]
-    if not all(known):
-        return None, None
-    before, after = (sum(side) / len(side) for side in known)
-    if max(before, after) <= SHARED:
+    before, after = (_mean_load(runs) for _, runs in _sides(case))
+    if before is None or after is None or max(before, after) <= SHARED:
         return None, None
     said = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
     return (said, None) if abs(before - after) > APART else (None, f"{said}: alike, but noisy")
