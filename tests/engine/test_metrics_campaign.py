@@ -47,7 +47,12 @@ def gates(answer: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "change", ["--set --spin", pytest.param("--set --dummy", marks=pytest.mark.slow)], ids=["spin", "dummy"]
+    "change",
+    [
+        pytest.param("--set --spin", id="spin"),
+        pytest.param("--set --dummy", marks=pytest.mark.slow, id="dummy"),
+        pytest.param("--set --recompute", marks=pytest.mark.slow, id="recompute"),
+    ],
 )
 def test_a_core_that_is_busy_for_nothing_is_no_gain(measured: Campaign, tmp_path: Path, change: str) -> None:
     # A loaded machine does not let the core be busy all the time.

@@ -1,7 +1,7 @@
 """A training program on the CPU for tests: each step waits for its samples, then learns from them.
 
-Learning is real: stochastic gradient descent of a straight line. `--spin`, `--dummy` and a smaller batch
-make the core busier, or the steps faster, without more being learnt.
+Learning is real: stochastic gradient descent of a straight line. `--spin`, `--dummy`, `--recompute` and a
+smaller batch make the core busier, or the steps faster, without more being learnt.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def parse() -> argparse.Namespace:
     add("--learn", type=float, default=10.0, help="ms that a step computes, whatever the batch")
     add("--spin", action="store_true", help="wait for the samples in a busy loop")
     add("--dummy", action="store_true", help="multiply matrices that nobody needs while the samples come")
+    add("--recompute", action="store_true", help="compute each step three times")
     add("--duration", type=float, default=6.5, help="s to train for")
     return parser.parse_args()
 
@@ -50,7 +51,7 @@ def main() -> None:
     slope, began, step = 0.0, time.monotonic(), 0
     while time.monotonic() - began < o.duration:
         fetch(o, time.monotonic() + o.batch_size * o.fetch / 1000)
-        compute(o.learn / 1000)
+        compute(o.learn / 1000 * (3 if o.recompute else 1))
         inputs = [i / o.batch_size for i in range(1, o.batch_size + 1)]
         batch = [(x, 3 * x + noise.gauss(0, 0.02)) for x in inputs]
         errors = [(x, slope * x - y) for x, y in batch]
