@@ -90,13 +90,13 @@ class TestNextStep:
 
     @given(
         st.lists(st.floats(5, 95), min_size=6, max_size=8),
-        st.lists(st.floats(5, 95), max_size=14),
+        st.lists(st.floats(5, 95), max_size=22),
         st.floats(1, 20),
     )
     def test_every_trial_ends(self, levels: list[float], fresh: list[float], rate: float) -> None:
         found = step(BASE, runs(*levels, rate=rate), runs(*fresh))
         assert found is not TRIAL
-        if len(fresh) >= 12:
+        if len(fresh) >= 20:
             assert found is DONE
 
 

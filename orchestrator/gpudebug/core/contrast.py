@@ -94,8 +94,8 @@ class Contrast:
     def _quantile(self, df: float) -> float:
         return t_quantile(1 - (1 - CONFIDENCE) / 2 / self.looks, df)
 
-    def chance(self, success: float, failure: float, *, fresh: int, after: int) -> float:
-        """The probability, as things stand, that `fresh` and `after` runs in all end in a pass or a fail.
+    def chances(self, success: float, failure: float, *, fresh: int, after: int) -> tuple[float, float]:
+        """The probabilities, as things stand, that `fresh` and `after` runs in all end in a pass, in a fail.
 
         A pass is an estimate of at least `success` with its lower bound above `failure`, a fail an estimate
         below `failure` with its upper bound below `success`. Predictive probability from the runs so far
@@ -106,17 +106,19 @@ class Contrast:
         final = max(final, self.within * math.sqrt(self.after / after))
         half = self._quantile(self.df + fresh - self.fresh + after - self.after) * final
         moves = math.sqrt(max(self.error**2 - final**2, 1e-12))
-        passes = 1 - normal_probability((max(success, failure + half) - self.value) / moves)
-        return passes + normal_probability((min(failure, success - half) - self.value) / moves)
+        return (
+            1 - normal_probability((max(success, failure + half) - self.value) / moves),
+            normal_probability((min(failure, success - half) - self.value) / moves),
+        )
 
 
 def most_fresh(max_runs: int, worth: float) -> int:
     """How many fresh runs of the baseline a trial of up to `max_runs` may ask for beside those recorded.
 
-    `worth` counts these (`Contrast.worth`). In all the baseline has at most twice as many runs as the trial:
-    then it adds little to the interval's width.
+    `worth` counts these (`Contrast.worth`). In all the baseline has at most four times as many runs as the
+    trial: then it adds an eighth to the interval's width, and more runs of it cannot take that away.
     """
-    return max(1, math.floor(2 * max_runs - worth + 1e-9)) if max_runs > 1 else 0
+    return max(1, math.floor(4 * max_runs - worth + 1e-9)) if max_runs > 1 else 0
 
 
 def contrast(

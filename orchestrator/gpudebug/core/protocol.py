@@ -67,12 +67,16 @@ def _narrow(case: Case) -> Step:
 
 
 def _chance(case: Case, most: int) -> float:
-    """The chance of a decision, were all the runs that are left made."""
+    """The chance of a decision, were all the runs that are left made.
+
+    Where only the baseline's are left, that of a pass: how sure it is that a change does too little is not
+    worth more of them.
+    """
     assert case.contrast is not None
     c = case.criteria
     fresh = max(case.contrast.fresh, most)
-    success, failure = case.thresholds
-    return case.contrast.chance(success, failure, fresh=fresh, after=c.max_runs)
+    passes, fails = case.contrast.chances(*case.thresholds, fresh=fresh, after=c.max_runs)
+    return passes + fails if len(case.after) < c.max_runs else passes
 
 
 def _window_in_reach(case: Case) -> bool:
