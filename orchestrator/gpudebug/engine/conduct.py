@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpudebug.core import commandline
+from gpudebug.core.batch import names_batch
 from gpudebug.core.effect import Shown, effect_of, moved_knobs
 from gpudebug.core.gates import Setting
 from gpudebug.core.intervention import Intervention
@@ -71,7 +72,7 @@ def _elsewhere(runs: Sequence[Measured]) -> tuple[str, ...]:
 def _other_steps(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
     """Why losses at equal steps are not comparable, as far as the change or the programs tell."""
     names = change.names if change else ()
-    told = next((name for name in names if name.lstrip("-").replace("-", "_") in _STEP_KNOBS), None)
+    told = next((name for name in names if names_batch(name) or commandline.bare_name(name) == "seed"), None)
     if told is not None:
         return f"the trial changes {told}"
     moved = moved_knobs(_STEP_KNOBS, before, after)

@@ -82,7 +82,7 @@ SETTINGS: tuple[_Setting, ...] = (
     _setting("protocol.min_window", "30s", "steady time over all runs of a trial"),
     _setting("protocol.baseline_runs", "4", "runs of the baseline"),
     _setting("protocol.max_runs", "6", "runs of a trial at most"),
-    _setting("protocol.early_stop", "false", "true: a hopeless trial ends early"),
+    _setting("protocol.early_stop", "false", "true: a run ends once its answer is certain"),
     _setting("budget", "", "when the campaign is exhausted"),
     _setting("budget.hypotheses", "20", "hypotheses tested"),
     _setting("budget.device_time", "2h", "time on the device"),
