@@ -70,6 +70,14 @@ class TestNextStep:
         assert step(BASE, runs(52, rate=9.5)) is BASELINE
         assert step(BASE, runs(52, rate=9.5), runs(47, rate=8.5)) is not DONE
 
+    def test_one_outlying_fresh_run_makes_no_gain(self) -> None:
+        before, after = runs(50, 49, 51, 50, rate=9.0), runs(62, 63, 62, rate=18.0)
+        found = step(before, after, runs(25, rate=4.5))
+        assert verdict([*before, *runs(25, rate=4.5)], after, Setting(fresh=1)).status is Status.VALIDATED
+        assert found is BASELINE
+        two = runs(25, 50, rate=4.5)
+        assert verdict([*before, *two], after, Setting(fresh=2)).status is not Status.VALIDATED
+
     def test_where_the_throughput_is_not_decided(self) -> None:
         before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
         assert verdict(before, after).why.startswith("throughput is unknown (1.04x")
@@ -123,7 +131,16 @@ class TestCertain:
 
     def test_a_run_that_no_further_one_would_decide_may_end(self) -> None:
         after = runs(43, 43, 43, 43, 43, rate=8.0)
-        assert is_certain(1, criteria(), BASE, [*after, run(43, 8, window=12.0)], Setting(fresh=0))
+        assert is_certain(1, criteria(), BASE, [*after, run(43, 8, window=32.0)], Setting())
+
+    def test_a_loss_that_rises_in_the_beginning_does_not_end_a_run(self) -> None:
+        seen = run(61, 11, window=32.0, trend=Trend.DIVERGING, outcome=Outcome.ENDED_EARLY)
+        assert verdict(BASE, [seen]).status is Status.REJECTED
+        assert not is_certain(1, criteria(), BASE, [seen], Setting())
+
+    def test_a_run_needs_a_window_of_its_own_however_long_the_others_were(self) -> None:
+        seen = run(28, 5, window=6.0, outcome=Outcome.ENDED_EARLY)
+        assert not is_certain(1, criteria(), BASE, [*runs(29, 27, rate=5.0), seen], Setting())
 
     def test_a_run_that_ended_early_passes_for_no_completed_one(self) -> None:
         after = [e.model_copy(update={"outcome": Outcome.ENDED_EARLY}) for e in GOOD]

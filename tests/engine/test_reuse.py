@@ -106,3 +106,18 @@ def test_a_baseline_recorded_anew_leaves_earlier_fresh_runs_behind(recorded: Cam
     used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
     assert "0003-baseline-workload" not in used
     assert "0004-baseline-workload" in used
+
+
+def test_a_run_that_was_set_aside_serves_nobody(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    for name in ("0002-h1", "0003-baseline-workload"):
+        path = recorded.folder / "runs" / name / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "set_aside": "the device was shared"}))
+    forget_verdict(recorded, "0003-baseline-workload")
+    untest(recorded)
+    recorded.json("next")
+    assert recorded.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
+    folder = recorded.folder / "runs" / "0005-baseline-workload"
+    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
+    assert "0003-baseline-workload" not in used

@@ -80,6 +80,7 @@ class RunRecord(Record):
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
     of the checkout that the interpreter imports from another folder, and from which. None: not known.
+    `set_aside` says why the run counts for nothing, whatever its evidence.
     """
 
     format: int = FORMAT_VERSION
@@ -101,6 +102,7 @@ class RunRecord(Record):
     packages: dict[str, str] = {}
     knobs: dict[str, str] | None = None
     imports: dict[str, str] | None = None
+    set_aside: str | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()

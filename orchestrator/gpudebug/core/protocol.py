@@ -32,18 +32,21 @@ def next_step(
     """The run that a trial with this verdict so far needs; the arguments are those of `judge`.
 
     A VALIDATED is believed once a fresh run of the baseline has confirmed it, so that no drift of the
-    machine since the baseline was recorded is taken for a gain. Where the delta is open, the run is made
-    that narrows its interval most, as long as the runs that are left may well decide.
+    machine since the baseline was recorded is taken for a gain; two, where the first contradicts the
+    recorded ones, as one run alone may be an outlier. Where the delta is open, the run is made that narrows
+    its interval most, as long as the runs that are left may well decide.
     """
     trial_left = len(after) < criteria.max_runs
-    if verdict.status is Status.VALIDATED:
-        return Step.BASELINE if setting.fresh == 0 and criteria.max_runs > 1 else Step.DONE
-    if verdict.status is not Status.INCONCLUSIVE:
+    if verdict.status not in (Status.VALIDATED, Status.INCONCLUSIVE):
         return Step.DONE
+    case = measure(Case(criteria, setting, tuple(before), tuple(after)))
+    if verdict.status is Status.VALIDATED:
+        drifted = case.contrast is not None and case.contrast.drift > 0
+        wanted = (2 if drifted else 1) if criteria.max_runs > 1 else 0
+        return Step.BASELINE if setting.fresh < wanted else Step.DONE
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if "delta" in unknown:
         # Whatever else is unknown: a delta that is decided to be too small rejects.
-        case = measure(Case(criteria, setting, tuple(before), tuple(after)))
         return _narrow(case)
     narrowing = unknown.keys() <= {"loss_parity", "throughput", "work_conserved"}
     known = UNKNOWN not in unknown.values()
@@ -96,15 +99,22 @@ def is_certain(
 ) -> bool:
     """Whether the last of the trial's runs, still under way, has brought the trial's answer already.
 
-    That is a metric that passes or fails by windows long enough, or one of which no run that is left would
-    make either; and a loss that is no number any more.
+    That is VALIDATED, or a delta that fails or that no run which is left would decide, by a window of its
+    own that is long enough; and a loss that is no number any more. A loss that rises, or work that is not
+    conserved, may be the beginning's alone: such a run goes on.
     """
     verdict = judge(number, criteria, before, after, setting)
     if verdict.loss is Trend.NAN and criteria.loss != "any":
         return True
-    if verdict.delta is None or window_total(after) < criteria.min_window:
+    if verdict.delta is None or window_total(after[-1:]) < _long_enough(criteria, before):
         return False
     delta = next(g.result for g in verdict.gates if g.name == "delta")
     if verdict.status is Status.INCONCLUSIVE:
-        return delta is Result.UNKNOWN and (next_step(verdict, criteria, before, after, setting) is Step.DONE)
-    return delta is not Result.UNKNOWN
+        step = next_step(verdict, criteria, before, after, setting)
+        return delta is Result.UNKNOWN and step is Step.DONE
+    return verdict.status is Status.VALIDATED or delta is Result.FAIL
+
+
+def _long_enough(criteria: Criteria, before: Sequence[Evidence]) -> float:
+    """Seconds of window that make a run as good as a whole one: `min_window`, or what the baseline's have."""
+    return min([criteria.min_window, *(window_total([e]) for e in before)])

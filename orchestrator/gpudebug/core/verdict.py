@@ -119,8 +119,8 @@ def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     notes = []
     if hollow:
         notes.append(f"hollow gain: {_hollow(case, results)}")
-    if is_cold(case.after):
-        notes.append("the trial's first run met a cold page cache, the later ones a warm one")
+    if is_cold([*case.after[:1], *case.before, *case.after[1:]]):
+        notes.append("the trial's first run read far more from disk than the others: a cold page cache")
     trained = results["outcome"] is Result.PASS and results["loss"] is not Result.FAIL
     faster = case.ratio is not None and throughput_result("better", case.ratio) is Result.PASS
     faster = faster and not case.metric.throughput

@@ -15,6 +15,7 @@ from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.bench import (
+    CodeChanged,
     Cycle,
     ensure_same_code,
     job_of,
@@ -23,7 +24,7 @@ from gpudebug.engine.bench import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
+from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.written import workload_of
 
@@ -47,7 +48,7 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     wanted = loaded.config.protocol.baseline_runs
     while len(runs := _warm(made)) < wanted:
         made.append(run_once(cycle, bench, role))
-    notes = bench.notes if runs is made else (*bench.notes, _left_out(made))
+    notes = (*bench.notes, *([_left_out(made)] if runs is not made else ()), *_disturbed(runs))
     fields = entry_fields(role, runs, loaded.metric)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
@@ -57,6 +58,17 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
 def _warm(runs: list[Measured]) -> list[Measured]:
     """The runs without a first one that met a cold page cache."""
     return runs[1:] if is_cold([m.evidence for m in runs]) else runs
+
+
+def _disturbed(runs: list[Measured]) -> list[str]:
+    """What makes every trial against these runs INVALID."""
+    shared = [m.folder.name for m in runs if m.evidence.conditions.foreign_procs]
+    if not shared:
+        return []
+    return [
+        f"another process computed on the device in {', '.join(shared)}: every trial against this baseline "
+        "will be INVALID; `gpudebug baseline` records it anew, once the device is free"
+    ]
 
 
 def _left_out(runs: list[Measured]) -> str:
@@ -70,8 +82,13 @@ def _left_out(runs: list[Measured]) -> str:
 def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> Measured:
     """One sealed run of an unmodified workload; raises what `launch` raises."""
     measured = launch(cycle, bench, role, job=job)
-    bench.workspace.seal(measured.folder)
-    ensure_same_code(cycle, measured.folder.name)
+    try:
+        ensure_same_code(cycle, measured.folder.name)
+    except CodeChanged as e:
+        set_aside(measured, e.message)
+        raise
+    finally:
+        bench.workspace.seal(measured.folder)
     return measured
 
 

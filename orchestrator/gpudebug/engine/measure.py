@@ -122,6 +122,11 @@ def measure(bench: Bench, job: Job) -> Measured:
     return Measured(folder, record, evidence)
 
 
+def set_aside(run: Measured, why: str) -> None:
+    """Say in run.json that the run counts for nothing; before it is sealed."""
+    run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
+
+
 def _remarks(record: RunRecord) -> list[str]:
     """What will spoil a trial, said before it does."""
     company = [

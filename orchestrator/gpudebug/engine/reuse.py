@@ -60,6 +60,7 @@ def _alike(
             (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
             and record.get("identity") == dict(identity)
             and run_number(name) > newer_than
+            and not record.get("set_aside")
             and loaded.workspace.run(name).sealed
         ):
             yield name, record

@@ -25,7 +25,7 @@ from gpudebug.engine.bench import (
 )
 from gpudebug.engine.campaign import Loaded, change_digest, tested_change
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
-from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
+from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.reuse import newest, reusable, shared
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
 
@@ -188,6 +188,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
         if verdict.status is Status.INVALID and not trial.spoilt:
             trial.spoilt.append(side.pop())
+            set_aside(measured, verdict.why)
             trial.bench.workspace.seal(measured.folder)
             continue
         step = step_after(verdict, trial.before, trial.after)
@@ -204,8 +205,11 @@ def _first_step(trial: _Trial) -> Step:
         return Step.TRIAL
     verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
     step = step_after(verdict, trial.before, trial.after)
+    if step is not Step.DONE:
+        return step
     # Sealed runs take no verdict any more: one more run brings it.
-    return Step.TRIAL if step is Step.DONE else step
+    left = len(trial.after) < trial.cycle.loaded.config.protocol.max_runs
+    return Step.TRIAL if left else Step.BASELINE
 
 
 def _launch(trial: _Trial, step: Step) -> Measured:
@@ -233,7 +237,8 @@ def _watched(trial: _Trial) -> Job:
 def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
     try:
         ensure_same_code(trial.cycle, measured.folder.name)
-    except CodeChanged:
+    except CodeChanged as e:
+        set_aside(measured, e.message)
         trial.bench.workspace.seal(measured.folder)
         raise
 
