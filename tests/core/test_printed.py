@@ -147,3 +147,8 @@ def test_hostile_text_takes_no_time(text: str) -> None:
 )
 def test_what_is_saved(name: str, text: str, expected: dict[str, str]) -> None:
     assert read_saved(name, text) == expected
+
+
+def test_the_source_that_a_traceback_quotes_is_no_configuration() -> None:
+    log = "width: 4\nTraceback (most recent call last):\n    self.dtype = np.dtype(dtype)\nTypeError: no\n"
+    assert read_printed(log) == {"width": "4"}

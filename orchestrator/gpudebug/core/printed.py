@@ -44,6 +44,8 @@ _LINE = re.compile(
     r"(?P<indent>[\s|>*]*)(?:-\s+)?(?P<name>[A-Za-z_][\w./-]*)\s*(?::|=|\.{2,})\s*"
     r"(?P<value>[^\s\"'][^\s,]*|\"[^\"]*\"|'[^']*'|\[[^\]]*\])?\s*"
 )
+# The source that a traceback quotes is no configuration.
+_TRACEBACK = "Traceback (most recent call last)"
 # Where training begins, metrics look like a configuration: a loss with a number, and another number.
 _LOSS = re.compile(r"(?<![A-Za-z])\w*loss[\"']?\s*[:=]?\s*[-+]?\d", re.I)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
@@ -88,6 +90,8 @@ def read_saved(name: str, text: str) -> dict[str, str]:
 def _before_training(text: str) -> str:
     lines = text[:LONGEST].split("\n")
     for index, line in enumerate(lines):
+        if _TRACEBACK in line:
+            return "\n".join(lines[:index])
         held = _START.search(line)
         if _LOSS.search(line) and len(_NUMBER.findall(line)) > 1 and (held is None or held[0][0] == "{"):
             return "\n".join(lines[:index])
