@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 OPT_IN = {
     "slow": "takes more than half a minute",
-    "heavy": "installs a real training framework",
+    "heavy": "installs a real training framework, or repeats much",
     "gpu": "needs an NVIDIA GPU",
 }
 # What a test starts inherits this, and with it what that starts: nobody escapes by changing parents.
