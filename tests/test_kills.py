@@ -161,9 +161,16 @@ def test_a_campaign_survives_kills(campaign: Campaign, whom: str) -> None:
     _story(campaign, whom, 6)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("whom", "moments"), [("gpudebug", 200), ("warden", 200), ("sampler", 50)])
+@pytest.mark.parametrize(
+    ("whom", "moments"),
+    [
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in (("gpudebug", 70), ("warden", 70))),
+        pytest.param("sampler", 25, marks=pytest.mark.slow),
+        *(pytest.param(*row, marks=pytest.mark.heavy) for row in (("gpudebug", 200), ("warden", 200))),
+        pytest.param("sampler", 50, marks=pytest.mark.heavy),
+    ],
+)
 def test_a_campaign_survives_kills_at_many_moments(campaign: Campaign, whom: str, moments: int) -> None:
     # One run a trial: the moments then meet as many trials as there is time for.
     text = campaign.config.read_text()
