@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +125,30 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         report=cycle.report,
         notes=notes,
         packages=packages_of(cycle.loaded.checkout),
+    )
+
+
+def lone_bench(
+    root: Path, setting: str, env: Mapping[str, str], directory: Path, interval: float, report: Report
+) -> Bench:
+    """The bench of a command outside a campaign: its runs go below `root`, and a lost sampler is no error.
+
+    `directory` is what a relative replay folder is relative to. DeviceError where there is no such device.
+    """
+    spec, infos, notes = resolve_device(setting, env, directory)
+    return Bench(
+        workspace=store.Workspace(root),
+        campaign=None,
+        device=spec,
+        devices=infos,
+        interval=interval,
+        warmup=None,
+        patterns={},
+        commit=None,
+        hold_fds=(),
+        report=report,
+        notes=notes,
+        require_sampler=False,
     )
 
 

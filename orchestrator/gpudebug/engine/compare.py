@@ -22,9 +22,9 @@ from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.baseline import by_the_user
-from gpudebug.engine.bench import claim_of
+from gpudebug.engine.bench import claim_of, lone_bench
 from gpudebug.engine.campaign import Loaded, load
-from gpudebug.engine.measure import Bench, Job, Measured, measure, resolve_device
+from gpudebug.engine.measure import Bench, Job, Measured, measure
 from gpudebug.engine.watch import Report
 
 PAIRS = 2
@@ -244,7 +244,7 @@ def _command(
         ) from None
     env = {**os.environ, **variables}
     launcher.find_command(argv, str(directory), env)
-    spec, infos, notes = resolve_device(device, env, directory)
+    bench = lone_bench(directory, device, env, directory, interval, report)
     job = Job(
         label=f"compare-{letter}",
         role="compare",
@@ -255,20 +255,6 @@ def _command(
         timeout=timeout,
         stall_timeout=None,
         max_output=None,
-    )
-    bench = Bench(
-        workspace=store.Workspace(directory),
-        campaign=None,
-        device=spec,
-        devices=infos,
-        interval=interval,
-        warmup=None,
-        patterns={},
-        commit=None,
-        hold_fds=(),
-        report=report,
-        notes=notes,
-        require_sampler=False,
     )
     return _Command(letter, text, bench, job, variables)
 

@@ -14,8 +14,8 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
-from gpudebug.engine.bench import claim_of
-from gpudebug.engine.measure import Bench, Job, measure, resolve_device, run_files
+from gpudebug.engine.bench import claim_of, lone_bench
+from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
 from gpudebug.engine.watch import Report
 
@@ -38,8 +38,8 @@ def sample(
         raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
     env = dict(os.environ)
     launcher.find_command(tuple(command), str(directory), env)
-    spec, infos, notes = resolve_device(device, env, directory)
     root = store.find_root(directory)
+    bench = lone_bench(root or directory, device, env, directory, interval, report)
     job = Job(
         label="sample",
         role="sample",
@@ -51,26 +51,12 @@ def sample(
         stall_timeout=None,
         max_output=None,
     )
-    bench = Bench(
-        workspace=store.Workspace(root or directory),
-        campaign=None,
-        device=spec,
-        devices=infos,
-        interval=interval,
-        warmup=None,
-        patterns={},
-        commit=None,
-        hold_fds=(),
-        report=report,
-        notes=notes,
-        require_sampler=False,
-    )
     if output is None and root is not None:
         return _in_campaign(bench, job)
     files = _files(directory, output)
     launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
     files.notes.unlink(missing_ok=True)
-    return _answer(evidence, launched.exit_status, launched.signal, files, notes)
+    return _answer(evidence, launched.exit_status, launched.signal, files, bench.notes)
 
 
 def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
