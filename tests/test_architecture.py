@@ -197,25 +197,19 @@ def test_nothing_else_joins_core_and_edges() -> None:
 DOORS = {"cli", "mcp", "door", "render", "live"}
 
 
-@pytest.mark.parametrize("name", sorted(DOORS | {"__main__"}))
-def test_what_the_user_sees_is_there_before_the_engine_is(name: str) -> None:
+@each(of_package("gpudebug.__main__", *(f"gpudebug.{d}" for d in DOORS)))
+def test_what_the_user_sees_is_there_before_the_engine_is(module: Module) -> None:
     """Only lazy imports of the engine, and of anything that takes long to load."""
-    module = BY_NAME.get(f"gpudebug.{name}")
-    if module is None:
-        pytest.skip(f"there is no {name} yet")
     allowed = ("gpudebug.core", "gpudebug.engine", *(f"gpudebug.{d}" for d in DOORS))
     assert [w for w in wrong(module, allowed) if not w.endswith(" imports gpudebug")] == []
     eager = [i for i in module.imports() if not i.lazy and not i.typing]
     assert [i.module for i in eager if within(i.module, "gpudebug.engine")] == []
-    light = {"typer"} if name == "cli" else set()
+    light = {"typer"} if within(module.name, "gpudebug.cli") else set()
     assert {i.module for i in eager if not ours(i.module) and not standard(i.module)} <= light
 
 
-@pytest.mark.parametrize("name", ["render", "live", "door"])
-def test_what_only_shows_does_nothing(name: str) -> None:
-    module = BY_NAME.get(f"gpudebug.{name}")
-    if module is None:
-        pytest.skip(f"there is no {name} yet")
+@each(of_package("gpudebug.render", "gpudebug.live", "gpudebug.door"))
+def test_what_only_shows_does_nothing(module: Module) -> None:
     done = [i.module for i in module.imports() if within(i.module, "gpudebug.engine") and not i.typing]
     assert done == []
 
@@ -309,6 +303,10 @@ def test_reaching_outside_is_seen(code: str) -> None:
 # Modules without a test file of their name, and where they are tested.
 TESTED_ELSEWHERE = {
     "gpudebug.__main__": "test_cli runs it",
+    "gpudebug.cli.options": "test_cli runs every command",
+    "gpudebug.cli.measuring": "test_cli runs every command",
+    "gpudebug.cli.checking": "test_cli runs every command",
+    "gpudebug.cli.agents": "each command's own file runs it",
 }
 
 

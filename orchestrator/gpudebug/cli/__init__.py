@@ -1,0 +1,76 @@
+"""The command line: parse, call the engine, print, map errors to exit statuses. Imports inside commands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gpudebug import door
+from gpudebug.cli import agents, campaign, checking, measuring
+from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, place
+from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
+
+__all__ = ["agents", "app", "campaign", "checking", "measuring", "run"]
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
+
+app.registered_commands.sort(key=place)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from gpudebug import __version__
+
+        print(f"gpudebug {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    directory: Directory = None,
+    json: Json = False,
+    debug: Debug = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    choose(directory, json)
+    chosen["debug"] = debug
+
+
+def run(words: list[str]) -> int:
+    """Parse and run one command line; its exit status. Every failure leaves through the door."""
+    # `--json` behind a command's name counts even where that command's options cannot be parsed.
+    chosen["json"] = "--json" in (words[: words.index("--")] if "--" in words else words)
+    return door.run(
+        lambda: _invoke(words), json=lambda: bool(chosen["json"]), debug=lambda: bool(chosen["debug"])
+    )
+
+
+def _invoke(words: list[str]) -> int:
+    # typer 0.16 and later bring their own click; its usage error is reached through a public name.
+    usage_error = typer.BadParameter.__mro__[1]
+    try:
+        result = app(words, prog_name="gpudebug", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except usage_error as e:  # type: ignore[misc]
+        return _usage(e)
+    except GpudebugError as e:
+        if chosen["own_failure"] is None or e.exit_code == door.INTERRUPTED:
+            raise
+        status = e.status if isinstance(e, LaunchError) else SAMPLE_FAILED
+        return door.report(e, status, as_json=bool(chosen["json"]))
+    return result if isinstance(result, int) else 0
+
+
+def _usage(e: Any) -> int:
+    """A command line that cannot be parsed; `sample` keeps 125 for its own failures, as `timeout` does."""
+    if type(e).__name__ == "NoArgsIsHelpError":
+        print(e.format_message())
+        return UsageError.exit_code
+    name = e.ctx.command_path if getattr(e, "ctx", None) else "gpudebug"
+    own = chosen["own_failure"] is not None or name.endswith(" sample")
+    error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
+    return door.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(chosen["json"]))

@@ -1,0 +1,1 @@
+"""The commands that agents and their supervisors use."""

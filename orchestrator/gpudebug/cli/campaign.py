@@ -1,0 +1,178 @@
+"""The commands that run a campaign: init, status, show, propose, next, baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpudebug.cli.options import Directory, Json, app, choose, print_
+from gpudebug.core.errors import UsageError
+
+
+@app.command(epilog="Example: gpudebug init --command 'python train.py --lr=1e-3 --output_dir=out'")
+def init(
+    command: Annotated[str | None, typer.Option("--command", help="The training command to debug.")] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", help="A command with known good utilisation on this host.")
+    ] = None,
+    campaign: Annotated[str | None, typer.Option("--campaign", help="Name; default: the folder's.")] = None,
+    progress: Annotated[
+        str | None, typer.Option("--progress", help="Progress file, also one that is there already.")
+    ] = None,
+    goal: Annotated[str, typer.Option("--goal", help="What is to be achieved.")] = "",
+    print_defaults: Annotated[
+        bool, typer.Option("--print-defaults", help="Print every setting with its default, write nothing.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Write gpudebug.yaml, the progress file and the folders of a campaign; never overwrite."""
+    folder = choose(directory, json)
+    from gpudebug import render
+
+    if print_defaults:
+        from gpudebug.core.config import print_defaults as defaults
+
+        print_({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
+        return
+    from gpudebug.engine.init import init as engine
+
+    print_(
+        engine(folder, command=command, reference=reference, campaign=campaign, progress=progress, goal=goal),
+        render.init,
+    )
+
+
+@app.command(epilog="Example: gpudebug -C ~/my-training status")
+def status(directory: Directory = None, json: Json = False) -> None:
+    """Say where the campaign stands and what `next` would do."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.status import status as engine
+
+    print_(engine(folder), render.status)
+
+
+@app.command(epilog="Example: gpudebug show 3")
+def show(
+    hypothesis: Annotated[int, typer.Argument(metavar="H", help="Number of the hypothesis.")],
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Show one hypothesis with its evidence, gates and files."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.status import show as engine
+
+    print_(engine(folder, hypothesis), render.show)
+
+
+@app.command(
+    epilog="Example: gpudebug propose --title 'Loader waits' --set --num_workers=4\n\n"
+    "Example: gpudebug propose --sweep --denoising_steps=4,2,1"
+)
+def propose(
+    title: Annotated[str, typer.Option(help="The cause, in one line; a sweep needs none.")] = "",
+    description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
+    method: Annotated[str, typer.Option(help="What is changed and what should move.")] = "",
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Take a flag away.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FLAG=V,V,…", help="One hypothesis a value; env:K=V,V for a variable; quote a comma."
+        ),
+    ] = None,
+    patch: Annotated[str | None, typer.Option(metavar="FILE", help="A patch in hypotheses/patches.")] = None,
+    code: Annotated[bool, typer.Option("--code", help="The change is code, still to be written.")] = False,
+    compound: Annotated[bool, typer.Option("--compound", help="Several changes at once are meant.")] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Add an UNTESTED hypothesis to the progress file; refuse a change that stands there already."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.propose import propose as engine
+    from gpudebug.engine.propose import propose_sweep
+
+    if sweep is not None:
+        if set_ or unset or env or patch or code or compound:
+            raise UsageError("--sweep is the change itself", next="leave the other change out")
+        answer = propose_sweep(folder, sweep, title=title, description=description, method=method)
+        print_(answer, render.propose)
+        return
+    answer = engine(
+        folder,
+        title=title,
+        description=description,
+        method=method,
+        set_=set_ or (),
+        unset=unset or (),
+        env=env or (),
+        patch=patch,
+        code=code,
+        compound=compound,
+    )
+    print_(answer, render.propose)
+
+
+@app.command(name="next", epilog="Example: gpudebug next --json")
+def next_(directory: Directory = None, json: Json = False) -> None:
+    """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.cycle import exit_status, next_cycle
+    from gpudebug.live import LiveLine
+
+    with LiveLine() as live:
+        answer = next_cycle(folder, live)
+    print_(answer, render.next_)
+    raise typer.Exit(exit_status(answer))
+
+
+@app.command(
+    epilog="Example: gpudebug baseline workload\n\n"
+    "Example: gpudebug baseline --aa\n\n"
+    "Example: gpudebug baseline reference --import gpu_usage.csv --log train.log"
+)
+def baseline(
+    role: Annotated[str | None, typer.Argument(metavar="[workload|reference]", help="Which one.")] = None,
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="CSV", help="Samples of a run that is completed.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
+    aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
+    runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Record a baseline by running it, import a completed run, or measure the noise with --aa."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.live import LiveLine
+
+    if role not in (None, "workload", "reference"):
+        raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")
+    if log is not None and import_ is None:
+        raise UsageError("--log goes with --import", next="add --import SAMPLES.csv")
+    if runs is not None and not aa:
+        raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
+    if aa and (role == "reference" or import_ is not None):
+        raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
+    with LiveLine() as live:
+        if import_ is not None:
+            from gpudebug.engine.imports import import_baseline
+
+            answer = import_baseline(folder, role or "workload", folder / import_, log and folder / log, live)
+        elif aa:
+            from gpudebug.engine.aa import record_aa
+
+            answer = record_aa(folder, live, runs)
+        else:
+            from gpudebug.engine.cycle import record_baseline
+
+            answer = record_baseline(folder, role, live)
+    print_(answer, render.next_)

@@ -1,0 +1,83 @@
+"""The commands that measure and read outside a campaign too: sample, compare, analyze."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpudebug import door
+from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, print_
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200",
+)
+def sample(
+    command: Annotated[list[str], typer.Argument(metavar="CMD…", help="The command and its arguments.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="F.csv", help="Samples; the log goes to F.log.")
+    ] = None,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Run any command under the sampler. The exit status is the command's; 124 time-out, 125 own failure."""
+    chosen["own_failure"] = SAMPLE_FAILED
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.sample import sample as engine
+    from gpudebug.live import LiveLine
+
+    limit = door.timeout(timeout)
+    with LiveLine() as live:
+        answer = engine(folder, command, live, output=output, interval=interval, device=device, timeout=limit)
+    print_(answer, render.sample)
+    raise typer.Exit(answer["exit_status"])
+
+
+@app.command(
+    epilog="Example: gpudebug compare 0001-baseline-workload 0005-h1\n\n"
+    "Example: gpudebug compare 'python infer.py' 'python infer.py --compile' --runs 4 --warm-up"
+)
+def compare(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A run, baseline, a hypothesis's number, or a command.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same kind as A; a command is one quoted word.")],
+    runs: Annotated[int | None, typer.Option(min=1, max=100, help="Runs of each command; default 2.")] = None,
+    warm_up: Annotated[bool, typer.Option("--warm-up", help="First run each once, unmeasured.")] = False,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    timeout: Annotated[str | None, typer.Option(help="End a command after this time, e.g. 10m.")] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say whether B is faster than A, slower, or nobody can tell: two runs, or two commands run in turn."""
+    folder = choose(directory, json)
+    from gpudebug.engine.compare import compare as engine
+    from gpudebug.live import LiveLine
+    from gpudebug.render.compare import compare as render
+
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
+    with LiveLine() as live:
+        answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, **how)
+    print_(answer, render)
+
+
+@app.command(epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log")
+def analyze(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Training logs or samples CSVs.")],
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say what a training log or a samples CSV holds, recognised by its content."""
+    folder = choose(directory, json)
+    from gpudebug import render
+    from gpudebug.engine.analyze import analyze as engine
+
+    print_(engine([folder / f for f in files]), render.analyze)

@@ -1,0 +1,65 @@
+"""What every command shares: the application they register with, their common options, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpudebug import door
+
+if TYPE_CHECKING:
+    from typer.models import CommandInfo
+
+app = typer.Typer(
+    help="Finds why a GPU sits idle in training, one measured hypothesis at a time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Directory = Annotated[
+    Path | None, typer.Option("-C", metavar="DIR", help="Work as if started in DIR, as git does.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+]
+
+SAMPLE_FAILED = 125
+
+chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
+
+# The order in which `--help` lists the commands: that in which a user meets them. Others follow.
+ORDER = (
+    "demo init doctor sample baseline propose next wait status show verify accept release reopen export "
+    "loop mcp analyze compare"
+)
+
+
+def place(command: CommandInfo) -> int:
+    """Where `--help` lists a command."""
+    place = f" {ORDER} ".find(f" {command.name or getattr(command.callback, '__name__', '')} ")
+    return place if place >= 0 else len(ORDER)
+
+
+def choose(directory: Path | None, json: bool) -> Path:
+    """Remember what stands before or behind the command's name; the folder to work in."""
+    if directory is not None:
+        chosen["directory"] = directory
+    chosen["json"] = chosen["json"] or json
+    return door.working_folder(chosen["directory"] or Path())
+
+
+def print_(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
+    """Print an engine's answer as JSON, or as `text` renders it; its next command names the chosen folder."""
+    said = answer.get("next_command")
+    if said and chosen["directory"] is not None and " -C " not in said:
+        from shlex import quote
+
+        folder = quote(str(chosen["directory"]))
+        answer = {**answer, "next_command": said.replace("gpudebug", f"gpudebug -C {folder}", 1)}
+    door.print_answer(answer, text, as_json=bool(chosen["json"]))
