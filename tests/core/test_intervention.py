@@ -165,11 +165,36 @@ def test_kinds_names_and_sizes() -> None:
     assert change.patch == "hypotheses/patches/h1.patch"
     assert not change.mechanical
     assert not intervention.parse("--code").mechanical
+    assert intervention.parse("--code").needs_code
     assert intervention.parse("--set --a --env B=1").mechanical
+    assert intervention.parse("--patch hypotheses/patches/h1.patch --compound --set a=1").mechanical
     assert intervention.parse("--set=--a=1 --env=B=2").changes == (
         Change("set", "--a", "1"),
         Change("env", "B", "2"),
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("--code", "--patch {}"),
+        ("--compound --set --a=1 --code --env B=2", "--compound --set --a=1 --patch {} --env B=2"),
+        ("--patch hypotheses/patches/old", "--patch {}"),
+        ("--compound --patch hypotheses/patches/old --set --a=1 --code", "--compound --patch {} --set --a=1"),
+        ("--set --a=1", "--set --a=1 --patch {}"),
+    ],
+)
+def test_a_patch_takes_the_place_of_the_code(before: str, after: str) -> None:
+    path = "hypotheses/patches/h12-loader-waits.patch"
+    made = intervention.parse(before).with_patch(path)
+    assert made.text == after.format(path)
+    assert made == intervention.parse(made.text)
+    assert (made.patch, made.needs_code, made.mechanical) == (path, False, True)
+
+
+def test_a_patch_from_elsewhere_takes_no_place() -> None:
+    with pytest.raises(InterventionError, match="outside hypotheses/patches/"):
+        intervention.parse("--code").with_patch("../h1.patch")
 
 
 def test_options_of_the_command_line_make_the_same_change() -> None:
@@ -204,6 +229,24 @@ def test_two_changes_are_compared_by_their_effect(one: str, other: str, same: bo
     argv = ["t", "--a", "1", "--b_c=4"]
     assert intervention.parse(one).same_effect(intervention.parse(other), argv) is same
     assert intervention.parse(other).same_effect(intervention.parse(one), argv) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("--patch {}/a", "--patch {}/b", True),
+        ("--patch {}/a", "--patch {}/c", False),
+        ("--patch {}/a", "--patch {}/unknown", False),
+        ("--patch {}/unknown", "--patch {}/unknown", True),
+        ("--patch {}/a --set a=2", "--set --a=2 --patch {}/b", True),
+        ("--patch {}/a --set a=2", "--set --a=3 --patch {}/b", False),
+        ("--patch {}/a --code", "--patch {}/b --code", False),
+    ],
+)
+def test_two_patches_are_compared_by_what_they_change(one: str, other: str, same: bool) -> None:
+    effects = {f"hypotheses/patches/{name}": value for name, value in (("a", 1), ("b", 1), ("c", 2))}
+    changes = [intervention.parse(text.format("hypotheses/patches")) for text in (one, other)]
+    assert changes[0].same_effect(changes[1], ["t", "--a", "1"], effects=effects) is same
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _TRUTH = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
 
 
+class NoEffect(InterventionError):
+    """The command or its environment is as the change would make it."""
+
+
 class Change(NamedTuple):
     """One part of a change. `name` is the flag, variable or patch, empty for code; `value` is None for a
     bare flag and for every kind that has none."""
@@ -66,9 +70,14 @@ class Intervention:
         return " ".join([*marks, *(shlex.quote(word) for word in words)])
 
     @property
+    def needs_code(self) -> bool:
+        """Whether somebody has yet to write the change."""
+        return any(change.kind == "code" for change in self.changes)
+
+    @property
     def mechanical(self) -> bool:
-        """Whether gpudebug can make the change by itself: flags and variables only."""
-        return all(change.kind in ("set", "unset", "env") for change in self.changes)
+        """Whether gpudebug can make the change by itself: flags, variables and patches."""
+        return not self.needs_code
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,6 +87,13 @@ class Intervention:
     @property
     def patch(self) -> str | None:
         return next((change.name for change in self.changes if change.kind == "patch"), None)
+
+    def with_patch(self, path: str) -> Intervention:
+        """The same change with the patch at `path` in the place of its code or of another patch."""
+        patch = Change("patch", _patch(path))
+        at = next((i for i, c in enumerate(self.changes) if c.kind in ("code", "patch")), len(self.changes))
+        kept = [c for c in self.changes if c.kind not in ("code", "patch")]
+        return Intervention((*kept[:at], patch, *kept[at:]), self.compound)
 
     @property
     def size(self) -> int:
@@ -106,17 +122,22 @@ class Intervention:
         return Applied(tuple(words), variables, tuple(notes))
 
     def same_effect(
-        self, other: Intervention, argv: Sequence[str], env: Mapping[str, str] | None = None
+        self,
+        other: Intervention,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        effects: Mapping[str, object] | None = None,
     ) -> bool:
         """Whether both make the same command and environment out of this one, however they are spelled.
 
-        Code is never the same as other code: nobody can tell before it is written.
+        `effects` says by their paths what patches change; one that is not there is like itself alone. Code
+        is never the same as other code: nobody can tell before it is written.
         """
-        if any(change.kind == "code" for change in (*self.changes, *other.changes)):
+        if self.needs_code or other.needs_code:
             return False
-        if _patches(self) != _patches(other):
+        if _patches(self, effects or {}) != _patches(other, effects or {}):
             return False
-        if sorted(self.changes, key=repr) == sorted(other.changes, key=repr):
+        if _plain(self) == _plain(other):
             return True
         try:
             mine, theirs = self.apply(argv, env or {}), other.apply(argv, env or {})
@@ -243,8 +264,13 @@ def _build(changes: Sequence[Change], *, compound: bool = False) -> Intervention
     return Intervention(tuple(changes), compound)
 
 
-def _patches(intervention: Intervention) -> set[str]:
-    return {change.name for change in intervention.changes if change.kind == "patch"}
+def _patches(intervention: Intervention, effects: Mapping[str, object]) -> list[object]:
+    return [effects.get(c.name, c.name) for c in intervention.changes if c.kind == "patch"]
+
+
+def _plain(intervention: Intervention) -> list[Change]:
+    """The changes of flags and variables in an order of their own."""
+    return sorted((c for c in intervention.changes if c.kind != "patch"), key=repr)
 
 
 def _knob(name: str) -> str:
@@ -254,7 +280,7 @@ def _knob(name: str) -> str:
 def _set_variable(variables: dict[str, str], change: Change) -> None:
     value = change.value or ""
     if variables.get(change.name) == value:
-        raise InterventionError(
+        raise NoEffect(
             f"{change.name} is {value!r} already: the change has no effect", next="set another value"
         )
     variables[change.name] = value
@@ -268,7 +294,7 @@ def _set(words: list[str], name: str, value: str | None) -> list[str]:
         return []
     if _stands_already(found[-1], value):
         shown = name if value is None else f"{name}={value}"
-        raise InterventionError(
+        raise NoEffect(
             f"the command has {shown} already: the change has no effect", next="set another value"
         )
     first = found[0]
@@ -323,7 +349,7 @@ def _append(words: list[str], name: str, value: str | None) -> None:
 def _unset(words: list[str], name: str) -> list[str]:
     found = commandline.find(words, name)
     if not found:
-        raise InterventionError(
+        raise NoEffect(
             f"the command has no {name}: --unset {name} has no effect",
             next="name a flag that stands in workload.command",
         )

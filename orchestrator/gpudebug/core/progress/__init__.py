@@ -13,6 +13,8 @@ from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, Progr
 from gpudebug.core.progress.reading import parse
 
 if TYPE_CHECKING:
+    from gpudebug.core.progress.afterwards import next_acceptance, reopen, set_accepted
+    from gpudebug.core.progress.claiming import set_testing
     from gpudebug.core.progress.sanitising import harmless
     from gpudebug.core.progress.splicing import (
         add_hypothesis,
@@ -29,18 +31,28 @@ __all__ = [
     "ProgressFile",
     "add_hypothesis",
     "harmless",
+    "next_acceptance",
     "next_number",
     "parse",
+    "reopen",
+    "set_accepted",
     "set_baseline",
     "set_result",
     "set_status",
+    "set_testing",
     "with_heading",
 ]
+
+_HOMES = {
+    "harmless": "sanitising",
+    "set_testing": "claiming",
+    **dict.fromkeys(("next_acceptance", "reopen", "set_accepted"), "afterwards"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load the writing half when it is asked for: `status` only reads."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "sanitising" if name == "harmless" else "splicing"
+    home = _HOMES.get(name, "splicing")
     return getattr(import_module(f"{__name__}.{home}"), name)

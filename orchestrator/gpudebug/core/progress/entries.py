@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from gpudebug.core.progress.blocks import Outline
 from gpudebug.core.progress.fields import (
     ENTRY_KEYS,
     Field,
+    earlier,
     first_of,
     read_fields,
     read_status,
@@ -20,6 +22,7 @@ from gpudebug.core.progress.fields import (
 )
 from gpudebug.core.words import Status
 
+_ORDER = re.compile(r"[1-9][0-9]{0,5}")
 _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
 
@@ -125,6 +128,17 @@ class HypothesisEntry:
     def runs(self) -> tuple[str, ...]:
         """Names of the run folders that the entry rests on."""
         return run_names(f"{self.result.get('runs', '')} {self._text('runs')}")
+
+    @property
+    def earlier_runs(self) -> tuple[str, ...]:
+        """Names of the run folders that results rested on which a later test took the place of."""
+        return run_names(" ".join(field.text(" ") for field in self.fields if earlier(field.name)))
+
+    @property
+    def accepted(self) -> int | None:
+        """As which one the change was accepted into the baseline, 1 for the first; None where it was not."""
+        said = (field.text(" ").strip("*_`") for field in self.fields if field.name == "accepted")
+        return next((int(text) for text in said if _ORDER.fullmatch(text)), None)
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset inside the entry."""

@@ -16,7 +16,9 @@ from typing import NamedTuple
 from gpudebug.core.progress.blocks import width
 from gpudebug.core.words import Status
 
-ENTRY_KEYS = frozenset({"description", "test method", "intervention", "status", "result"})
+EARLIER_RESULT = "earlier result"
+EARLIER_RUNS = "earlier runs"
+ENTRY_KEYS = frozenset({"description", "test method", "intervention", "status", "accepted", "result"})
 RESULT_KEYS = frozenset(
     {
         *("gpu util before", "gpu util after", "metric", "improvement"),
@@ -31,7 +33,7 @@ _KEY = re.compile(
     rb"((?:[^\w\n:]|_){0,40})([A-Za-z][A-Za-z0-9 _/().#%-]{0,60}?)([*_`]*)[ \t]*(?::|\xef\xbc\x9a)"
 )
 _BOLD_KEY_DASH = re.compile(
-    rb"(\*\*|__)([A-Za-z][A-Za-z -]{0,40}?)(\*\*|__)[ \t]*(?:-+|\xe2\x80[\x93\x94])[ \t]+"
+    rb"(\*\*|__)([A-Za-z][A-Za-z0-9() -]{0,60}?)(\*\*|__)[ \t]*(?:-+|\xe2\x80[\x93\x94])[ \t]+"
 )
 _RULE = re.compile(rb" {0,3}([-*_])(?:[ \t]*\1){2,}\Z")
 _SPACING = re.compile(r"[\s_/()#-]+")
@@ -45,6 +47,7 @@ _NOISE = re.compile(rb"<!--.{0,200}?-->|~~[^~]{0,200}~~|:[a-z0-9_+-]{1,40}:", re
 _WORD = re.compile(rb"[A-Za-z]+")
 _STATUS_WORDS = {status.value.encode(): status for status in Status}
 _LONGEST_STATUS = 2000
+_EARLIER = re.compile(rf"({EARLIER_RESULT}|{EARLIER_RUNS})(?: (\d{{1,6}}))?")
 
 
 class Line(NamedTuple):
@@ -142,6 +145,23 @@ def read_fields(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, i
             current = None
         gap = False
     return found
+
+
+def is_known(name: str) -> bool:
+    """Whether a key of this name is gpudebug's own, and no word of an own text."""
+    return name in KNOWN_KEYS or earlier(name) > 0
+
+
+def earlier(name: str) -> int:
+    """Which of an entry's earlier results a key belongs to: 1 for `earlier result`, 2 for `earlier result 2`,
+    0 for every other key."""
+    match = _EARLIER.fullmatch(name) if name.startswith("earlier") else None
+    return int(match[2] or 1) if match else 0
+
+
+def is_result(name: str) -> bool:
+    """Whether this is the key of a Result, the present one or an earlier one."""
+    return name == "result" or (name.startswith(EARLIER_RESULT) and earlier(name) > 0)
 
 
 def first_of(fields: Sequence[Field], name: str) -> Field | None:
@@ -262,17 +282,17 @@ def _open(line: Line, current: Field | None, bulleted: bool) -> Field | None:
     if text[:1] in b" \t":
         return None
     key = _read_key(text, 0)
-    if key is None or key.name not in KNOWN_KEYS or (bulleted and not key.bold):
+    if key is None or not is_known(key.name) or (bulleted and not key.bold):
         return None
-    if current is not None and current.name == "result" and key.name in RESULT_KEYS:
+    if current is not None and is_result(current.name) and key.name in RESULT_KEYS:
         return None
     return Field(key.name, key, line, line.end, 0, b"")
 
 
 def _nested(current: Field, indent: int, name: str) -> bool:
     if not current.marker:
-        return name not in ENTRY_KEYS
-    if current.name != "result" or (name in ENTRY_KEYS and indent < current.indent + 2):
+        return name not in ENTRY_KEYS and not earlier(name)
+    if not is_result(current.name) or (name in ENTRY_KEYS and indent < current.indent + 2):
         return indent >= current.indent + 2
     if indent == current.indent and name in RESULT_KEYS:
         # Values that somebody forgot to indent: a Result has nothing else to say.
@@ -287,10 +307,10 @@ def _continues(line: Line, current: Field, gap: bool, opaque: Sequence[tuple[int
         return True
     indented = width(text[: len(text) - len(text.lstrip())]) > current.indent
     if not line.hidden and _BULLET.match(text) and not _RULE.match(text):
-        return bool(current.marker) or current.name == "result" or not gap
+        return bool(current.marker) or is_result(current.name) or not gap
     if line.hidden or gap:
         return indented
-    if current.name == "result" and not indented:
+    if is_result(current.name) and not indented:
         # Replacing a Result must not take prose with it that somebody wrote below.
         key = _read_key(text, 0)
         return key is not None and key.name in RESULT_KEYS
@@ -318,17 +338,13 @@ def _read_key(text: bytes, at: int) -> Key | None:
     match = _KEY.match(text, at)
     if match is None:
         match = _BOLD_KEY_DASH.match(text, at)
-        if match is None or _normal(match[2]) not in KNOWN_KEYS:
+        if match is None or not is_known(_name(match[2])):
             return None
-        return Key(_normal(match[2]), match.start(2), len(match[2]), match.end(), b"", True)
-    name = _normal(match[2])
+        return Key(_name(match[2]), match.start(2), len(match[2]), match.end(), b"", True)
+    name = _name(match[2])
     value_at = match.end()
-    if name not in KNOWN_KEYS:
-        base = name if b"(" not in match[2] else _normal(match[2].split(b"(")[0])
-        if base in KNOWN_KEYS:
-            name = base
-        elif text[value_at : value_at + 1] not in b" \t*_":
-            return None
+    if not is_known(name) and text[value_at : value_at + 1] not in b" \t*_":
+        return None
     marks = _edge_marks(match[1])
     still_open = b"" if match[3] else marks
     if still_open and text.startswith(still_open, value_at):
@@ -337,6 +353,13 @@ def _read_key(text: bytes, at: int) -> Key | None:
     after = text[value_at:]
     value_at += len(after) - len(after.lstrip(b" \t"))
     return Key(name, match.start(2), len(match[2]), value_at, still_open, b"*" in marks or b"_" in marks)
+
+
+def _name(key: bytes) -> str:
+    """The key's name; what stands in parentheses behind a known one says more of its value."""
+    name = _normal(key)
+    base = _normal(key.split(b"(")[0])
+    return base if not is_known(name) and is_known(base) else name
 
 
 @lru_cache(maxsize=512)

@@ -164,18 +164,21 @@ def _status_edit(
     return Edit(start, max(start, reading.end), value)
 
 
+def _line_like(pattern: Field | None, word: bytes, value: bytes) -> bytes:
+    """A line with another key and value in the style of a field's first line."""
+    if pattern is None or pattern.key is None:
+        return b"- **" + word + b"**: " + value + b"\n"
+    key, line = pattern.key, pattern.first.text
+    prefix = line[: key.at] + word + line[key.at + key.length : key.value_at]
+    prefix = prefix if prefix.endswith((b" ", b"\t")) else prefix + b" "
+    return prefix + value + key.open + b"\n"
+
+
 def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes, below: bytes) -> Edit:
     """A new status line, written as the entry's other fields are."""
     known = [field for field in entry.fields if field.name in ("description", "test method", "intervention")]
     result = first_of(entry.fields, "result")
-    pattern = known[-1] if known else result
-    prefix = b"- **Status**: "
-    if pattern is not None and pattern.key is not None:
-        key, line = pattern.key, pattern.first.text
-        prefix = line[: key.at] + b"Status" + line[key.at + key.length : key.value_at]
-        value = value + key.open
-        prefix = prefix if prefix.endswith((b" ", b"\t")) else prefix + b" "
-    text = prefix + value + b"\n" + below
+    text = _line_like(known[-1] if known else result, b"Status", value) + below
     if known:
         return _lines_after(doc, known[-1].end, text)
     if result is not None:
