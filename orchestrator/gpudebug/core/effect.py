@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gpudebug.core import commandline
 from gpudebug.core.intervention import Change, Intervention
+from gpudebug.core.models import LoadedFiles
 from gpudebug.core.redact import REDACTED
 from gpudebug.core.words import Result
 
@@ -23,24 +24,31 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one run shows of its configuration: its command line, and what the program printed or saved."""
+    """What one run shows: its command line, what the program printed or saved of its configuration, and which
+    files its processes imported: `loaded` is None where they did not tell, `probed` false if not asked."""
 
     argv: Sequence[str]
     printed: Mapping[str, str]
+    loaded: LoadedFiles | None = None
+    probed: bool = True
 
 
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0"})
 # Too short to tell one option of a program from another.
 _SHORTEST_NAME = 2
+_NAMED = 3
 
 
-def effect_of(change: Intervention, before: Sequence[Shown], after: Sequence[Shown]) -> Effect:
+def effect_of(
+    change: Intervention, before: Sequence[Shown], after: Sequence[Shown], touched: Sequence[str] = ()
+) -> Effect:
     """What the runs of the trial show of each part of the change; the worst that one of them shows counts.
 
-    A part that nothing tells of makes it SKIPPED, with the reason.
+    `touched` are the files that its patch changes. A part that nothing tells of makes it SKIPPED, with the
+    reason.
     """
-    found = [_part(part, before, run) for part in change.changes for run in after]
+    found = [_part(part, before, run, touched) for part in change.changes for run in after]
     for result in (Result.FAIL, Result.SKIPPED):
         worst = next((effect for effect in found if effect.result is result), None)
         if worst is not None:
@@ -82,9 +90,9 @@ def _folded(name: str) -> str:
     return commandline.bare_name(name).replace("-", "_").replace("/", ".").lower()
 
 
-def _part(part: Change, before: Sequence[Shown], run: Shown) -> Effect:
+def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[str]) -> Effect:
     if part.kind in ("patch", "code"):
-        return Effect(Result.SKIPPED, note="which files the program loads is not known without the probe")
+        return _code(run, touched)
     missing = _missing_in_command(part, run.argv)
     if missing:
         return Effect(Result.FAIL, missing)
@@ -97,6 +105,23 @@ def _part(part: Change, before: Sequence[Shown], run: Shown) -> Effect:
         return Effect(Result.SKIPPED, note=f"{told}; the program {prints}")
     earlier = shown(before, part.name)
     return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+
+
+def _code(run: Shown, touched: Sequence[str]) -> Effect:
+    """Whether a process of the run imported a file that the change touches."""
+    if run.loaded is None:
+        why = "no process of it told" if run.probed else "probe: false in gpudebug.yaml"
+        return Effect(Result.SKIPPED, note=f"which files the program loaded is not known: {why}")
+    found = sorted(set(touched) & set(run.loaded.files))
+    if not found:
+        named = _some(touched) if touched else "a file that the change touches"
+        return Effect(Result.SKIPPED, note=f"no process imported {named}")
+    return Effect(Result.PASS, f"{_some(found)} loaded from {run.loaded.tree}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _missing_in_command(part: Change, argv: Sequence[str]) -> str | None:

@@ -12,6 +12,7 @@ from gpudebug.core.models import (
     DeviceInfo,
     Evidence,
     Failure,
+    LoadedFiles,
     LossEvidence,
     Outcome,
     Trend,
@@ -50,10 +51,11 @@ def build(
     batch_flags: Mapping[str, str] | None = None,
     printed: Mapping[str, str] | None = None,
     log_bytes: int | None = None,
+    loaded: LoadedFiles | None = None,
 ) -> Evidence:
     """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
     the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
-    the size of its log now.
+    the size of its log now, `loaded` what its processes imported.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
@@ -112,6 +114,7 @@ def build(
         missing=missing,
         conditions=conditions.observed(samples.rows, window),
         printed=dict(printed or {}),
+        loaded=loaded,
         spark=_spark(series),
     )
 

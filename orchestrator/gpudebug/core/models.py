@@ -21,6 +21,7 @@ __all__ = [
     "Evidence",
     "Failure",
     "Gate",
+    "LoadedFiles",
     "LossEvidence",
     "Manifest",
     "Outcome",
@@ -79,8 +80,10 @@ class RunRecord(Record):
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
-    of the checkout that the interpreter imports from another folder, and from which. None: not known.
-    `set_aside` says why the run counts for nothing, whatever its evidence.
+    of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
+    the training's Python was made to tell what it imported. None: not known.
+    `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
+    the one that the hypothesis was under.
     """
 
     format: int = FORMAT_VERSION
@@ -102,7 +105,10 @@ class RunRecord(Record):
     packages: dict[str, str] = {}
     knobs: dict[str, str] | None = None
     imports: dict[str, str] | None = None
+    probed: bool | None = None
     set_aside: str | None = None
+    session: str | None = None
+    claim: str | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
@@ -172,6 +178,18 @@ class LossEvidence(Record):
     curve: tuple[tuple[float, float], ...] = ()
 
 
+class LoadedFiles(Record):
+    """The files of the code that the processes of a run imported, as they told it from inside.
+
+    `tree` is the tested tree's folder, `files` are those of it, relative; `elsewhere` holds, by folder, those
+    of another checkout of the same code. At most 2,000 each.
+    """
+
+    tree: str
+    files: tuple[str, ...] = ()
+    elsewhere: dict[str, tuple[str, ...]] = {}
+
+
 class Conditions(Record):
     """What the samples of the window say of the machine, the worst of the run's devices; None: not told.
 
@@ -200,7 +218,8 @@ class Evidence(Record):
     `samples_per_s` comes from: `counted` by the log, the step rate times the `batch` that was printed or that
     the command's `flags` say, or `printed`. Times of steps are as printed, `logged` the means of the user's
     own patterns; `batch_size` is as printed, `batch_flags` are the command's flags that set it. `printed` is
-    the configuration that the program printed before it trained, dotted names.
+    the configuration that the program printed before it trained, dotted names, `loaded` what its processes
+    imported, None where none of them told.
     """
 
     format: int = FORMAT_VERSION
@@ -239,6 +258,7 @@ class Evidence(Record):
     missing: dict[str, str] = {}
     conditions: Conditions = Conditions()
     printed: dict[str, str] = {}
+    loaded: LoadedFiles | None = None
     spark: tuple[float, ...] = ()
 
 
@@ -292,13 +312,14 @@ class Verdict(Record):
     its own unit, and `delta` its difference: percentage points, or a ratio above 1 where it is better.
     Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
     the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
-    tested.
+    tested, `claim` the one that it was tested under.
     """
 
     format: int = FORMAT_VERSION
     rule: str
     hypothesis: int
     change_digest: str | None = None
+    claim: str | None = None
     status: Status
     why: str
     hollow: bool = False

@@ -30,7 +30,7 @@ _FIND = (
     "    except (ImportError,ValueError,AttributeError,OSError): s=None\n"
     "    p=list(s.submodule_search_locations or ()) if s else []\n"
     "    if p: found[n]=p[0]\n"
-    "print(json.dumps(found))"
+    "print(json.dumps([found,sys.path]))"
 )
 _ASK_TIMEOUT_S = 30.0
 
@@ -118,13 +118,22 @@ def import_folders(
 
     `first` is the folder that it searches first. Nothing is imported. What it does not find is left out.
     """
-    return _found(path, tuple(sorted(env.items())), cwd, first, names)
+    found = _found(path, tuple(sorted(env.items())), cwd, first, names)
+    return found[0] if found else None
+
+
+def search_path(
+    path: str, env: Mapping[str, str], cwd: str, first: str, names: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The folders that it would search, in their order; asked together with `import_folders`."""
+    found = _found(path, tuple(sorted(env.items())), cwd, first, names)
+    return found[1] if found else None
 
 
 @lru_cache(maxsize=8)
 def _found(
     path: str, env: tuple[tuple[str, str], ...], cwd: str, first: str, names: tuple[str, ...]
-) -> dict[str, str] | None:
+) -> tuple[dict[str, str], tuple[str, ...]] | None:
     try:
         done = subprocess.run(
             [path, "-c", _FIND, json.dumps([first, names])],
@@ -135,8 +144,10 @@ def _found(
             timeout=_ASK_TIMEOUT_S,
             check=True,
         )
-        return {str(name): str(folder) for name, folder in json.loads(done.stdout).items()}
-    except (OSError, subprocess.SubprocessError, ValueError, AttributeError):
+        found, searched = json.loads(done.stdout)
+        folders = {str(name): str(folder) for name, folder in found.items()}
+        return folders, tuple(map(str, searched))
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError, AttributeError):
         return None
 
 

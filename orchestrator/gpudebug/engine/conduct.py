@@ -10,9 +10,12 @@ from gpudebug.core.batch import names_batch
 from gpudebug.core.effect import Shown, effect_of, moved_knobs
 from gpudebug.core.gates import Setting
 from gpudebug.core.intervention import Intervention
+from gpudebug.core.loaded import has_package, strays, touched
+from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
 
+PATCH = "change.patch"
 # Another batch makes another step; another seed another curve.
 _STEP_KNOBS = (
     *("batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "bs"),
@@ -40,14 +43,21 @@ def with_conduct(
         setting,
         locked=(*named, *moved),
         differences=_differences(before, after),
-        elsewhere=_elsewhere(after),
-        effect=effect_of(change, old, new) if change else None,
+        elsewhere=_elsewhere(before, after),
+        effect=effect_of(change, old, new, _touched(change, after[0])) if change else None,
         other_steps=_other_steps(change, old, new),
     )
 
 
 def _shown(m: Measured) -> Shown:
-    return Shown(m.record.argv, m.evidence.printed)
+    return Shown(m.record.argv, m.evidence.printed, m.evidence.loaded, m.record.probed is not False)
+
+
+def _touched(change: Intervention, run: Measured) -> tuple[str, ...]:
+    """The files that the trial's patch changes."""
+    if change.mechanical or not run.folder.has(PATCH):
+        return ()
+    return touched(store.read_file(run.folder.path / PATCH))
 
 
 def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
@@ -63,9 +73,20 @@ def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple
     return tuple(dict.fromkeys(found))
 
 
-def _elsewhere(runs: Sequence[Measured]) -> tuple[str, ...]:
-    """Packages of the campaign's checkout that a run of the trial imports from another folder."""
-    found = {name: folder for m in runs for name, folder in (m.record.imports or {}).items()}
+def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
+    """What a run imported from another checkout than the one that it tests; else, of the trial, packages of
+    the checkout that its interpreter finds in another folder."""
+    runs = (*before, *after)
+    told = [said for m in runs if m.evidence.loaded is not None for said in strays(m.evidence.loaded)]
+    if told:
+        return tuple(dict.fromkeys(told))
+    found = {
+        name: folder
+        for m in after
+        for name, folder in (m.record.imports or {}).items()
+        # What was found before the launch counts where nothing that was seen in it says otherwise.
+        if m.evidence.loaded is None or not has_package(m.evidence.loaded, name)
+    }
     return tuple(f"{name} is imported from {folder}" for name, folder in sorted(found.items()))
 
 

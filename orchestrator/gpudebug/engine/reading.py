@@ -15,18 +15,21 @@ from gpudebug.core import batch, frameworks
 from gpudebug.core import evidence as evidences
 from gpudebug.core.effect import same_value
 from gpudebug.core.errors import StoreError
-from gpudebug.core.models import DeviceInfo, Evidence, Failure, RunRecord
+from gpudebug.core.loaded import read_loaded
+from gpudebug.core.models import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
 from gpudebug.core.printed import LONGEST, read_printed
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
-from gpudebug.edges import store
+from gpudebug.edges import launcher, store
 from gpudebug.engine.saved import read_collected
 
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
+# Twice what the processes of a run may write of themselves.
+_LONGEST_RECORD = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ def read_evidence(
         batch_flags=batch.flags(argv),
         printed=_configuration(files, redactor or Redactor()),
         log_bytes=files.log.stat().st_size if files.log.is_file() else None,
+        loaded=_loaded(files.folder) if files.folder else None,
     )
 
 
@@ -132,6 +136,14 @@ def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
             continue
         found[name] = ""
     return {name: value for name, value in found.items() if value and redactor.redact(value) == value}
+
+
+def _loaded(folder: Path) -> LoadedFiles | None:
+    """What the run's processes imported; None where none of them told it."""
+    path = folder / launcher.RECORD
+    if not path.is_file():
+        return None
+    return read_loaded(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
 
 
 def _missing(notes: Path) -> dict[str, str]:

@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
+    from gpudebug.edges.launcher.injection import RECORD, inject
     from gpudebug.edges.launcher.recovery import sweep
 
-__all__ = ["LaunchSpec", "Launched", "SamplerSpec", "Tick", "find_command", "launch", "sweep"]
+__all__ = [
+    "RECORD",
+    "LaunchSpec",
+    "Launched",
+    "SamplerSpec",
+    "Tick",
+    "find_command",
+    "inject",
+    "launch",
+    "sweep",
+]
 
-_HOMES = {"find_command": "command", "sweep": "recovery"}
+_HOMES = {"find_command": "command", "sweep": "recovery", "RECORD": "injection", "inject": "injection"}
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ _OURS = frozenset(
         "sampler.json",
         "train.log",
         "probe.jsonl",
+        "loaded.jsonl",
         "sections.json",
         "change.patch",
         "evidence.json",
