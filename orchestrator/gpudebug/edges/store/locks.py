@@ -1,4 +1,9 @@
-"""Locks that end with their holders, and fail closed where a file system has none."""
+"""Locks that end with their holders, and fail closed where a file system has none.
+
+What runs is held by two locks. The first is inherited by the warden and lasts until nothing of the run is
+left; the second only gpudebug itself holds, for as long as what it wrote of itself is true. Both held: busy.
+The first alone: a gpudebug that is gone, and a warden that is still ending what it left.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +13,31 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges.store.files import os_error
 
-# How long a dead holder's warden may still hold its claim while it ends what was left.
-_DYING_S = 10.0
+# How long a dead holder's warden may still hold its lock while it ends what was left.
+ENDING_S = 10.0
+_PAUSE_S = 0.02
+_LONGEST = 200
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive flock on a lock file for the milliseconds of one update."""
-    fd = _open_lock(path)
+    fd = open_lock(path)
     try:
-        _flock(fd, fcntl.LOCK_EX, path)
+        flock(fd, fcntl.LOCK_EX, path)
         yield
     finally:
         os.close(fd)
 
 
-def _open_lock(path: Path) -> int:
+def open_lock(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
@@ -41,7 +49,7 @@ def _open_lock(path: Path) -> int:
     return fd
 
 
-def _flock(fd: int, how: int, path: Path) -> None:
+def flock(fd: int, how: int, path: Path) -> None:
     try:
         fcntl.flock(fd, how)
     except BlockingIOError:
@@ -51,75 +59,127 @@ def _flock(fd: int, how: int, path: Path) -> None:
         raise StoreError(
             f"this file system cannot lock files ({reason}), so two sessions could overwrite each other",
             file=str(path),
-            next="keep the repository on a file system with flock",
+            next="keep this file's folder on a file system with flock",
         ) from None
 
 
-class Claim:
-    """The exclusive right to run something in this campaign, held by an flock that dies with its holders.
+def take(
+    fd: int, path: Path, held_by_the_living: Callable[[], bool], busy: Callable[[bool], BusyError]
+) -> None:
+    """Take the flock of `fd`, exclusive.
 
-    `fd` may be handed to the warden: the claim lasts until the last holder has closed it.
+    Raises what `busy(True)` gives at once where a living gpudebug holds it, and what `busy(False)` gives
+    where what a dead one left does not end within ENDING_S. Whoever only looks holds it for microseconds.
+    """
+    deadline = time.monotonic() + ENDING_S
+    while True:
+        try:
+            return flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path)
+        except BlockingIOError:
+            living = held_by_the_living()
+            if living or time.monotonic() > deadline:
+                raise busy(living) from None
+        time.sleep(_PAUSE_S)
+
+
+def write_text(fd: int, holder: Mapping[str, object]) -> None:
+    """Make `holder`, as JSON, all that the file holds."""
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(holder).encode(), 0)
+
+
+def read_text(fd: int) -> dict[str, Any]:
+    """What a holder wrote of itself; empty where that is not known."""
+    try:
+        said = json.loads(os.pread(fd, 1 << 16, 0))
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def shown(value: object) -> str:
+    """One thing that a holder said, short enough for a line."""
+    text = str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+class Claim:
+    """The exclusive right to run something in this campaign, held by locks that die with their holders.
+
+    `fd` may be handed to the warden: the claim lasts until the last holder has closed it. `holder` says who
+    runs what: `pid`, `session` (None or left out for a person), `command` and `since`, all for people only.
     """
 
-    def __init__(self, path: Path, holder: dict[str, object]) -> None:
-        self.fd = _open_lock(path)
-        try:
-            self._take(path)
-            os.ftruncate(self.fd, 0)
-            os.write(self.fd, json.dumps(holder).encode())
-        except OSError as e:
-            os.close(self.fd)
-            raise os_error(e, path, "cannot write") from None
-        except (BusyError, StoreError):
-            os.close(self.fd)
-            raise
-
-    def _take(self, path: Path) -> None:
-        """Wait for a holder that is dead already, whose warden is still ending what it left; and for
-        `claimed`, which looks for microseconds. A live holder names itself in the file."""
-        deadline = time.monotonic() + _DYING_S
-        while True:
+    def __init__(self, path: Path, holder: Mapping[str, object]) -> None:
+        with contextlib.ExitStack() as undo:
+            self.fd = open_lock(path)
+            undo.callback(os.close, self.fd)
+            take(self.fd, path, lambda: claimed(_own(path)), lambda living: _busy(self.fd, living))
             try:
-                return _flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path)
-            except BlockingIOError:
-                said = os.pread(self.fd, 4096, 0)
-                if _alive(said) or time.monotonic() > deadline:
-                    raise BusyError(
-                        f"another gpudebug runs here{_holder(said)}",
-                        next="wait for it to end, then run this again",
-                    ) from None
-            time.sleep(0.05)
+                write_text(self.fd, holder)
+            except OSError as e:
+                raise os_error(e, path, "cannot write") from None
+            # Last: while it is held, the text is there and true.
+            self._own = open_lock(_own(path))
+            undo.callback(os.close, self._own)
+            take(self._own, _own(path), lambda: False, lambda living: _busy(self.fd, living))
+            undo.pop_all()
 
     def __enter__(self) -> Claim:
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.close(self._own)
         os.ftruncate(self.fd, 0)
         os.close(self.fd)
 
 
-def _alive(text: bytes) -> bool:
-    try:
-        os.kill(int(json.loads(text)["pid"]), 0)
-    except (ValueError, KeyError, TypeError):
-        return False
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _own(path: Path) -> Path:
+    """The lock that only the gpudebug which holds the claim at `path` has."""
+    return path.with_name(f"{path.name}.holder")
 
 
-def _holder(text: bytes) -> str:
+def _busy(fd: int, living: bool) -> BusyError:
+    said = read_text(fd)
+    who = ", ".join(
+        words.format(shown(said[key]))
+        for key, words in (
+            ("pid", "pid {}"),
+            ("session", "session {}"),
+            ("command", "`{}`"),
+            ("since", "since {}"),
+        )
+        if said.get(key) is not None
+    )
+    what = (
+        "another gpudebug runs here" if living else "what a gpudebug that is gone left here is still ending"
+    )
+    return BusyError(f"{what}: {who}" if who else what, next="wait for it to end, then run this again")
+
+
+def held_by(path: Path) -> dict[str, Any] | None:
+    """Who holds the claim at this moment, as it said itself; None where nobody does. Reads only.
+
+    Empty where a gpudebug that is gone left something that is still ending, or one is just taking the claim.
+    """
+    if not claimed(path):
+        return None
+    if not claimed(_own(path)):
+        return {}
     try:
-        said = json.loads(text)
-        return f": pid {said['pid']}, `{said['command']}`, since {said['since']}"
-    except (ValueError, KeyError, TypeError):
-        return ""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise os_error(e, path, "cannot read") from None
+    try:
+        return read_text(fd)
+    finally:
+        os.close(fd)
 
 
 def claimed(path: Path) -> bool:
-    """Whether somebody holds the claim at this moment. Reads only."""
+    """Whether somebody holds this lock at this moment. Reads only."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -127,7 +187,7 @@ def claimed(path: Path) -> bool:
     except OSError as e:
         raise os_error(e, path, "cannot read") from None
     try:
-        _flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
+        flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
     except BlockingIOError:
         return True
     finally:

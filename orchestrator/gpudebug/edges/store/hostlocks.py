@@ -1,0 +1,294 @@
+"""One lock a GPU, by UUID, for every repository and every user of this host.
+
+For each device there is an empty file whose flock is the lock, and for each user another that says who holds
+it: believed only while its own flock is held, and only where it belongs to that user. So nobody is named who
+is gone, and nobody needs the right to write what another user wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import BusyError, StoreError
+from gpudebug.edges.store.files import os_error
+from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
+
+VARIABLE = "GPUDEBUG_LOCK_DIR"
+FOLDER = Path("/tmp/gpudebug-locks")
+# Cores are shared by nature; whether somebody else used them, the samples tell.
+SHARED = "CPU"
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_WHAT = "the folder of the devices' locks"
+_MEND = f"mend it, or name another folder, one for everybody, in {VARIABLE}"
+_WAIT = "wait for it to end, then run this again"
+_ODD = re.compile(r"[^A-Za-z0-9-]")
+
+
+@contextlib.contextmanager
+def device_locks(
+    uuids: Sequence[str], holder: Mapping[str, object], names: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Hold the devices for oneself; yields descriptors for the warden: the locks last until it has ended too.
+
+    `holder` says who one is, for others to read: `repository`, `campaign`, `session`, `since`, `command`.
+    `names` are the devices' by UUID. Taken in order, so that two who want several never wait for each other.
+    Raises BusyError at once where a device is in use, after ENDING_S where a dead holder's run does not end;
+    StoreError where the folder of the locks is not safe or cannot be made.
+    """
+    with contextlib.ExitStack() as held:
+        wanted = sorted({uuid for uuid in uuids if uuid != SHARED})
+        folder = held.enter_context(_lock_folder()) if wanted else None
+        fds = []
+        for uuid in wanted:
+            assert folder is not None
+            fds.append(_take_device(folder, uuid, holder, (names or {}).get(uuid), held))
+        yield tuple(fds)
+
+
+def _take_device(
+    folder: _Folder, uuid: str, holder: Mapping[str, object], name: str | None, held: contextlib.ExitStack
+) -> int:
+    stem = file_stem(uuid)
+    lock = f"{stem}.lock"
+
+    said: dict[str, Any] | None = None
+
+    def living() -> bool:
+        nonlocal said
+        said = folder.told(stem)
+        return said is not None
+
+    while True:
+        fd = folder.open_shared(lock)
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, fd)
+            take(fd, folder.path / lock, living, lambda _: _busy(uuid, name, said))
+            if folder.is_still(lock, fd):
+                undo.pop_all()
+                held.callback(os.close, fd)
+                folder.tell(stem, holder, held)
+                return fd
+
+
+class _Folder:
+    """The folder of the locks, open as `fd`: whatever becomes of its name, this one was looked at."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+
+    def open_shared(self, name: str) -> int:
+        """An empty file that every user may lock, mode 0666."""
+        # First without O_CREAT, which Linux forbids here for other users' files (fs.protected_regular).
+        while True:
+            try:
+                fd = self._open_existing(name)
+            except FileNotFoundError:
+                with contextlib.suppress(FileExistsError):
+                    return self._create(name, 0o666)
+            else:
+                self._mend(fd)
+                return fd
+
+    def _mend(self, fd: int) -> None:
+        """Open to all users what a kill kept closed; only what holds nothing and has no other name."""
+        status = os.fstat(fd)
+        ours = status.st_uid == os.geteuid() and status.st_nlink == 1 and status.st_size == 0
+        if ours and stat.S_IMODE(status.st_mode) != 0o666:
+            os.fchmod(fd, 0o666)
+
+    def _open_existing(self, name: str) -> int:
+        try:
+            try:
+                fd = os.open(name, os.O_RDWR | _SAFE_FLAGS, dir_fd=self.fd)
+            except OSError as e:
+                if e.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                # A lock needs no right to write, but on NFS.
+                fd = os.open(name, os.O_RDONLY | _SAFE_FLAGS, dir_fd=self.fd)
+        except FileNotFoundError:
+            raise
+        except OSError as e:
+            raise self._refused(e, name) from None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise StoreError("not a regular file", file=str(self.path / name), next="remove it")
+        return fd
+
+    def _create(self, name: str, mode: int) -> int:
+        try:
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, mode, dir_fd=self.fd)
+        except FileExistsError:
+            raise
+        except OSError as e:
+            raise self._refused(e, name) from None
+        os.fchmod(fd, mode)
+        return fd
+
+    def _refused(self, e: OSError, name: str) -> StoreError:
+        error = os_error(e, self.path / name, "cannot open the lock of a device")
+        error.next = _MEND
+        return error
+
+    def is_still(self, name: str, fd: int) -> bool:
+        """Whether the file that we hold is the one of that name: /tmp is cleaned up now and then."""
+        try:
+            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, os.fstat(fd))
+
+    def tell(self, stem: str, holder: Mapping[str, object], held: contextlib.ExitStack) -> None:
+        """Say who holds the device, and hold a lock of one's own for as long as that is true.
+
+        Where it cannot be said, others read that the holder is not known: it is the other lock that counts.
+        """
+        name = f"{stem}.{os.geteuid()}.holder"
+        with contextlib.suppress(OSError, StoreError, BusyError):
+            fd = self._open_own(name)
+            held.callback(os.close, fd)
+            status = os.fstat(fd)
+            if status.st_uid == os.geteuid() and status.st_nlink == 1:
+                write_text(fd, holder)
+                os.fchmod(fd, 0o644)
+                take(fd, self.path / name, lambda: False, lambda _: BusyError("locked by others"))
+
+    def _open_own(self, name: str) -> int:
+        try:
+            return self._create(name, 0o644)
+        except FileExistsError:
+            return self._open_existing(name)
+
+    def told(self, stem: str) -> dict[str, Any] | None:
+        """What a living holder says of itself, and `user`, its number; None where there is none that says."""
+        for name in sorted(os.listdir(self.fd)):
+            user = name.removeprefix(f"{stem}.").removesuffix(".holder")
+            if name == f"{stem}.{user}.holder" and user.isdecimal():
+                said = self._said_by(int(user), name)
+                if said is not None:
+                    return said
+        return None
+
+    def _said_by(self, user: int, name: str) -> dict[str, Any] | None:
+        try:
+            fd = os.open(name, os.O_RDONLY | _SAFE_FLAGS, dir_fd=self.fd)
+        except OSError:
+            return None  # gone, a link, or closed to us: nothing that names anybody
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != user:
+                return None
+            flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, self.path / name)
+        except BlockingIOError:
+            return {**read_text(fd), "user": user}
+        finally:
+            os.close(fd)
+        return None
+
+
+@contextlib.contextmanager
+def _lock_folder() -> Iterator[_Folder]:
+    """The folder of this host's locks, made where it is missing. StoreError where it is not safe."""
+    named = os.environ.get(VARIABLE)
+    path = Path(named) if named else FOLDER
+    if not path.is_absolute():
+        raise StoreError(
+            f"{VARIABLE} is not an absolute path",
+            file=str(path),
+            next="name a folder that is one for everybody",
+        )
+    made = _make(path)
+    fd = _open_folder(path)
+    try:
+        _open_to_all(path, fd, made)
+        _refuse_unsafe(path, os.fstat(fd))
+        yield _Folder(path, fd)
+    finally:
+        os.close(fd)
+
+
+def _open_to_all(path: Path, fd: int, made: bool) -> None:
+    """Every user may make locks in a folder of ours: one just made, or of which a kill kept it."""
+    status = os.fstat(fd)
+    left_closed = path == FOLDER and not status.st_mode & _OTHERS_WRITE
+    if status.st_uid == os.geteuid() and (made or left_closed):
+        try:
+            os.fchmod(fd, 0o1777)
+        except OSError as e:
+            raise _folder_error(e, path, "cannot open to all users") from None
+
+
+def _make(path: Path) -> bool:
+    try:
+        path.mkdir(0o755)
+    except FileExistsError:
+        return False
+    except OSError as e:
+        raise _folder_error(e, path, "cannot make") from None
+    return True
+
+
+def _open_folder(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as e:
+        what = "a link" if path.is_symlink() else "no folder" if not path.is_dir() else None
+        if what is None:
+            raise _folder_error(e, path, "cannot open") from None
+        raise StoreError(f"{_WHAT} is {what}", file=str(path), next=_MEND) from None
+
+
+def _folder_error(e: OSError, path: Path, what: str) -> StoreError:
+    error = os_error(e, path, f"{what} {_WHAT}")
+    error.next = _MEND
+    return error
+
+
+def _refuse_unsafe(path: Path, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+        raise StoreError(
+            f"{_WHAT} has mode {mode:04o}: others could take its locks away",
+            file=str(path),
+            next=f"its owner runs chmod +t on it; or name another folder, one for everybody, in {VARIABLE}",
+        )
+
+
+def file_stem(uuid: str) -> str:
+    """A file's name for a device: readable, and different for UUIDs that differ only in odd characters."""
+    plain = _ODD.sub("_", uuid)[:100]
+    return plain if plain == uuid else f"{plain}-{zlib.crc32(os.fsencode(uuid)):08x}"
+
+
+def _busy(uuid: str, name: str | None, said: Mapping[str, Any] | None) -> BusyError:
+    device = f"device {uuid} ({name})" if name else f"device {uuid}"
+    if said is None:
+        return BusyError(f"{device} is in use; its holder is not known", next=_WAIT)
+    command = f"`{shown(said['command'])}`" if said.get("command") else "another gpudebug"
+    parts = [
+        words.format(shown(said[key]))
+        for key, words in (("campaign", "campaign {}"), ("session", "session {}"), ("since", "since {}"))
+        if said.get(key)
+    ]
+    where = f" in {shown(said['repository'])}" if said.get("repository") else ""
+    of = "" if said["user"] == os.geteuid() else f" of user {_user_name(said['user'])}"
+    return BusyError(", ".join([f"{device} is in use by {command}{of}{where}", *parts]), next=_WAIT)
+
+
+def _user_name(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
