@@ -12,6 +12,7 @@ from gpudebug.core.machine import (
     Action,
     BaselineState,
     Campaign,
+    Claimed,
     Ending,
     HypothesisState,
     Kind,
@@ -38,15 +39,27 @@ def h(
     code: bool = False,
     after: float | None = None,
     verified: bool = True,
+    claimed: Claimed | None = None,
+    written: bool = False,
 ) -> HypothesisState:
     verified = verified and status in VERDICTS
-    return HypothesisState(number, status, mechanical=not code, verified=verified, after=after)
+    return HypothesisState(
+        number,
+        status,
+        mechanical=not code,
+        verified=verified,
+        after=after,
+        claimed=claimed,
+        written=written,
+    )
 
 
 def campaign(*hypotheses: HypothesisState, **more: object) -> Campaign:
     return replace(Campaign(baselines=(VALID,), hypotheses=hypotheses), **more)  # type: ignore[arg-type]
 
 
+MINE = h(2, Status.TESTING, code=True, claimed=Claimed.MINE)
+OTHERS = h(2, Status.TESTING, code=True, claimed=Claimed.OTHERS)
 DONE = (
     h(1, Status.REJECTED),
     h(2, Status.INCONCLUSIVE),
@@ -99,6 +112,16 @@ HISTORIES: list[tuple[str, Campaign, Kind, dict[str, object]]] = [
     ("what needs someone last", campaign(h(1, code=True), *DONE[1:]), Kind.IMPLEMENT, {"hypothesis": 1}),
     ("all tested", campaign(*DONE), Kind.PROPOSE, {}),
     ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), Kind.PROPOSE, {}),
+    # Claims: what one has begun goes on, what others hold is theirs.
+    ("mine, not written yet", campaign(h(1), MINE), Kind.IMPLEMENT, {"hypothesis": 2}),
+    ("mine, written", campaign(h(1), replace(MINE, written=True)), Kind.TEST, {"hypothesis": 2}),
+    ("mine, a flag by hand", campaign(h(1), replace(MINE, mechanical=True)), Kind.TEST, {"hypothesis": 2}),
+    ("another's", campaign(OTHERS, h(3)), Kind.TEST, {"hypothesis": 3}),
+    ("another's, and one to write", campaign(OTHERS, h(3, code=True)), Kind.IMPLEMENT, {"hypothesis": 3}),
+    ("nothing but another's", campaign(OTHERS), Kind.PROPOSE, {"hypothesis": None}),
+    ("mine, no baseline", campaign(MINE, baselines=(MISSING,)), Kind.RECORD_BASELINE, {}),
+    ("mine, another's cut off", campaign(MINE, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
+    ("another's, solved", campaign(OTHERS, SOLVING), Kind.STOP, {}),
     # Recovery goes before everything.
     (
         "a run cut off",

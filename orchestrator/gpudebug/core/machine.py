@@ -30,6 +30,13 @@ class Ending(Word):
     OUT_OF_BUDGET = "out of budget"
 
 
+class Claimed(Word):
+    """Whose claim a TESTING hypothesis is under: the caller's own, or somebody else's that still holds."""
+
+    MINE = "mine"
+    OTHERS = "others"
+
+
 @dataclass(frozen=True)
 class Action:
     """The one next thing: `role` of a baseline, number of a hypothesis, or name of a run, and why."""
@@ -56,8 +63,9 @@ class BaselineState:
 class HypothesisState:
     """A hypothesis as the progress file and the runs tell it.
 
-    `mechanical` says that gpudebug can make the change by itself; `verified` that a verdict stands on
-    runs that are there; `after` is the trial's figure of the campaign's metric.
+    `mechanical` says that gpudebug can make the change by itself, `written` that somebody wrote the code
+    that was missing; `claimed` whose claim it is under, None where no claim holds; `verified` that a
+    verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric.
     """
 
     number: int
@@ -65,6 +73,8 @@ class HypothesisState:
     mechanical: bool
     verified: bool = False
     after: float | None = None
+    claimed: Claimed | None = None
+    written: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,9 +113,10 @@ def decide(campaign: Campaign) -> Action:
         or _solved(campaign)
         or _out_of_budget(campaign)
         or _record(campaign)
+        or _mine(campaign)
         or _test(campaign)
         or _implement(campaign)
-        or Action(Kind.PROPOSE, "every hypothesis has its verdict: a new one is needed")
+        or _propose(campaign)
     )
 
 
@@ -116,7 +127,7 @@ def _recover(c: Campaign) -> Action | None:
             "was judged but is not in the progress file" if run.sealed else "was cut off before it was sealed"
         )
         return Action(Kind.RECOVER, f"run {run.name} {why}", run=run.name, hypothesis=run.hypothesis)
-    stuck = next((h for h in c.hypotheses if h.status is Status.TESTING), None)
+    stuck = next((h for h in c.hypotheses if h.status is Status.TESTING and h.claimed is None), None)
     if stuck is None:
         return None
     return Action(
@@ -176,6 +187,17 @@ def _record(c: Campaign) -> Action | None:
     return None
 
 
+def _mine(c: Campaign) -> Action | None:
+    """What the caller has claimed and not finished: nobody is handed a second hypothesis."""
+    h = next((h for h in c.hypotheses if h.status is Status.TESTING and h.claimed is Claimed.MINE), None)
+    if h is None:
+        return None
+    if h.mechanical or h.written:
+        return Action(Kind.TEST, f"hypothesis {h.number} is yours and has its change", hypothesis=h.number)
+    why = f"hypothesis {h.number} is yours and has no change yet"
+    return Action(Kind.IMPLEMENT, why, hypothesis=h.number)
+
+
 def _untested(c: Campaign, mechanical: bool) -> HypothesisState | None:
     return next(
         (h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical),
@@ -195,3 +217,13 @@ def _implement(c: Campaign) -> Action | None:
     if h is None:
         return None
     return Action(Kind.IMPLEMENT, f"hypothesis {h.number} has no change to test yet", hypothesis=h.number)
+
+
+def _propose(c: Campaign) -> Action:
+    taken = [h.number for h in c.hypotheses if h.status is Status.TESTING]
+    if taken:
+        numbers = ", ".join(map(str, taken))
+        return Action(
+            Kind.PROPOSE, f"others hold hypothesis {numbers} and no other waits: a new one is needed"
+        )
+    return Action(Kind.PROPOSE, "every hypothesis has its verdict: a new one is needed")

@@ -25,6 +25,7 @@ from gpudebug.engine.bench import (
     window_of,
 )
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
+from gpudebug.engine.places import remember
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.written import workload_of
 
@@ -44,11 +45,12 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     workload = workload_of(loaded.config, role)
     assert workload is not None
     bench = open_bench(cycle, workload)
+    remembered = remember(loaded)
     made = _sealed_already(cycle, role, bench)
     wanted = loaded.config.protocol.baseline_runs
     while len(runs := _warm(made)) < wanted:
         made.append(run_once(cycle, bench, role))
-    notes = (*bench.notes, *([_left_out(made)] if runs is not made else ()), *_disturbed(runs))
+    notes = (*remembered, *bench.notes, *([_left_out(made)] if runs is not made else ()), *_disturbed(runs))
     fields = entry_fields(role, runs, loaded.metric)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
@@ -83,7 +85,7 @@ def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> M
     """One sealed run of an unmodified workload; raises what `launch` raises."""
     measured = launch(cycle, bench, role, job=job)
     try:
-        ensure_same_code(cycle, measured.folder.name)
+        ensure_same_code(cycle.place, measured.folder.name)
     except CodeChanged as e:
         set_aside(measured, e.message)
         raise

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpudebug.core import frameworks, progress
@@ -16,9 +16,11 @@ from gpudebug.core.metrics import SECTION
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store, templates
-from gpudebug.engine.campaign import Loaded, load, look
+from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
+from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Report
 from gpudebug.engine.written import find, read_progress, training_environment
 
@@ -31,37 +33,67 @@ class CodeChanged(GpudebugError):
     code = "code"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cycle:
-    """One command's hold on a campaign: everything read, the claim held, somebody to report to."""
+    """One command's hold on a campaign: everything read, the claim held, somebody to report to.
+
+    `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
+    `command` is how it is named to others.
+    """
 
     loaded: Loaded
     claim: store.Claim
     report: Report
+    command: str
+    stack: ExitStack = field(default_factory=ExitStack)
+    locks: dict[str, int] = field(default_factory=dict)
+    _place: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the unmodified workload runs."""
+        if self._place is None:
+            self._place = self.stack.enter_context(place_of_base(self.loaded))
+        return self._place
+
+    def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
+        """Hold these devices until the command ends. BusyError where somebody else has one."""
+        wanted = [d.uuid for d in devices if d.uuid not in self.locks]
+        holder = {
+            "path": str(self.loaded.workspace.root),
+            "campaign": self.loaded.config.campaign,
+            "session": self.loaded.session,
+            "since": now(),
+            "command": self.command,
+        }
+        held = self.stack.enter_context(store.device_locks(wanted, holder))
+        self.locks |= {uuid: fd for uuid, fd in zip(wanted, held, strict=False)}
+        return tuple(self.locks.values())
 
 
-def claim_of(workspace: store.Workspace, command: str) -> store.Claim:
+def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.Claim:
     """The right to run something here, or BusyError naming who has it."""
-    return workspace.claim({"pid": os.getpid(), "command": command, "since": now()})
+    return workspace.claim({"pid": os.getpid(), "command": command, "since": now(), "session": session})
 
 
 @contextmanager
-def claimed_campaign(directory: Path, report: Report, command: str) -> Iterator[Cycle]:
+def claimed_campaign(
+    directory: Path, report: Report, command: str, session: str | None = None
+) -> Iterator[Cycle]:
     """Hold the campaign's claim and read it. BusyError where another command runs something in it."""
     workspace = find(directory)
-    with claim_of(workspace, command) as claim:
-        yield Cycle(load(directory), claim, report)
+    with claim_of(workspace, command, session) as claim, ExitStack() as stack:
+        yield Cycle(load(directory, session), claim, report, command, stack)
 
 
-def ensure_same_code(cycle: Cycle, run: str) -> None:
+def ensure_same_code(place: Place, run: str) -> None:
     """Refuse a run during which the code changed: nobody can say which code it measured."""
-    loaded = cycle.loaded
-    changed = look(loaded.workspace, loaded.progress_path).changed_since(loaded.checkout)
+    changed = place.changed()
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise CodeChanged(
             f"{', '.join(changed[:3])}{more} changed while run {run} was under way, so it counts for nothing",
-            file=str(loaded.checkout.top),
+            file=str(place.top),
             next="gpudebug next; where the training writes that file itself, take it out of git",
         )
 
@@ -96,7 +128,7 @@ def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.Progres
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
-    """Find the device and check what can be checked before device time is spent."""
+    """Find the device, check what can be checked before device time is spent, and lock it."""
     config = cycle.loaded.config
     if config.metric.startswith(SECTION):
         raise ConfigError(
@@ -120,11 +152,11 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         interval=config.protocol.interval,
         warmup=config.protocol.warmup,
         patterns=config.log,
-        commit=cycle.loaded.checkout.commit,
-        hold_fds=(cycle.claim.fd,),
+        commit=cycle.place.commit,
+        hold_fds=(cycle.claim.fd, *cycle.lock(infos)),
         report=cycle.report,
-        notes=notes,
-        packages=packages_of(cycle.loaded.checkout),
+        notes=(*notes, *cycle.place.notes),
+        session=cycle.loaded.session,
     )
 
 
@@ -162,20 +194,40 @@ def _refuse_silent(infos: tuple[DeviceInfo, ...]) -> None:
         )
 
 
-def job_of(cycle: Cycle, workload: Workload, role: str, label: str, identity: dict[str, str]) -> Job:
-    """The unmodified workload as a job of this cycle."""
+def job_of(
+    cycle: Cycle,
+    workload: Workload,
+    role: str,
+    label: str,
+    identity: dict[str, str],
+    place: Place | None = None,
+) -> Job:
+    """The unmodified workload as a job of this cycle, in `place` or where the base is."""
+    place = place or cycle.place
+    cwd, env = place.root / workload.cwd, training_environment(workload)
+    trees = Trees(
+        tree=place.top,
+        checkout=cycle.loaded.checkout.top,
+        runs=cycle.loaded.workspace.runs,
+        packages=packages_of(place.before),
+        probe=cycle.loaded.config.probe,
+    )
+    command = placed(workload.argv(), env, workload.env, cwd, trees)
     return Job(
         label=label,
         role=role,
-        argv=workload.argv(),
-        cwd=cycle.loaded.workspace.root / workload.cwd,
-        env=training_environment(workload),
+        argv=command.argv,
+        cwd=cwd,
+        env=command.env,
         env_names=tuple(sorted(workload.env)),
         timeout=workload.timeout,
         stall_timeout=workload.stall_timeout,
         max_output=workload.max_output,
         shell=workload.shell,
         identity=identity,
+        patch=place.patch,
+        trees=trees,
+        notes=command.notes,
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpudebug.core import machine, progress
+from gpudebug.core import claims, machine, progress
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GpudebugError, InterventionError
@@ -17,12 +17,14 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
+from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
-from gpudebug.engine.written import ROLES, read, training_environment, workload_of
-
-if TYPE_CHECKING:
-    pass
+from gpudebug.edges.store import leases
+from gpudebug.engine.changes import patch_of, tested_change
+from gpudebug.engine.deciding import decidable
+from gpudebug.engine.places import refs
+from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
 
 NoneType = type(None)
 
@@ -55,9 +57,32 @@ class Baseline:
         return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
 
 
+@dataclass(frozen=True)
+class Code:
+    """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
+
+    `drifted` says that the checkout is another tree by now, which this caller may not make the base.
+    """
+
+    tree: str
+    patches: tuple[bytes, ...]
+    drifted: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What a baseline of this code is valid for: the tree's own digest where nothing was accepted."""
+        if not self.patches:
+            return self.tree
+        return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
+
+
 @dataclass
 class Loaded:
-    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one."""
+    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
+
+    `config.workload` is the effective one: gpudebug.yaml's with the accepted flags and variables. `session`
+    is the caller's, `leases` are those that hold, whoever has them.
+    """
 
     workspace: store.Workspace
     config: Config
@@ -70,10 +95,22 @@ class Loaded:
     trials: dict[int, Judged]
     interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
+    session: str | None = None
+    leases: Mapping[int, leases.Lease] = field(default_factory=dict)
+    code: Code = field(default_factory=lambda: Code("", ()))
     campaign: machine.Campaign = field(init=False)
 
     def __post_init__(self) -> None:
-        self.campaign = _decidable(self)
+        self.campaign = decidable(self)
+
+    def claimed(self, entry: progress.HypothesisEntry) -> machine.Claimed | None:
+        """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
+        if entry.status is not Status.TESTING:
+            return None
+        held, lease = claims.on(entry), self.leases.get(entry.number)
+        if held is None or lease is None or (lease.session, lease.since) != held:
+            return None
+        return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
 
     @property
     def metric(self) -> Metric:
@@ -84,12 +121,16 @@ class Loaded:
         return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
 
 
-def load(directory: Path) -> Loaded:
+def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
+    stack = changes(document)
+    code = _code(workspace, config, checkout, stack, session)
+    if stack:
+        config = config.model_copy(update={"workload": effective(config.workload, stack)})
     identities = {
-        role: identity(workspace, config, workload, checkout)
+        role: identity(workspace, config, workload, code.digest)
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
@@ -109,7 +150,33 @@ def load(directory: Path) -> Loaded:
         trials,
         interventions,
         problems,
+        session,
+        _live(workspace),
+        code,
     )
+
+
+def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:
+    """The leases that have not run out."""
+    now = leases.now()
+    return {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
+
+
+def _code(
+    workspace: store.Workspace,
+    config: Config,
+    checkout: snapshot.Checkout,
+    stack: Sequence[Accepted],
+    session: str | None,
+) -> Code:
+    """The code that this caller measures. People move the base by recording a baseline; sessions cannot."""
+    found = (patch_of(workspace, step.intervention) for step in stack)
+    patches = tuple(patch for patch in found if patch is not None)
+    if session is None:
+        return Code(checkout.tree, patches)
+    base = snapshot.stored(checkout.top, f"{refs(workspace.root, config.campaign, checkout.top)}/checkout")
+    tree = base.tree if base is not None else checkout.tree
+    return Code(tree, patches, drifted=tree != checkout.tree)
 
 
 def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
@@ -118,9 +185,7 @@ def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
     return snapshot.identify(workspace.root, (workspace.config, progress, workspace.runs, *ours))
 
 
-def identity(
-    workspace: store.Workspace, config: Config, workload: Workload, checkout: snapshot.Checkout
-) -> dict[str, str]:
+def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:
     """What a baseline of this workload is valid for, a digest or name each.
 
     `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
@@ -138,24 +203,16 @@ def identity(
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return {
         "command": short_digest(said.encode("utf-8", "surrogateescape")),
-        "tree": checkout.tree,
+        "tree": tree,
         "interpreter": interpreter,
         "reading": short_digest(reading.encode("utf-8", "surrogateescape")),
         "device": config.device + (f" CUDA_VISIBLE_DEVICES={visible}" if visible is not None else ""),
     }
 
 
-def _read(run: store.RunFolder, name: str) -> dict[str, Any]:
-    """One record of a run; {} where it is not there or not readable."""
-    try:
-        return dict(run.read(name))
-    except (GpudebugError, TypeError, ValueError):
-        return {}
-
-
 def _record(run: store.RunFolder) -> dict[str, Any]:
     """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
-    found = _read(run, "run.json")
+    found = stored_record(run, "run.json")
     devices = found.get("devices", [])
     sound = (
         isinstance(found.get("duration_s"), (int, float, NoneType))
@@ -182,7 +239,7 @@ def _baseline(
     evidence = []
     for name in entry.runs:
         run = workspace.run(name)
-        found = _read(run, "evidence.json")
+        found = stored_record(run, "evidence.json")
         if not run.sealed or not records.get(name) or not found:
             what = "cannot be read" if run.path.exists() else "is not here"
             return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
@@ -214,18 +271,10 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
         verdict = dict(run.read("verdict.json"))
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
-        same = same and tested_change(entry.intervention) == verdict["change_digest"]
+        same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]
     except (GpudebugError, KeyError, TypeError, ValueError):
         return Judged(None, False)
     return Judged(verdict, same)
-
-
-def tested_change(written: str | None) -> str | None:
-    """The digest of an entry's change as it is written now; None where none can be read."""
-    try:
-        return change_digest(parse_intervention(written)) if written else None
-    except InterventionError:
-        return None
 
 
 def _interventions(
@@ -242,95 +291,3 @@ def _interventions(
         except InterventionError as e:
             problems[h.number] = e
     return parsed, problems
-
-
-def _decidable(loaded: Loaded) -> machine.Campaign:
-    config = loaded.config
-    return machine.Campaign(
-        baselines=tuple(
-            machine.BaselineState(b.role, b.why, b.figure(loaded.metric)) for b in loaded.baselines.values()
-        ),
-        hypotheses=tuple(_hypothesis(loaded, h) for h in loaded.document.hypotheses),
-        loose_runs=tuple(_loose(loaded)),
-        metric=loaded.metric,
-        target=config.target,
-        failure=float(config.criteria.failure),
-        hypothesis_budget=config.budget.hypotheses,
-        device_time=_device_time(loaded),
-        device_time_budget=config.budget.device_time,
-    )
-
-
-def _device_time(loaded: Loaded) -> float:
-    """Seconds that runs of this campaign held a device; an imported run held none here."""
-    return sum(
-        r.get("duration_s") or 0.0 for r in loaded.records.values() if _ours(loaded, r) and r.get("devices")
-    )
-
-
-def _ours(loaded: Loaded, record: Mapping[str, Any]) -> bool:
-    return record.get("campaign") == loaded.config.campaign
-
-
-def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.HypothesisState:
-    trial = loaded.trials[entry.number]
-    intervention = loaded.interventions.get(entry.number)
-    return machine.HypothesisState(
-        number=entry.number,
-        status=entry.status,
-        mechanical=(intervention is not None and intervention.mechanical) or entry.number in loaded.problems,
-        verified=trial.verified,
-        after=_reached(loaded.metric, trial.verdict) if trial.verdict else None,
-    )
-
-
-def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
-    """What a trial reached of the campaign's metric; None where it was judged by another."""
-    if metric.points:
-        return verdict.get("after")
-    return verdict.get("metric_after") if verdict.get("metric") == metric.name else None
-
-
-def _loose(loaded: Loaded) -> list[machine.RunState]:
-    """Runs that ask for recovery: unsealed ones, and judged ones whose entry lacks them."""
-    listed = {name for h in loaded.document.hypotheses for name in h.runs}
-    loose = []
-    for name, record in loaded.records.items():
-        run = loaded.workspace.run(name)
-        number = record.get("hypothesis")
-        if not run.sealed and record.get("campaign") in (loaded.config.campaign, None):
-            loose.append(machine.RunState(name, sealed=False, hypothesis=number))
-        elif run.sealed and _judged_unlisted(loaded, run, record, listed):
-            loose.append(machine.RunState(name, sealed=True, hypothesis=number))
-    return loose
-
-
-def _judged_unlisted(
-    loaded: Loaded, run: store.RunFolder, record: Mapping[str, Any], listed: set[str]
-) -> bool:
-    """Whether a sealed run holds the verdict that an entry waits for, on the change that stands there.
-
-    Only a kill between the two leaves TESTING; an entry that a person set back to UNTESTED is tested anew.
-    """
-    number = record.get("hypothesis") or 0
-    intervention = loaded.interventions.get(number)
-    return (
-        _ours(loaded, record)
-        and intervention is not None
-        and loaded.document.hypothesis(number).status is Status.TESTING
-        and run.name not in listed
-        and run.has("verdict.json")
-        and _read(run, "verdict.json").get("change_digest") == change_digest(intervention)
-        and not _superseded(loaded, record["hypothesis"], run.name)
-    )
-
-
-def change_digest(intervention: Intervention) -> str:
-    """What tells one change from another."""
-    return short_digest(intervention.text.encode("utf-8", "surrogateescape"))
-
-
-def _superseded(loaded: Loaded, number: int, name: str) -> bool:
-    """Whether a later run of the same hypothesis is in its entry already."""
-    entry = loaded.document.hypothesis(number)
-    return any(store.run_number(other) > store.run_number(name) for other in entry.runs)

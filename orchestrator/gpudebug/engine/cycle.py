@@ -5,22 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present, progress
 from gpudebug.core.errors import UsageError
 from gpudebug.core.machine import Action, Kind, decide
-from gpudebug.core.words import VERDICTS
-from gpudebug.engine import baseline, recover, trial
+from gpudebug.engine import baseline, claims, places, recover, trial
 from gpudebug.engine.bench import Cycle, claimed_campaign
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.watch import Report
 
 STOPPED = 4
 YOUR_TURN = 5
+SESSION_DONE = 7
 
 
-def next_cycle(directory: Path, report: Report) -> dict[str, Any]:
-    """Do the one next thing of the campaign, exactly once. The answer is `next`'s JSON."""
-    with claimed_campaign(directory, report, "gpudebug next") as cycle:
+def next_cycle(directory: Path, report: Report, session: str | None = None) -> dict[str, Any]:
+    """Do the one next thing of the campaign, exactly once. The answer is `next`'s JSON.
+
+    A session that has had its hypothesis is told to stop, and one that calls again while its run is under
+    way gets that run's answer.
+    """
+    from gpudebug.engine.detached import attach
+
+    found = _finished(directory, session) or attach(directory, report, session)
+    if found is not None:
+        return found
+    with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
+        claims.renew(cycle.loaded)
+        places.tidy(cycle.loaded)
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:
             return recover.recover(cycle, action)
@@ -36,13 +46,40 @@ def next_cycle(directory: Path, report: Report) -> dict[str, Any]:
         return _ask(cycle, action)
 
 
-def record_baseline(directory: Path, role: str | None, report: Report) -> dict[str, Any]:
+def _finished(directory: Path, session: str | None) -> dict[str, Any] | None:
+    """What a session that has had its hypothesis is told; None while it has not."""
+    if session is None:
+        return None
+    loaded = load(directory, session)
+    had = claims.had(loaded)
+    if had is None:
+        return None
+    said = "its result came too late and is no verdict"
+    if had:
+        said = f"hypothesis {had['hypothesis']} is {had['status']}: {had['why']}"
+    return {
+        "action": Kind.STOP.value,
+        "campaign": loaded.config.campaign,
+        "hypothesis": had.get("hypothesis"),
+        "verdict": had.get("status"),
+        "gates": [],
+        "brief": None,
+        "why": f"session {session} has had its hypothesis, stop here; {said}",
+        "session_done": True,
+        "next_command": None,
+        "files": [str(loaded.progress_path)],
+    }
+
+
+def record_baseline(
+    directory: Path, role: str | None, report: Report, session: str | None = None
+) -> dict[str, Any]:
     """`gpudebug baseline`: record one baseline now, valid or not; without a role, each that is needed."""
-    with claimed_campaign(directory, report, "gpudebug baseline") as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline", session) as cycle:
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(cycle, action)
-    with claimed_campaign(directory, report, "gpudebug baseline") as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline", session) as cycle:
         roles = (role,) if role else _needed(cycle)
         if not set(roles) <= set(cycle.loaded.roles):
             raise UsageError(
@@ -59,82 +96,67 @@ def _needed(cycle: Cycle) -> tuple[str, ...]:
     return stale or cycle.loaded.roles
 
 
-_NEXT_COMMAND = {
-    Kind.PROPOSE: "gpudebug propose --title T --description D --method M --set FLAG=VALUE",
-    Kind.IMPLEMENT: "gpudebug status",
-    Kind.STOP: "gpudebug status",
-}
-
-
 def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
     """Nothing to measure: what the caller is asked for, or why the campaign stops."""
     loaded = cycle.loaded
+    worktree = None
+    if action.kind is Kind.IMPLEMENT:
+        assert action.hypothesis is not None
+        claims.take(loaded, action.hypothesis)
+        worktree = places.worktree_for(loaded, action.hypothesis)
+    elif action.kind is Kind.STOP:
+        places.end(loaded)
+    page = None
+    if action.kind is not Kind.STOP:
+        from gpudebug.engine.brief import brief
+
+        remarks = _drifted(loaded)
+        page = brief(
+            loaded,
+            action.kind,
+            action.why,
+            hypothesis=action.hypothesis,
+            session=loaded.session,
+            worktree=worktree,
+            remarks=remarks,
+        )
     return {
         "action": action.kind.value,
         "campaign": loaded.config.campaign,
         "hypothesis": action.hypothesis,
         "verdict": None,
         "gates": [],
-        "brief": _brief(cycle, action) if action.kind is not Kind.STOP else None,
+        "brief": page,
         "why": action.why,
+        "worktree": str(worktree) if worktree else None,
         "next_command": _NEXT_COMMAND[action.kind],
-        "files": [str(loaded.progress_path)],
+        "files": [str(loaded.progress_path), *([str(worktree)] if worktree else [])],
     }
 
 
-def _figure(entry: progress.BaselineEntry, loaded: Loaded) -> str:
-    """A baseline's figure, marked where no run bears it out."""
-    found = loaded.baselines.get(entry.role)
-    mark = "" if found and found.evidence and not found.unverified else " UNVERIFIED"
-    return entry.fields.get("gpu util", present.UNKNOWN) + mark
+_NEXT_COMMAND = {
+    Kind.PROPOSE: "gpudebug propose --title T --description D --method M --set FLAG=VALUE",
+    Kind.IMPLEMENT: "gpudebug next",
+    Kind.STOP: "gpudebug status",
+}
 
 
-def _outline(h: progress.HypothesisEntry, loaded: Loaded) -> tuple[int, str, str, str]:
-    """Number, status, title and reason of a judged hypothesis; a hand-written verdict is marked."""
-    judged = loaded.trials[h.number]
-    if judged.verified and judged.verdict:
-        return h.number, h.status.value, h.title, str(judged.verdict["why"])
-    return h.number, h.status.value, h.title, f"UNVERIFIED {h.result.get('improvement', '')}".strip()
-
-
-def _wanted(loaded: Loaded) -> str:
-    """What a hypothesis must achieve, in the metric's terms."""
-    least = present.threshold(loaded.metric, loaded.config.criteria.success)
-    if loaded.metric.points:
-        return f"utilisation rises by at least {least}"
-    return f"{loaded.metric.name} is better by at least {least}"
+def _drifted(loaded: Loaded) -> list[str]:
+    """What was changed in the checkout, where nothing of it is measured for a session."""
+    if not loaded.code.drifted:
+        return []
+    return [
+        "the checkout is not the code that is measured: somebody changed files in it. A change of yours "
+        "belongs into the worktree that `gpudebug next` names; leave the checkout as it was"
+    ]
 
 
 def exit_status(answer: dict[str, Any]) -> int:
     """The documented exit status of `next`."""
+    if answer.get("session_done"):
+        return SESSION_DONE
     if answer["action"] == Kind.STOP.value:
         return STOPPED
     if answer["action"] in (Kind.PROPOSE.value, Kind.IMPLEMENT.value):
         return YOUR_TURN
     return 0
-
-
-def _brief(cycle: Cycle, action: Action) -> str:
-    """What to do now, as a short markdown page."""
-    from gpudebug.edges import templates
-
-    loaded = cycle.loaded
-    entry = next((h for h in loaded.document.hypotheses if h.number == action.hypothesis), None)
-    return templates.render(
-        "brief.md.j2",
-        kind=action.kind.value,
-        campaign=loaded.config.campaign,
-        goal=loaded.config.goal,
-        why=action.why,
-        command=loaded.workspace.scrub(loaded.config.workload.text),
-        criteria=loaded.config.criteria,
-        wanted=_wanted(loaded),
-        least=present.threshold(loaded.metric, loaded.config.criteria.failure),
-        baselines=[(b.role, _figure(b, loaded)) for b in loaded.document.baselines],
-        hypotheses=[_outline(h, loaded) for h in loaded.document.hypotheses if h.status in VERDICTS],
-        entry=entry,
-        locked=list(loaded.config.locked),
-        guidelines=loaded.config.guidelines,
-        context=list(loaded.config.context),
-        progress=str(loaded.progress_path),
-    )

@@ -18,7 +18,8 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
-from gpudebug.engine.origins import Packages, elsewhere
+from gpudebug.engine.imported import Trees, injected
+from gpudebug.engine.origins import elsewhere
 from gpudebug.engine.reading import Ended, Files, files_of, read_evidence
 from gpudebug.engine.saved import collect
 from gpudebug.engine.surroundings import Surroundings, here
@@ -45,7 +46,11 @@ class Job:
     hypothesis: int | None = None
     change: str | None = None
     change_digest: str | None = None
+    claim: str | None = None
+    patch: bytes | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
+    trees: Trees | None = None
+    notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
 
 
@@ -65,7 +70,7 @@ class Bench:
     report: Report
     notes: tuple[str, ...] = ()
     require_sampler: bool = True
-    packages: Packages = field(default_factory=dict)
+    session: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,9 @@ def measure(bench: Bench, job: Job) -> Measured:
     folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
-    for remark in _remarks(record):
+    if job.patch is not None:
+        folder.keep("change.patch", job.patch)
+    for remark in (*job.notes, *_remarks(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     certain = job.certain
     look = (lambda evidence: certain(Measured(folder, record, evidence))) if certain else None
@@ -191,11 +198,12 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
     return here(python, bench.devices, job.env)
 
 
-def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+def _imports(job: Job) -> dict[str, str] | None:
     """The packages of the checkout that `job` would import from elsewhere; None where nobody knows."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
-    return elsewhere(bench.packages, path, executable, job.argv, job.cwd, job.env) if path else None
+    packages = job.trees.packages if job.trees else {}
+    return elsewhere(packages, path, executable, job.argv, job.cwd, job.env) if path else None
 
 
 def _record(
@@ -216,10 +224,13 @@ def _record(
         commit=bench.commit,
         change=job.change,
         change_digest=job.change_digest,
+        session=bench.session,
+        claim=job.claim,
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
-        imports=_imports(bench, job),
+        imports=_imports(job),
+        probed=job.trees.probe if job.trees else None,
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
         cpu_quota=around.cpu_quota,
@@ -251,7 +262,7 @@ def _launch_spec(
     return launcher.LaunchSpec(
         argv=argv,
         cwd=str(job.cwd),
-        env={**job.env, "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.samples.parent)},
+        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.samples.parent)},
         log=str(files.log),
         timeout=job.timeout,
         max_output=job.max_output,
@@ -266,6 +277,10 @@ def _launch_spec(
         hold_fds=bench.hold_fds,
         marker=marker,
     )
+
+
+def _env(job: Job) -> dict[str, str]:
+    return injected(job.env, job.trees) if job.trees and job.trees.probe else dict(job.env)
 
 
 def _ordinal(bench: Bench, label: str) -> int:

@@ -10,6 +10,7 @@ from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import launcher
 from gpudebug.engine.bench import Cycle, splice
+from gpudebug.engine.claims import forget
 from gpudebug.engine.measure import now
 from gpudebug.engine.reading import read_run_samples
 from gpudebug.engine.trial import record_result
@@ -25,7 +26,7 @@ def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
     else:
         done = _close(cycle, run)
     number = action.hypothesis
-    if number is not None and _status(cycle, number) is Status.TESTING and not _adopted(cycle, action):
+    if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
         splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
     return {
         "action": "recovered",
@@ -42,8 +43,10 @@ def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
     }
 
 
-def _status(cycle: Cycle, number: int) -> Status | None:
-    return next((h.status for h in cycle.loaded.document.hypotheses if h.number == number), None)
+def _stuck(cycle: Cycle, number: int) -> bool:
+    """Whether a hypothesis is TESTING under no claim that holds."""
+    entry = next((h for h in cycle.loaded.document.hypotheses if h.number == number), None)
+    return entry is not None and entry.status is Status.TESTING and cycle.loaded.claimed(entry) is None
 
 
 def _adopted(cycle: Cycle, action: Action) -> bool:
@@ -56,6 +59,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     assert number is not None
     verdict = cycle.loaded.workspace.run(name).read("verdict.json")
     record_result(cycle, number, verdict)
+    forget(cycle.loaded, number)
     return f"its verdict {verdict['status']} is in the progress file now"
 
 

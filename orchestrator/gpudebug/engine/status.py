@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import machine, present
+from gpudebug.core import claims, machine, present
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import Baseline, Loaded, load
+from gpudebug.engine.session import session_of
 
 
 def status(directory: Path) -> dict[str, Any]:
     """`status`'s JSON. Reads only."""
-    loaded = load(directory)
+    loaded = load(directory, session_of())
     c = loaded.campaign
     running = loaded.workspace.claimed()
     action = _under_way(loaded) if running else machine.decide(c)
@@ -26,6 +27,7 @@ def status(directory: Path) -> dict[str, Any]:
         "goal": loaded.config.goal,
         "device": _device(loaded),
         "running": running,
+        "progress": _progress(loaded) if running else None,
         "metric": loaded.config.metric,
         "target": machine.goal(c),
         "target_text": _target(loaded),
@@ -50,6 +52,13 @@ def status(directory: Path) -> dict[str, Any]:
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _progress(loaded: Loaded) -> dict[str, Any] | None:
+    """How far the run that is under way is."""
+    from gpudebug.engine.underway import progress_of
+
+    return progress_of(loaded.workspace)
 
 
 def _target(loaded: Loaded) -> str:
@@ -124,6 +133,8 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         "status": entry.status.value,
         "verified": trial.verified if entry.status in VERDICTS else None,
         "intervention": entry.intervention,
+        "claim": held._asdict() if (held := claims.on(entry)) else None,
+        "accepted": entry.accepted,
         "why": verdict["why"] if verdict else None,
         "delta_pp": delta["value"] if delta else None,
         "delta_ci": [delta["low"], delta["high"]] if delta else None,

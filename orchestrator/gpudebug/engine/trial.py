@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import commandline, present, progress
+from gpudebug.core.claims import Claim
 from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
 from gpudebug.core.intervention import Applied, Intervention
 from gpudebug.core.models import Terms, Verdict
@@ -23,9 +25,12 @@ from gpudebug.engine.bench import (
     splice,
     stored_run,
 )
-from gpudebug.engine.campaign import Loaded, change_digest, tested_change
+from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.changes import Change, change_of, tested_change
+from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
+from gpudebug.engine.places import Place, place_of_patch
 from gpudebug.engine.reuse import newest, reusable, shared
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
 
@@ -34,7 +39,8 @@ from gpudebug.engine.surroundings import Surroundings, differences, recorded
 class _Trial:
     cycle: Cycle
     number: int
-    intervention: Intervention
+    claim: Claim
+    place: Place
     bench: Bench
     job: Job
     notes: tuple[str, ...]
@@ -59,26 +65,44 @@ def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
 
     Raises BaselineOutdated, before anything is launched, where the baseline knew other surroundings.
     """
-    trial = _prepare(cycle, number)
-    splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.TESTING))
-    try:
-        verdict = _run_until_decided(trial)
-    except GpudebugError:
-        splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
-        raise
-    record_result(cycle, number, verdict.model_dump(mode="json"))
-    return _answer(trial, verdict, why)
+    if number in cycle.loaded.problems:
+        raise cycle.loaded.problems[number]
+    change = change_of(cycle.loaded, number)
+    refuse_before_running(cycle.loaded, number, change.intervention)
+    with _place(cycle, number, change) as place:
+        trial = _prepare(cycle, number, change, place)
+        start(cycle.loaded, number, trial.claim, change.intervention.text if change.written else None)
+        try:
+            verdict = _run_until_decided(trial)
+        except GpudebugError:
+            free(cycle.loaded, number, trial.claim)
+            raise
+        late = not record_result(cycle, number, verdict.model_dump(mode="json"))
+    forget(cycle.loaded, number)
+    return _answer(trial, verdict, why, late=late)
 
 
-def _prepare(cycle: Cycle, number: int) -> _Trial:
+@contextmanager
+def _place(cycle: Cycle, number: int, change: Change) -> Iterator[Place]:
+    """Where the trial runs: a worktree of its own for a patch, else where the baseline runs."""
+    if change.patch is None:
+        yield cycle.place
+        return
+    file = str(cycle.loaded.workspace.root / str(change.intervention.patch))
+    with place_of_patch(cycle.loaded, number, change.patch, file) as place:
+        yield place
+
+
+def _prepare(cycle: Cycle, number: int, change: Change, place: Place) -> _Trial:
     loaded = cycle.loaded
-    if number in loaded.problems:
-        raise loaded.problems[number]
-    intervention = loaded.interventions[number]
-    refuse_before_running(loaded, number, intervention)
+    intervention = change.intervention
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
-    job = job_of(cycle, workload, f"h{number}", f"h{number}", loaded.identities["workload"])
+    if change.patch is not None:
+        bench = replace(bench, commit=place.commit)
+    claim = new_claim(loaded, number)
+    role = f"h{number}"
+    job = job_of(cycle, workload, role, role, loaded.identities["workload"], place)
     before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
     around = surroundings_of(bench, job)
     _refuse_outdated(before, around)
@@ -93,10 +117,12 @@ def _prepare(cycle: Cycle, number: int) -> _Trial:
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
         change=intervention.text,
-        change_digest=change_digest(intervention),
+        change_digest=change.digest,
+        claim=claim.note,
     )
-    notes = tuple(loaded.workspace.scrub(note) for note in applied.notes)
-    trial = _Trial(cycle, number, intervention, bench, changed, notes, terms_of(loaded.config), before)
+    said = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
+    notes = tuple(loaded.workspace.scrub(note) for note in said)
+    trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms_of(loaded.config), before)
     _take_up(trial, around)
     return trial
 
@@ -193,7 +219,9 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             continue
         step = step_after(verdict, trial.before, trial.after)
         if step is Step.DONE:
-            measured.folder.write("verdict.json", verdict)
+            verdict = verdict.model_copy(update={"claim": trial.claim.note})
+            kept = holds(trial.cycle.loaded, trial.number, trial.claim)
+            measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
         if step is Step.DONE:
             return verdict
@@ -235,28 +263,36 @@ def _watched(trial: _Trial) -> Job:
 
 
 def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
+    place = trial.cycle.place if measured.record.role.startswith("baseline-") else trial.place
     try:
-        ensure_same_code(trial.cycle, measured.folder.name)
+        ensure_same_code(place, measured.folder.name)
     except CodeChanged as e:
         set_aside(measured, e.message)
         trial.bench.workspace.seal(measured.folder)
         raise
 
 
-def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any]) -> None:
+def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any]) -> bool:
     """Splice a verdict into the progress file. A run that stands there already changes nothing.
 
-    Raises ProgressError where the entry's change is no longer the one that was tested.
+    False where it comes too late: the hypothesis is under another claim by now, or under none. Raises
+    ProgressError where the entry's change is no longer the one that was tested.
     """
     runs = runs_of(verdict)
     block = result_block(verdict, runs, cycle.loaded.workspace.scrub)
     status = Status(verdict["status"])
+    kept: list[bool] = []
 
     def edit(document: progress.ProgressFile) -> bytes:
-        _refuse_other_change(document, number, verdict["change_digest"], runs)
+        listed = set(runs) <= set(document.hypothesis(number).runs)
+        kept[:] = [listed or under(document, number, verdict.get("claim"))]
+        if not kept[0]:
+            return document.data
+        _refuse_other_change(cycle.loaded.workspace, document, number, verdict["change_digest"], runs)
         return progress.set_result(document, number, status, block)
 
     splice(cycle.loaded, edit)
+    return kept[0]
 
 
 def runs_of(verdict: Mapping[str, Any]) -> list[str]:
@@ -276,11 +312,15 @@ def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.S
 
 
 def _refuse_other_change(
-    document: progress.ProgressFile, number: int, tested: str | None, runs: list[str]
+    workspace: store.Workspace,
+    document: progress.ProgressFile,
+    number: int,
+    tested: str | None,
+    runs: list[str],
 ) -> None:
     """A verdict belongs to the change that was tested, not to whatever has its number now."""
     entry = document.hypothesis(number)
-    if tested_change(entry.intervention) != tested:
+    if tested_change(workspace, entry.intervention) != tested:
         raise ProgressError(
             f"hypothesis {number} has another change now than the one that {runs[-1]} tested; "
             "its result is not entered",
@@ -290,15 +330,20 @@ def _refuse_other_change(
         )
 
 
-def _answer(trial: _Trial, verdict: Verdict, why: str) -> dict[str, Any]:
+def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[str, Any]:
     data = verdict.model_dump(mode="json")
+    if late:
+        data["why"] = (
+            f"late: hypothesis {trial.number} was claimed anew or given back; this is no verdict of it"
+        )
     title = next(h.title for h in trial.cycle.loaded.document.hypotheses if h.number == trial.number)
     return {
         "action": "tested",
         "campaign": trial.cycle.loaded.config.campaign,
         "hypothesis": trial.number,
         "title": title,
-        "verdict": data["status"],
+        "verdict": None if late else data["status"],
+        "late": late,
         "why": data["why"],
         "decided": why,
         "gates": present.gates(data["gates"]),

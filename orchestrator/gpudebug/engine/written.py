@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core import config as configs
 from gpudebug.core import progress
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError
+from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import store
 
 if TYPE_CHECKING:
@@ -98,3 +98,11 @@ def _scrub(config: Config) -> store.Scrub:
 def training_environment(workload: Workload) -> dict[str, str]:
     """The variables that a training starts with: ours, and the workload's own."""
     return {**os.environ, **workload.env}
+
+
+def stored_record(run: store.RunFolder, name: str) -> dict[str, Any]:
+    """One record of a run; {} where it is not there or not readable."""
+    try:
+        return dict(run.read(name))
+    except (GpudebugError, TypeError, ValueError):
+        return {}

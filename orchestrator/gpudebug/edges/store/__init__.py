@@ -1,5 +1,7 @@
 """The only owner of paths: reading and replacing files, locks, run folders, manifests."""
 
+from gpudebug.edges.store import leases
+from gpudebug.edges.store.detached import Detached, new_id, said
 from gpudebug.edges.store.files import (
     NotPermitted,
     SavedInBetween,
@@ -20,13 +22,21 @@ from gpudebug.edges.store.folders import (
     Scrub,
     Workspace,
     find_root,
+    place_new,
     run_number,
+    slug,
 )
-from gpudebug.edges.store.locks import Claim, check_locks, claimed, locked
+from gpudebug.edges.store.hostlocks import device_locks
+from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
+from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
 
 __all__ = [
     "CONFIG",
+    "LEASE_S",
     "Claim",
+    "Detached",
+    "Lease",
+    "Moment",
     "NotPermitted",
     "OtherFormat",
     "RunFolder",
@@ -36,15 +46,22 @@ __all__ = [
     "check_locks",
     "claimed",
     "copy_into",
+    "device_locks",
     "digest",
     "file_digest",
     "find_root",
+    "held_by",
+    "leases",
     "locked",
     "make_folder",
+    "new_id",
+    "place_new",
     "read_file",
     "read_head",
     "replace_file",
     "resolve_inside",
     "run_number",
+    "said",
+    "slug",
     "start_file",
 ]

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.files import digest, file_digest, os_error, read_file, sync_folder, write_beside
+from gpudebug.edges.store.files import (
+    digest,
+    file_digest,
+    make_folder,
+    os_error,
+    read_file,
+    resolve_inside,
+    sync_folder,
+    write_beside,
+)
 from gpudebug.edges.store.locks import Claim, claimed
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 
 CONFIG = "gpudebug.yaml"
 FORMAT = 1
+WORKTREES = ("runs", "worktrees")
 _RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
@@ -29,9 +39,36 @@ def run_number(name: str) -> int:
 
 
 def find_root(start: Path) -> Path | None:
-    """The nearest folder at or above `start` that holds gpudebug.yaml."""
+    """The nearest folder at or above `start` that holds gpudebug.yaml.
+
+    Inside one of a campaign's worktrees it is the folder of that campaign, not its copy there.
+    """
     start = start.resolve()
-    return next((d for d in (start, *start.parents) if os.path.lexists(d / CONFIG)), None)
+    above = (start, *start.parents)
+    owners = (d.parents[1] for d in above if d.parts[-2:] == WORKTREES)
+    outermost = [d for d in owners if os.path.lexists(d / CONFIG)]
+    if outermost:
+        return outermost[-1]
+    return next((d for d in above if os.path.lexists(d / CONFIG)), None)
+
+
+def slug(text: str) -> str:
+    """A text as a short part of a file's name: at most 40 lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text[:200].lower()).strip("-")[:40].rstrip("-")
+
+
+def place_new(root: Path, relative: str, data: bytes) -> bool:
+    """Write a file below `root` that is not there yet; False where its name is taken by other bytes."""
+    path = root / relative
+    resolve_inside(path, root)
+    if path.exists():
+        return read_file(path) == data
+    make_folder(path.parent)
+    try:
+        write_beside(path, data, None)
+    except OSError as e:
+        raise os_error(e, path, "cannot write") from None
+    return True
 
 
 Scrub = Callable[[str], str]
@@ -82,6 +119,13 @@ class RunFolder:
     def write(self, name: str, record: Record) -> None:
         """Write one JSON record of the run, redacted, at once."""
         self._put(name, record.model_dump(mode="json"))
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Write one file of the run as it is, at once."""
+        try:
+            write_beside(self.path / name, data, 0o644)
+        except OSError as e:
+            raise os_error(e, self.path / name, "cannot write") from None
 
     def seal(self) -> None:
         """Write the manifest, last: from now on the run is evidence."""
@@ -148,6 +192,15 @@ class Workspace:
     @property
     def runs(self) -> Path:
         return self.root / "runs"
+
+    @property
+    def worktrees(self) -> Path:
+        """Where the worktrees of all campaigns of this folder lie."""
+        return self.root.joinpath(*WORKTREES)
+
+    @property
+    def leases(self) -> Path:
+        return self.runs / ".leases"
 
     @property
     def claim_path(self) -> Path:

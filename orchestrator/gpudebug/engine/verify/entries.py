@@ -13,7 +13,7 @@ from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline
-from gpudebug.engine.campaign import tested_change
+from gpudebug.engine.changes import tested_change
 from gpudebug.engine.trial import result_block, runs_of
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
@@ -106,5 +106,5 @@ def check_change(shown: Shown, entry: HypothesisEntry, runs: Sequence[Checked]) 
     if trial.hypothesis != entry.number:
         found = f"runs/{trial.name}, of hypothesis {trial.hypothesis}"
         shown.differs("runs", expected=f"runs of hypothesis {entry.number}", found=found, run=trial.name)
-    if tested_change(entry.intervention) != trial.change_digest:
+    if tested_change(shown.written.workspace, entry.intervention) != trial.change_digest:
         shown.differs("intervention", expected=trial.change, found=entry.intervention)

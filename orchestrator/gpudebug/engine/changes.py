@@ -1,0 +1,96 @@
+"""The change of a hypothesis: as its entry tells it, or as somebody has just written it in a worktree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpudebug.core.digests import short_digest
+from gpudebug.core.errors import InterventionError, StoreError
+from gpudebug.core.intervention import Intervention
+from gpudebug.core.intervention import parse as parse_intervention
+from gpudebug.edges import store
+from gpudebug.engine import places
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign import Loaded
+
+_NO_INTERVENTION = Intervention(())
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a trial changes. `patch` is None for flags and variables alone.
+
+    `written` says that the patch was taken from a worktree just now: the entry does not name it yet.
+    """
+
+    intervention: Intervention
+    patch: bytes | None
+    written: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        return change_digest(self.intervention, self.patch)
+
+
+def tested_change(workspace: store.Workspace, written: str | None) -> str | None:
+    """The digest of an entry's change as it is written now; None where none can be read."""
+    try:
+        change = parse_intervention(written) if written else None
+        return change_digest(change, patch_of(workspace, change)) if change else None
+    except (InterventionError, StoreError):
+        return None
+
+
+def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
+    """The bytes of the patch that a change names; None where it names none.
+
+    StoreError where the file is not there, or leads out of the repository.
+    """
+    if change.patch is None:
+        return None
+    return store.read_file(store.resolve_inside(workspace.root / change.patch, workspace.root))
+
+
+def change_digest(intervention: Intervention, patch: bytes | None = None) -> str:
+    """What tells one change from another: how it is written, and what its patch holds."""
+    text = intervention.text.encode("utf-8", "surrogateescape")
+    return short_digest(text if patch is None else text + b"\0" + patch)
+
+
+def change_of(loaded: Loaded, number: int) -> Change:
+    """What the trial of a hypothesis changes; code that was written for it becomes a patch beside the others.
+
+    InterventionError where the change may not be made, StoreError where its patch is not there.
+    """
+    entry = loaded.document.hypothesis(number)
+    intervention = loaded.interventions.get(number, _NO_INTERVENTION)
+    if intervention.changes and not intervention.needs_code:
+        patch = patch_of(loaded.workspace, intervention)
+        if patch is not None:
+            check_patch(loaded, patch, str(intervention.patch))
+        return Change(intervention, patch)
+    found = places.written_change(loaded, number)
+    if found is None or not found.patch:
+        raise InterventionError(
+            f"hypothesis {number} has no change to test",
+            file=str(loaded.progress_path),
+            line=entry.line,
+            next=f"write it in {places.worktree_for(loaded, number)}, then gpudebug next",
+        )
+    check_patch(loaded, found.patch, f"the change of hypothesis {number}")
+    path = places.keep_patch(loaded, number, found.patch)
+    notes = tuple(f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
+    return Change(intervention.with_patch(path), found.patch, written=True, notes=notes)
+
+
+def check_patch(loaded: Loaded, patch: bytes, file: str) -> None:
+    """Refuse a patch that would touch git's own files or gpudebug's, or lead out of the repository."""
+    from gpudebug.core import patches
+
+    top = loaded.checkout.top
+    own = places.ours(loaded, loaded.workspace.root)
+    inside = [str(p.relative_to(top)) for p in own if p.is_relative_to(top)]
+    patches.refuse_unsafe(patches.read(patch, file), own=inside)

@@ -1,0 +1,141 @@
+"""Claims on hypotheses: taken, renewed, given back; what a session has had."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import claims, progress
+from gpudebug.core.claims import Claim
+from gpudebug.core.errors import BusyError, UsageError
+from gpudebug.core.machine import Claimed
+from gpudebug.core.words import Status
+from gpudebug.edges.store import leases
+from gpudebug.engine import places
+from gpudebug.engine.bench import claim_of, splice
+from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.written import find, read_progress, stored_record
+
+LATE = "late.json"
+
+
+def take(loaded: Loaded, number: int) -> Claim:
+    """Claim a hypothesis to implement it: TESTING in the progress file, and a lease of time."""
+    claim = new_claim(loaded, number)
+    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
+    if loaded.claimed(loaded.document.hypothesis(number)) is None:
+        mark(loaded, number, claim)
+    return claim
+
+
+def new_claim(loaded: Loaded, number: int) -> Claim:
+    """The claim that this caller has on a hypothesis already, else one from now on."""
+    entry = loaded.document.hypothesis(number)
+    held = claims.on(entry)
+    if held is not None and loaded.claimed(entry) is Claimed.MINE:
+        return held
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return Claim(loaded.session, now.isoformat(timespec="microseconds"))
+
+
+def mark(loaded: Loaded, number: int, claim: Claim, intervention: str | None = None) -> None:
+    """Set a hypothesis TESTING under a claim; with the change that is tested, where it was written just now."""
+    splice(loaded, lambda d: progress.set_testing(d, number, claim.note, intervention))
+
+
+def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -> None:
+    """A claim to implement becomes one to run: the lock that gpudebug and its warden hold, no lease of time."""
+    mark(loaded, number, claim, intervention)
+    leases.drop(loaded.workspace.leases, number)
+
+
+def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
+    """Whether the progress file still has a hypothesis under this claim."""
+    return under(read_progress(loaded.progress_path), number, claim.note)
+
+
+def under(document: progress.ProgressFile, number: int, claim: str | None) -> bool:
+    """Whether a hypothesis is TESTING under a claim, or under none that says whose it is."""
+    entry = document.hypothesis(number)
+    held = claims.on(entry)
+    return entry.status is Status.TESTING and (held is None or claim in (None, held.note))
+
+
+def free(loaded: Loaded, number: int, claim: Claim) -> None:
+    """Set a hypothesis UNTESTED, where it is still under this claim, and end its lease."""
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        if not under(document, number, claim.note):
+            return document.data
+        return progress.set_status(document, number, Status.UNTESTED)
+
+    splice(loaded, edit)
+    leases.drop(loaded.workspace.leases, number)
+
+
+def forget(loaded: Loaded, number: int) -> None:
+    """A hypothesis has its verdict: neither lease nor worktree is needed any more."""
+    leases.drop(loaded.workspace.leases, number)
+    places.remove(loaded, number)
+
+
+def renew(loaded: Loaded) -> None:
+    """Every command of a session renews its leases."""
+    for number, lease in loaded.leases.items():
+        if lease.session == loaded.session:
+            leases.renew(loaded.workspace.leases, number, lease.session, lease.since)
+
+
+def had(loaded: Loaded) -> dict[str, Any] | None:
+    """The verdict that this caller's session has brought, {} of one that came too late; None before."""
+    if loaded.session is None:
+        return None
+    for name in reversed(loaded.records):
+        record, run = loaded.records[name], loaded.workspace.run(name)
+        mine = (record.get("campaign"), record.get("session")) == (loaded.config.campaign, loaded.session)
+        if mine and run.sealed and (run.has("verdict.json") or run.has(LATE)):
+            return stored_record(run, "verdict.json")
+    return None
+
+
+def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
+    """`release H`: give a claim back. The work in its worktree is kept as a patch, and named.
+
+    A session gives back its own claims only, a person any. BusyError where it is another's or being tested.
+    """
+    loaded = load(directory, session)
+    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    if entry is None:
+        raise UsageError(
+            f"there is no hypothesis {number}", file=str(loaded.progress_path), next="gpudebug status"
+        )
+    held = claims.on(entry)
+    if entry.status is not Status.TESTING:
+        raise UsageError(
+            f"hypothesis {number} is {entry.status}: nobody holds it",
+            file=str(loaded.progress_path),
+            line=entry.line,
+            next="gpudebug status",
+        )
+    if session is not None and held is not None and held.session != session:
+        raise BusyError(
+            f"hypothesis {number} is held by {held.holder} since {held.since}, and this is session {session}",
+            file=str(loaded.progress_path),
+            line=entry.line,
+            next="gpudebug next takes another hypothesis",
+        )
+    with claim_of(find(directory), "gpudebug release", session):
+        loaded = load(directory, session)
+        kept = places.rescue(loaded, number)
+        splice(loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
+        forget(loaded, number)
+    return {
+        "action": "released",
+        "campaign": loaded.config.campaign,
+        "hypothesis": number,
+        "kept": kept,
+        "why": f"hypothesis {number} is UNTESTED again" + (f"; its change is kept in {kept}" if kept else ""),
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path), *([kept] if kept else [])],
+    }

@@ -1,0 +1,256 @@
+"""Where runs happen: in the checkout, or in worktrees of the campaign's base."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudebug.core.digests import short_digest
+from gpudebug.core.errors import GitError, InterventionError
+from gpudebug.core.words import VERDICTS
+from gpudebug.edges import snapshot, store
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign import Loaded
+
+PATCHES = "hypotheses/patches"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
+
+    `commit` is what it was made of; `patch` the change that is in it beside the base, None for none.
+    """
+
+    top: Path
+    root: Path
+    before: snapshot.Checkout
+    ours: tuple[Path, ...]
+    commit: str
+    patch: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+    def changed(self) -> list[str]:
+        """The files of the tree that are different by now."""
+        return snapshot.identify(self.top, self.ours).changed_since(self.before)
+
+
+def refs(root: Path, campaign: str, top: Path) -> str:
+    """Where a campaign keeps its commits: its name, and where its folder lies in the repository."""
+    place = os.fsencode(os.path.relpath(root, top))
+    return f"refs/gpudebug/{campaign}-{short_digest(place)[:8]}"
+
+
+def _refs(loaded: Loaded) -> str:
+    return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout.top)
+
+
+def folder(loaded: Loaded) -> Path:
+    """The worktrees of this campaign."""
+    return loaded.workspace.worktrees / loaded.config.campaign
+
+
+def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
+    """What gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
+    workspace = loaded.workspace
+    written = (workspace.config, loaded.progress_path, workspace.runs)
+    inside = [p.relative_to(workspace.root) for p in written if p.is_relative_to(workspace.root)]
+    return tuple(root / p for p in (*inside, "progress", "hypotheses", ".gitignore"))
+
+
+def checkout_base(loaded: Loaded) -> snapshot.Base:
+    """The commit of the tree that this caller measures, before anything was accepted; made where it is not
+    there, or where the checkout is another tree by now and the caller may make that the base."""
+    ref = f"{_refs(loaded)}/checkout"
+    top = loaded.checkout.top
+    found = snapshot.stored(top, ref)
+    if found is not None and found.tree == loaded.code.tree:
+        return found
+    if loaded.code.drifted:
+        raise GitError(
+            "the campaign's base is lost, and the checkout is another tree by now",
+            file=str(top),
+            next="a person records the baseline anew: gpudebug baseline",
+        )
+    return snapshot.snapshot(
+        top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root)
+    )
+
+
+def base(loaded: Loaded) -> snapshot.Base:
+    """The commit that hypotheses change: the checkout's with every accepted patch."""
+    found = checkout_base(loaded)
+    if not loaded.code.patches:
+        return found
+    ref, top = f"{_refs(loaded)}/base", loaded.checkout.top
+    stored = snapshot.stored(top, ref)
+    if stored is not None and stored.tree == loaded.code.digest:
+        return stored
+    for patch in loaded.code.patches:
+        if not snapshot.already_there(top, found.commit, patch):
+            found = snapshot.with_patch(
+                top, found.commit, patch, ref=ref, label=loaded.code.digest, file="an accepted patch"
+            )
+    return found
+
+
+def remember(loaded: Loaded) -> list[str]:
+    """Keep the code that a baseline is recorded of as the campaign's base; what is to be known of that.
+
+    A repository that cannot be kept can still be measured, but for hypotheses with a patch or code.
+    """
+    try:
+        left_out = checkout_base(loaded).left_out
+    except GitError as e:
+        return [f"the code could not be kept ({e.message}): no hypothesis with a patch or code can be tested"]
+    if not left_out:
+        return []
+    named = ", ".join(f"{each.path} ({each.why})" for each in left_out[:3])
+    more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+    return [f"untracked files that no worktree gets: {named}{more}"]
+
+
+def in_checkout(loaded: Loaded) -> bool:
+    """Whether the checkout is the base: then what needs no patch runs there."""
+    return not loaded.code.patches and not loaded.code.drifted
+
+
+@contextmanager
+def place_of_base(loaded: Loaded) -> Iterator[Place]:
+    """Where the unmodified workload runs."""
+    if in_checkout(loaded):
+        root = loaded.workspace.root
+        checkout = loaded.checkout
+        yield Place(checkout.top, root, checkout, ours(loaded, root), checkout.commit)
+        return
+    with _worktree(loaded, "base", base(loaded).commit, None) as place:
+        yield place
+
+
+@contextmanager
+def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[Place]:
+    """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
+    made = snapshot.with_patch(
+        loaded.checkout.top,
+        base(loaded).commit,
+        patch,
+        ref=f"{_refs(loaded)}/h{number}-trial",
+        label=short_digest(patch),
+        file=file,
+    )
+    with _worktree(loaded, f"h{number}-trial", made.commit, patch) as place:
+        yield place
+
+
+@contextmanager
+def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[Place]:
+    path = folder(loaded) / name
+    top = loaded.checkout.top
+    snapshot.remove_worktree(top, path)
+    links = loaded.config.worktree.link
+    made = snapshot.add_worktree(top, path, commit, links=links, checkout=loaded.workspace.root)
+    try:
+        root = path / loaded.workspace.root.relative_to(top)
+        mine = ours(loaded, root)
+        yield Place(path, root, snapshot.identify(path, mine), mine, commit, patch, made.notes)
+    finally:
+        snapshot.remove_worktree(top, path)
+
+
+def worktree_for(loaded: Loaded, number: int) -> Path:
+    """The worktree in which somebody writes the change of a hypothesis; what is written there stays."""
+    path = folder(loaded) / f"h{number}"
+    top, ref = loaded.checkout.top, f"{_refs(loaded)}/h{number}"
+    if _begun(loaded, number) is None or not (path / ".git").exists():
+        snapshot.remove_worktree(top, path)
+        commit = base(loaded).commit
+        snapshot.keep(top, ref, commit)
+        snapshot.add_worktree(
+            top, path, commit, links=loaded.config.worktree.link, checkout=loaded.workspace.root
+        )
+    return path / loaded.workspace.root.relative_to(top)
+
+
+def _begun(loaded: Loaded, number: int) -> str | None:
+    """The commit that the worktree of a hypothesis began with; None where it is gone."""
+    found = snapshot.stored(loaded.checkout.top, f"{_refs(loaded)}/h{number}")
+    return found.commit if found is not None else None
+
+
+def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
+    """What somebody has written in the worktree of a hypothesis; None where there is no such worktree."""
+    path = folder(loaded) / f"h{number}"
+    commit = _begun(loaded, number) if (path / ".git").exists() else None
+    return snapshot.worktree_change(path, commit) if commit is not None else None
+
+
+def is_written(loaded: Loaded, number: int) -> bool:
+    """Whether the worktree of a hypothesis has a change."""
+    found = written_change(loaded, number)
+    return found is not None and bool(found.patch)
+
+
+def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
+    """Write a change beside the hypotheses, under a name that is free or holds these very bytes; its path.
+
+    InterventionError where it holds a secret, which the file would show to everyone.
+    """
+    text = patch.decode("utf-8", "surrogateescape")
+    if loaded.workspace.scrub(text) != text:
+        raise InterventionError(
+            f"the change of hypothesis {number} holds a secret, and its patch is for everyone to read",
+            next="read it from the environment instead, then gpudebug next",
+        )
+    name = store.slug(loaded.document.hypothesis(number).title)
+    for counted in ("", *(f"-{n}" for n in range(2, 1000))):
+        relative = f"{PATCHES}/h{number}{'-' if name else ''}{name}{counted}.patch"
+        if store.place_new(loaded.workspace.root, relative, patch):
+            return relative
+    raise InterventionError(
+        f"{PATCHES} holds a thousand patches of hypothesis {number}", next="move the old ones away"
+    )
+
+
+def remove(loaded: Loaded, number: int) -> None:
+    """Remove what a hypothesis needed: its worktrees and the commits that they began with."""
+    top = loaded.checkout.top
+    if not folder(loaded).exists():
+        return
+    for name in (f"h{number}", f"h{number}-trial"):
+        snapshot.remove_worktree(top, folder(loaded) / name)
+        snapshot.forget(top, f"{_refs(loaded)}/{name}")
+
+
+def rescue(loaded: Loaded, number: int) -> str | None:
+    """Keep what was written in the worktree of a hypothesis as a patch; its path, None for no change."""
+    found = written_change(loaded, number)
+    return keep_patch(loaded, number, found.patch) if found is not None and found.patch else None
+
+
+def tidy(loaded: Loaded) -> list[str]:
+    """Repair or remove what a kill left half-made, and remove what ran; what was done.
+
+    Where somebody wrote a change that has no verdict yet, it stays: also where the claim has run out.
+    """
+    top, where = loaded.checkout.top, folder(loaded)
+    if not where.exists():
+        return []
+    waiting = [where / f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS]
+    return snapshot.repair(top, where, keep=waiting)
+
+
+def end(loaded: Loaded) -> None:
+    """The campaign has ended: its commits and worktrees go. What was accepted is in hypotheses/patches."""
+    where = folder(loaded)
+    if where.exists():
+        for path in where.iterdir():
+            number = path.name.removeprefix("h").removesuffix("-trial")
+            if number.isdecimal():
+                rescue(loaded, int(number))
+            snapshot.remove_worktree(loaded.checkout.top, path)
+    snapshot.forget(loaded.checkout.top, _refs(loaded))
