@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,13 +27,16 @@ _STOPS = re.compile(r"[\s=:,;'\")\]}<>&|]")
 class Trees:
     """The tree that a run tests, among the trees of the same code; each is the top of a work tree.
 
-    `tree` is tested; `checkout` is the user's, which may be the same one. `runs` holds the run folders, and
-    the campaign's worktrees, which a checkout's files are not to be looked for in.
+    `tree` is tested, `packages` are the folders of its packages; `checkout` is the user's, which may be the
+    same one. `runs` holds run folders and worktrees: nothing in it is the checkout's. With `probe` the
+    training's Python is made to tell what it imported.
     """
 
     tree: Path
     checkout: Path
     runs: Path
+    packages: Packages = field(default_factory=dict)
+    probe: bool = True
 
     @property
     def others(self) -> tuple[Path, ...]:
@@ -69,29 +72,26 @@ class Placed(NamedTuple):
 
 
 def injected(env: Mapping[str, str], trees: Trees) -> dict[str, str]:
-    """`env` for a training whose Python tells which files it imported."""
+    """`env` for a training in `trees.tree`, whose Python tells which files it imported."""
     return launcher.inject(env, trees.tree, trees.others, [trees.runs])
 
 
 def placed(
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    own: Collection[str],
-    cwd: Path,
-    trees: Trees,
-    packages: Packages,
+    argv: Sequence[str], env: Mapping[str, str], own: Collection[str], cwd: Path, trees: Trees
 ) -> Placed:
     """A command of the user's as it runs in `cwd`, a folder of the tested tree.
 
-    `own` names the variables that gpudebug.yaml sets: beside PYTHONPATH only these are looked at. `packages`
-    are the tested tree's. Raises LaunchError where the command cannot be found.
+    `own` names the variables that gpudebug.yaml sets: beside PYTHONPATH only these are looked at. Raises
+    LaunchError where the command cannot be found.
     """
+    if not trees.others:
+        return Placed(tuple(argv), dict(env))
     words, notes = mapped(argv, trees)
     variables = dict(env)
     for name in sorted({*own, _PYTHONPATH} & env.keys()):
         (variables[name],), more = mapped([env[name]], trees)
         notes += tuple(f"{name}: {note}" for note in more)
-    roots = _roots(words, variables, cwd, trees, packages)
+    roots = _roots(words, variables, cwd, trees)
     if roots:
         theirs = [variables[_PYTHONPATH]] if variables.get(_PYTHONPATH) else []
         variables[_PYTHONPATH] = os.pathsep.join([*theirs, *map(str, roots)])
@@ -129,9 +129,7 @@ def _candidates(word: str, begin: int) -> Iterator[str]:
         yield word[begin : stop.start()]
 
 
-def _roots(
-    argv: Sequence[str], env: Mapping[str, str], cwd: Path, trees: Trees, packages: Packages
-) -> list[Path]:
+def _roots(argv: Sequence[str], env: Mapping[str, str], cwd: Path, trees: Trees) -> list[Path]:
     """The folders of the tested tree that stand for those of another one from which Python would import.
 
     Only these go on PYTHONPATH, so that nothing else is shadowed.
@@ -141,7 +139,7 @@ def _roots(
     if python is None:
         return []
     first = first_folder(argv, str(cwd), executable)
-    asked = python, env, str(cwd), first, tuple(packages)
+    asked = python, env, str(cwd), first, tuple(trees.packages)
     folders, searched = host.import_folders(*asked), host.search_path(*asked)
     if folders is None or searched is None:
         return []
