@@ -95,6 +95,16 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     return status
 
 
+def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any]:
+    """The answer with its next command naming the folder that `-C` named, where one did."""
+    said = answer.get("next_command")
+    if not said or directory is None or " -C " in said:
+        return answer
+    from shlex import quote
+
+    return {**answer, "next_command": said.replace("gpudebug", f"gpudebug -C {quote(str(directory))}", 1)}
+
+
 def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     """An answer of the engine: one JSON document, or text for people."""
     try:
@@ -144,12 +154,19 @@ def _discard() -> None:
 
 
 def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    return report(defect(error), DEFECT, as_json=as_json)
+
+
+def defect(error: Exception) -> GpudebugError:
+    """What a user is told of a defect of ours; its traceback goes to a log file, which is named."""
     import os
     import tempfile
     import traceback
 
-    if debug:
-        traceback.print_exception(error)
     try:
         fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
@@ -159,4 +176,4 @@ def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
         file, after = None, "run it again with --debug, which shows the rest, and report it"
     said = GpudebugError(f"a defect in gpudebug: {type(error).__name__}", file=file, next=after)
     said.code = "defect"
-    return report(said, DEFECT, as_json=as_json)
+    return said

@@ -56,10 +56,5 @@ def choose(directory: Path | None, json: bool) -> Path:
 
 def print_(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
     """Print an engine's answer as JSON, or as `text` renders it; its next command names the chosen folder."""
-    said = answer.get("next_command")
-    if said and chosen["directory"] is not None and " -C " not in said:
-        from shlex import quote
-
-        folder = quote(str(chosen["directory"]))
-        answer = {**answer, "next_command": said.replace("gpudebug", f"gpudebug -C {folder}", 1)}
-    door.print_answer(answer, text, as_json=bool(chosen["json"]))
+    named = door.with_folder(answer, chosen["directory"])
+    door.print_answer(named, text, as_json=bool(chosen["json"]))

@@ -103,6 +103,21 @@ def compare(
     return _answer(*sides, tuple(_remarks(commands, warm_up)))
 
 
+def compare_recorded(directory: Path, a: str, b: str) -> dict[str, Any]:
+    """`compare` of runs of this campaign, by their names: nothing is run, and no path is followed."""
+    sides = []
+    for text in (a, b):
+        side = None if "/" in text else _stored(directory, text)
+        if side is None:
+            raise UsageError(
+                f"{text[:_LINE]!r} names no recorded run",
+                next="name a run of runs/, baseline, reference, or a hypothesis by its number",
+            )
+        sides.append(side)
+    _refuse_same(sides[0], sides[1])
+    return _answer(_read_side(sides[0]), _read_side(sides[1]), ())
+
+
 def _stored(directory: Path, text: str) -> _Side | None:
     """The recorded runs that `text` names, not yet read; None where it is a command."""
     if not text.strip():

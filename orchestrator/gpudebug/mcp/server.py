@@ -1,0 +1,169 @@
+"""The protocol: a thread that talks to the client, while the main thread does what it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types import Tool as Described
+
+from gpudebug import __version__, door, live
+from gpudebug.core.errors import UsageError
+from gpudebug.engine.session import session_of
+from gpudebug.mcp.tools import TOOLS, Place, Tool
+from gpudebug.mcp.worker import Answer, Job, Worker
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from gpudebug.engine.watch import Live
+
+PROGRESS_S = 1.0
+"""Progress is told this many seconds apart at least."""
+
+INSTRUCTIONS = """\
+gpudebug finds why a GPU sits idle in training: it tests one hypothesis at a time, and only it measures. \
+Call `next` and do what its answer says: `brief` is the page to work from. You have one hypothesis: after \
+its verdict `next` answers `stop`, and you are done. Never write a result into the progress file."""
+
+
+def serve(folder: Path, chosen: Path | None, env: Mapping[str, str]) -> None:
+    """Serve one client over standard input and output until it closes our input, or a signal ends us."""
+    place = Place(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}")
+    worker = Worker()
+    talk = threading.Thread(target=_talk, args=(worker, place, chosen), name="mcp", daemon=True)
+    talk.start()
+    try:
+        worker.run()
+    except KeyboardInterrupt:
+        # A thread of the SDK still waits for the client's next line, and would be waited for.
+        os._exit(door.INTERRUPTED)
+    talk.join()
+
+
+def _talk(worker: Worker, place: Place, chosen: Path | None) -> None:
+    try:
+        asyncio.run(_serve(worker, place, chosen))
+    finally:
+        worker.close()
+
+
+async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:
+    tools = {tool.name: tool for tool in TOOLS}
+
+    async def listed(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+
+    async def called(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
+        tool = tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:60]!r}")
+        return _result(await _answer(ctx, worker, tool, place, params.arguments or {}), chosen)
+
+    server = Server(
+        "gpudebug",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=listed,
+        on_call_tool=called,
+    )
+    # While it serves, standard output is the protocol's alone: what else is printed goes to standard error.
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def _described(tool: Tool) -> Described:
+    return Described(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema(),
+        annotations=ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=False,
+            idempotent_hint=tool.read_only or tool.idempotent,
+            open_world_hint=False,
+        ),
+    )
+
+
+async def _answer(
+    ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Place, given: dict[str, Any]
+) -> Answer:
+    """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
+    try:
+        arguments = tool.checked(given)
+    except UsageError as e:
+        return Answer({"error": e.as_json()}, failed=True)
+    told: asyncio.Queue[str | Answer] = asyncio.Queue()
+    tell = _Telling(asyncio.get_running_loop(), told)
+    job = Job(lambda: tool.call(place, arguments, tell.report), tell.put)
+    began = time.monotonic()
+    worker.submit(job)
+    try:
+        while not isinstance(said := await told.get(), Answer):
+            await ctx.session.report_progress(time.monotonic() - began, None, said)
+    except BaseException:
+        worker.cancel(job)
+        raise
+    return said
+
+
+class _Telling:
+    """What the worker's thread has to say, handed over to the thread that talks to the client."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, told: asyncio.Queue[str | Answer]) -> None:
+        self._loop = loop
+        self._told = told
+        self._last = -PROGRESS_S
+
+    def put(self, said: str | Answer) -> None:
+        # The client may have gone, and the loop with it.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._told.put_nowait, said)
+
+    def report(self, now: Live) -> None:
+        if now.remark is not None:
+            self.put(now.remark)
+        elif time.monotonic() - self._last >= PROGRESS_S:
+            self._last = time.monotonic()
+            self.put(live.line(now))
+
+
+def _result(answer: Answer, chosen: Path | None) -> CallToolResult:
+    """The object that `--json` prints, as it is and as text."""
+    document = _sendable(door.with_folder(answer.document, chosen))
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=document,
+        is_error=answer.failed,
+    )
+
+
+def _sendable(value: Any) -> Any:
+    """A file's name need not be text; the protocol's lines are UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {k: _sendable(v) for k, v in value.items()}
+    return [_sendable(v) for v in value] if isinstance(value, (list, tuple)) else value

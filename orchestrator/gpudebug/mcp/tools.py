@@ -1,0 +1,237 @@
+"""The tools: each has a name, what it takes, and the engine's function that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+
+from gpudebug.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpudebug.engine.watch import Report
+
+_NAME_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and for whom a tool works: the folder and the session, fixed when the server starts."""
+
+    folder: Path
+    session: str
+
+
+class Arguments(BaseModel):
+    """What a tool takes: nothing else, of no other type, and nothing long."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Nothing(Arguments):
+    pass
+
+
+Number = Annotated[int, Field(ge=1, le=999, description="Number of the hypothesis.")]
+Word = Annotated[str, Field(max_length=1000)]
+Words = Annotated[list[Word], Field(max_length=50)]
+Side = Annotated[
+    str,
+    Field(
+        max_length=200,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="A run of runs/ by its name, baseline, reference, or a hypothesis's number.",
+    ),
+]
+
+
+class Hypothesis(Arguments):
+    hypothesis: Number
+
+
+class Verify(Arguments):
+    hypothesis: Number | SkipJsonSchema[None] = None
+
+
+class Propose(Arguments):
+    title: str = Field("", max_length=200, description="The cause, in one line; a sweep needs none.")
+    description: str = Field("", max_length=2000, description="Why it would idle the device.")
+    method: str = Field("", max_length=2000, description="What is changed and what should move.")
+    set: Words = Field([], description="Flags to set in the training command, each FLAG=VALUE.")
+    unset: Words = Field([], description="Flags to take away from the training command.")
+    env: Words = Field([], description="Environment variables to set, each NAME=VALUE.")
+    sweep: str = Field("", max_length=1000, description="One hypothesis a value: FLAG=V,V or env:NAME=V,V.")
+    patch: str = Field("", max_length=300, description="A patch, hypotheses/patches/FILE.")
+    code: bool = Field(False, description="The change is code, written when `next` asks for it.")
+    compound: bool = Field(False, description="Several changes at once are meant.")
+
+
+class Compare(Arguments):
+    a: Side
+    b: Side
+
+
+class Baseline(Arguments):
+    role: Literal["workload", "reference"] | SkipJsonSchema[None] = Field(
+        None, description="Which baseline; by default each that is needed."
+    )
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`call` gets the checked arguments and returns what the command's `--json` prints."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    call: Callable[[Place, Any, Report], dict[str, Any]]
+    read_only: bool = False
+    idempotent: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        made = self.arguments.model_json_schema()
+        made.pop("title", None)
+        made.pop("description", None)
+        for about in made.get("properties", {}).values():
+            about.pop("title", None)
+            if about.get("default", ...) is None:
+                del about["default"]
+        return {"properties": {}, **made}
+
+    def checked(self, given: dict[str, Any]) -> Arguments:
+        """The arguments; UsageError naming the first that is wrong, and nothing of its value."""
+        try:
+            return self.arguments.model_validate(given)
+        except ValidationError as e:
+            wrong = e.errors(include_url=False, include_input=False, include_context=False)[0]
+            name = ".".join(str(part) for part in wrong["loc"])
+            if len(name) > _NAME_SHOWN:
+                name = f"{name[:_NAME_SHOWN]}…"
+            known = ", ".join(self.arguments.model_fields) or "none"
+            if wrong["type"] == "extra_forbidden":
+                raise UsageError(
+                    f"{self.name} has no argument {name!r}", next=f"its arguments are: {known}"
+                ) from None
+            said = "is missing" if wrong["type"] == "missing" else wrong["msg"]
+            raise UsageError(f"{self.name}: {name}: {said}", next=f"its arguments are: {known}") from None
+
+
+def _status(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
+    from gpudebug.engine.status import status
+
+    return status(place.folder)
+
+
+def _show(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.status import show
+
+    return show(place.folder, asked.hypothesis)
+
+
+def _next(place: Place, _: Nothing, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.cycle import next_cycle
+
+    return next_cycle(place.folder, report, place.session)
+
+
+def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.propose import propose, propose_sweep
+
+    said = {"title": asked.title, "description": asked.description, "method": asked.method}
+    change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
+    if asked.sweep:
+        if any(change):
+            raise UsageError("sweep is the change itself", next="leave the other change out")
+        return propose_sweep(place.folder, asked.sweep, **said)
+    return propose(
+        place.folder,
+        **said,
+        set_=asked.set,
+        unset=asked.unset,
+        env=asked.env,
+        patch=asked.patch or None,
+        code=asked.code,
+        compound=asked.compound,
+    )
+
+
+def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.verify import verify
+    from gpudebug.engine.watch import Live
+
+    def doing(text: str) -> None:
+        report(Live(text, 0.0, None, None, None, None, None, remark=text))
+
+    return verify(place.folder, asked.hypothesis, doing)
+
+
+def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.compare import compare_recorded
+
+    return compare_recorded(place.folder, asked.a, asked.b)
+
+
+def _baseline(place: Place, asked: Baseline, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.cycle import record_baseline
+
+    return record_baseline(place.folder, asked.role, report, place.session)
+
+
+TOOLS = (
+    Tool(
+        "status",
+        "Where the campaign stands: baselines, hypotheses with their results, and what `next` would do.",
+        Nothing,
+        _status,
+        read_only=True,
+    ),
+    Tool(
+        "next",
+        "Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one. "
+        "Where `action` is propose or implement it is your turn, and `brief` says what to do; where it is "
+        "stop you are done: do not call it again. Only these runs measure; never run the training yourself. "
+        "Cancelling the call stops the run.",
+        Nothing,
+        _next,
+    ),
+    Tool(
+        "propose",
+        "Add an UNTESTED hypothesis: one cause, and the one change that tests it. A change that was proposed "
+        "before is refused. `next` tests it.",
+        Propose,
+        _propose,
+    ),
+    Tool(
+        "show",
+        "One hypothesis with its evidence, gates and files.",
+        Hypothesis,
+        _show,
+        read_only=True,
+    ),
+    Tool(
+        "verify",
+        "Derive every number and verdict again from the run folders; `problems` names what differs.",
+        Verify,
+        _verify,
+        read_only=True,
+    ),
+    Tool(
+        "compare",
+        "Whether recorded run B is faster than A, slower, or nobody can tell. Runs nothing.",
+        Compare,
+        _compare,
+        read_only=True,
+    ),
+    Tool(
+        "baseline",
+        "Record a baseline of the unmodified workload, or of the reference, now. `next` does it by itself "
+        "where one is needed.",
+        Baseline,
+        _baseline,
+    ),
+)

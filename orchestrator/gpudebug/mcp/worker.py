@@ -1,0 +1,126 @@
+"""Does operations one at a time in the main thread, where a signal reaches them as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any
+
+from gpudebug import door
+from gpudebug.core.errors import GpudebugError, InterruptedRun
+
+# A job that is asked to stop takes this long at most until it is pressed again.
+PRESS_AGAIN_S = 1.5
+PRESSES = 4
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an operation ended with: the object that `--json` prints, of an error where `failed`."""
+
+    document: dict[str, Any]
+    failed: bool = False
+    interrupted: bool = False
+
+
+@dataclass(eq=False)
+class Job:
+    """One operation. Both are called in the worker's thread, `settle` with what became of `work`."""
+
+    work: Callable[[], dict[str, Any]]
+    settle: Callable[[Answer], None]
+    cancelled: bool = False
+
+
+class Worker:
+    """A queue of jobs, done by whoever calls `run`; any thread may add to it and cancel."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._current: Job | None = None
+        self._deaf = False
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def run(self) -> None:
+        """Do jobs until `close`. Only in the main thread. KeyboardInterrupt where a signal asked to end."""
+        previous = signal.signal(signal.SIGINT, self._pressed)
+        try:
+            while (job := self._jobs.get()) is not None:
+                self._do(job)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def submit(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job as Ctrl-C does: gracefully the first time, at once the second. Too late is nothing."""
+        with self._lock:
+            job.cancelled = True
+            if self._current is job:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def close(self) -> None:
+        """Let `run` return, after a job that is being done was stopped. Not in the main thread."""
+        self._jobs.put(None)
+        for _ in range(PRESSES):
+            if self._idle.wait(PRESS_AGAIN_S):
+                return
+            with self._lock:
+                job = self._current
+            if job is not None:
+                self.cancel(job)
+
+    def _pressed(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._deaf:
+            raise KeyboardInterrupt
+
+    def _do(self, job: Job) -> None:
+        # Deaf around the work itself: a cancellation that comes a moment too late must not end the server.
+        self._deaf = True
+        with self._lock:
+            self._current = job
+            self._idle.clear()
+        answer = self._answer(job)
+        job.settle(answer)
+        with self._lock:
+            self._current = None
+            self._idle.set()
+        self._deaf = False
+        if answer.interrupted and not job.cancelled:
+            raise KeyboardInterrupt
+
+    def _answer(self, job: Job) -> Answer:
+        try:
+            try:
+                self._deaf = False
+                if job.cancelled:
+                    raise KeyboardInterrupt
+                return outcome(job.work)
+            finally:
+                self._deaf = True
+        except KeyboardInterrupt:
+            self._deaf = True
+            return _failed(InterruptedRun("interrupted", next="gpudebug status"), interrupted=True)
+
+
+def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
+    """The answer of an operation, its error as `--json` prints it; a defect of ours leaves a log file."""
+    try:
+        return Answer(work())
+    except InterruptedRun as e:
+        return _failed(e, interrupted=True)
+    except GpudebugError as e:
+        return _failed(e)
+    except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
+        return _failed(door.defect(e))
+
+
+def _failed(error: GpudebugError, *, interrupted: bool = False) -> Answer:
+    return Answer({"error": error.as_json()}, failed=True, interrupted=interrupted)
