@@ -119,16 +119,24 @@ def propose(
     print_(answer, render.propose)
 
 
-@app.command(name="next", epilog="Example: gpudebug next --json")
-def next_(directory: Directory = None, json: Json = False) -> None:
+@app.command(name="next", epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach")
+def next_(
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Let a run go on in the background; `wait` waits for it.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
     """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
     folder = choose(directory, json)
     from gpudebug import render
     from gpudebug.engine.cycle import exit_status, next_cycle
+    from gpudebug.engine.detached import start
+    from gpudebug.engine.session import session_of
     from gpudebug.live import LiveLine
 
     with LiveLine() as live:
-        answer = next_cycle(folder, live)
+        answer = (start if detach else next_cycle)(folder, live, session_of())
     print_(answer, render.next_)
     raise typer.Exit(exit_status(answer))
 

@@ -59,6 +59,10 @@ def status(answer: Answer) -> str:
         f"{used} of {present.duration(budget['device_time_s'])} device time used"
     )
     lines.append(f"Next     {answer['next']['action']}: {answer['next']['why']}")
+    if answer.get("progress"):
+        from gpudebug.render.running import progress
+
+        lines.append(f"Progress {progress(answer['progress'])}")
     return "\n".join(lines)
 
 
@@ -220,7 +224,21 @@ def _aa(answer: Answer) -> str:
     return aa(answer)
 
 
+def _running(answer: Answer) -> str:
+    from gpudebug.render.running import running
+
+    return running(answer)
+
+
+def _idle(answer: Answer) -> str:
+    from gpudebug.render.running import idle
+
+    return idle(answer)
+
+
 _NEXT: dict[str, Callable[[Answer], str]] = {
+    "running": _running,
+    "idle": _idle,
     "recorded_baseline": _recorded,
     "recorded_aa": _aa,
     "tested": _tested,

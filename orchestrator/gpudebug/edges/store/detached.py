@@ -1,0 +1,131 @@
+"""The files of a run that goes on without its caller: who makes it, its log, its answer, when to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.edges.store.files import make_folder, os_error, read_file, start_file, write_beside
+from gpudebug.edges.store.locks import Claim, held_by, locked
+
+KEPT_LOGS = 10
+_MAX_SAID = 4096
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the holder of a lock wrote into it, {} where it wrote nothing; whether it still holds it.
+
+    One that wrote and holds no more was killed: who ends by itself empties the file.
+    """
+
+    holder: dict[str, Any]
+    held: bool
+
+    @property
+    def killed(self) -> bool:
+        return bool(self.holder) and not self.held
+
+
+def said(lock: Path) -> Said:
+    """Who holds a claim, as it says itself; or who held it when it was killed. Reads only."""
+    holder = held_by(lock)
+    if holder is not None:
+        return Said(holder, True)
+    try:
+        with lock.open("rb") as f:
+            left = json.loads(f.read(_MAX_SAID))
+    except (FileNotFoundError, ValueError):
+        return Said({}, False)
+    except OSError as e:
+        raise os_error(e, lock, "cannot read") from None
+    return Said(left if isinstance(left, dict) else {}, False)
+
+
+class Detached:
+    """`runs/.detached`, closed to other users. Each background process has an `id` in its files' names."""
+
+    def __init__(self, runs: Path) -> None:
+        self.folder = runs / ".detached"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the background process alone, from its first moment until its answer is written."""
+        return self.folder / "lock"
+
+    @property
+    def answer(self) -> Path:
+        return self.folder / "answer.json"
+
+    def log(self, id: str) -> Path:
+        return self.folder / f"{id}.log"
+
+    def _stop(self, id: str) -> Path:
+        return self.folder / f"{id}.stop"
+
+    def start_log(self, id: str) -> Path:
+        """An empty log, mode 0600; the oldest ones of before are removed."""
+        make_folder(self.folder)
+        with contextlib.suppress(OSError):  # Another user's folder: its log will say so.
+            self.folder.chmod(0o700)
+        start_file(self.log(id))
+        for old in sorted(self.folder.glob("*.log"))[:-KEPT_LOGS]:
+            old.unlink(missing_ok=True)
+        return self.log(id)
+
+    def take(self, holder: Mapping[str, object]) -> Claim:
+        """The lock for the background process itself. BusyError where there is one already."""
+        return Claim(self.lock, dict(holder))
+
+    def said(self) -> Said:
+        return said(self.lock)
+
+    def forget_killed(self) -> None:
+        """Empty the lock of a process that was killed; nothing where one lives."""
+        with contextlib.suppress(FileNotFoundError, GpudebugError):
+            if self.said().killed:
+                with Claim(self.lock, {}):
+                    pass
+
+    def put_answer(self, answer: Mapping[str, Any]) -> None:
+        """Keep an answer for whoever calls next; an older one that nobody took is replaced."""
+        data = json.dumps(answer).encode()
+        with locked(self.folder / "answer.lock"):
+            try:
+                write_beside(self.answer, data, 0o600)
+            except OSError as e:
+                raise os_error(e, self.answer, "cannot write") from None
+
+    def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+        """The answer, where there is one that is `wanted`: it is handed out once."""
+        if not self.answer.exists():
+            return None
+        with locked(self.folder / "answer.lock"):
+            try:
+                found = json.loads(read_file(self.answer))
+            except (GpudebugError, ValueError):
+                return None
+            if not isinstance(found, dict) or not wanted(found):
+                return None
+            self.answer.unlink()
+        return found
+
+    def ask_to_stop(self, id: str) -> None:
+        start_file(self._stop(id))
+
+    def asked_to_stop(self, id: str) -> bool:
+        return self._stop(id).exists()
+
+    def forget_request(self, id: str) -> None:
+        self._stop(id).unlink(missing_ok=True)
+
+
+def new_id(since: str) -> str:
+    """A name for a background process's files; they sort by time."""
+    return f"{since[:19].replace(':', '').replace('-', '')}-{os.getpid()}"
