@@ -55,6 +55,12 @@ def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_device_locks(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nobody else on this host waits for a test's devices, nor a test for theirs."""
+    os.environ["GPUDEBUG_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks") / "devices")
+
+
 @pytest.fixture(autouse=True)
 def guard() -> Iterator[None]:
     """Fails a test that leaves a process, a thread, or a file of a campaign in this checkout."""

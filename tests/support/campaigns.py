@@ -72,7 +72,8 @@ class Done:
 
 def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
     """This process's environment without what would change gpudebug's or git's behaviour."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
+    ours = ("GPUDEBUG_LOCK_DIR",)
+    env = {k: v for k, v in os.environ.items() if k in ours or not k.startswith(_FOREIGN)}
     env["GIT_CONFIG_GLOBAL"] = env["GIT_CONFIG_SYSTEM"] = os.devnull
     for name, value in (changes or {}).items():
         env.pop(name, None)
