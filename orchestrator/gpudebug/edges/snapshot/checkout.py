@@ -1,4 +1,4 @@
-"""The only owner of git: which code a run measured. Reads only; HEAD, index and files are never touched."""
+"""Which code lies in the checkout. Reads only; HEAD, index and files are never touched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooks
 _LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
 # A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
-_PATIENCE_S = 300.0
+PATIENCE_S = 300.0
 
 _SUBMODULE = b"160"
 
@@ -66,12 +66,12 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 def _answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
     try:
-        return process.communicate(timeout=_PATIENCE_S)
+        return process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise GitError(
-            f"git did not answer within {_PATIENCE_S:g} s",
+            f"git did not answer within {PATIENCE_S:g} s",
             file=str(folder),
             next="see what `git status` does there",
         ) from None
@@ -87,10 +87,10 @@ def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
 
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that `folder` is in. GitError outside of one."""
-    return _top_and_commit(folder)[0]
+    return top_and_commit(folder)[0]
 
 
-def _top_and_commit(folder: Path) -> tuple[Path, str | None]:
+def top_and_commit(folder: Path) -> tuple[Path, str | None]:
     """The top of the work tree, and the commit of HEAD or None before the first one."""
     process = _start(folder, "rev-parse", "--show-toplevel", "--verify", "HEAD")
     out, err = _answer(process, folder)
@@ -122,7 +122,7 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
     own code in folders of their own) must not make its own baseline stale.
     """
-    top, commit = _top_and_commit(folder)
+    top, commit = top_and_commit(folder)
     if commit is None:
         raise GitError(
             "the git repository has no commit yet",

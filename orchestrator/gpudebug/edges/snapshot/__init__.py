@@ -1,0 +1,67 @@
+"""The only owner of git: which code a run measures, and the trees in which changes are tried.
+
+HEAD, the user's index, the stash and the checkout's files are never touched. Looking (`identify`) needs git
+alone; what writes objects and worktrees goes through gitpython, which `status` must not load.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpudebug.edges.snapshot.bases import (
+        already_there,
+        difference,
+        forget,
+        snapshot,
+        stored,
+        with_patch,
+    )
+    from gpudebug.edges.snapshot.changes import Change, worktree_change
+    from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
+    from gpudebug.edges.snapshot.records import Base, LeftOut, Worktree
+    from gpudebug.edges.snapshot.repairing import repair
+    from gpudebug.edges.snapshot.worktrees import add_worktree, remove_worktree
+
+__all__ = [
+    "Base",
+    "Change",
+    "Checkout",
+    "Fingerprint",
+    "LeftOut",
+    "Worktree",
+    "add_worktree",
+    "already_there",
+    "create",
+    "difference",
+    "fingerprint",
+    "forget",
+    "identify",
+    "ignores",
+    "linked_changes",
+    "remove_worktree",
+    "repair",
+    "snapshot",
+    "stored",
+    "top_folder",
+    "with_patch",
+    "worktree_change",
+]
+
+_HOMES = {
+    **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
+    **dict.fromkeys(("Base", "LeftOut", "Worktree"), "records"),
+    **dict.fromkeys(("Change", "worktree_change"), "changes"),
+    **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
+    **dict.fromkeys(("add_worktree", "remove_worktree"), "worktrees"),
+    "repair": "repairing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: looking at a checkout loads nothing that writes."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'bases')}"), name)

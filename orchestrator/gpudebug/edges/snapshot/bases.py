@@ -1,0 +1,144 @@
+"""The campaign's base: a commit of the tree as the user has it, and commits of patches on top of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpudebug.core.errors import GitError
+from gpudebug.edges.snapshot import trees, untracked
+from gpudebug.edges.snapshot.records import Base, LeftOut
+from gpudebug.edges.snapshot.repository import REFS, Answer, Repository, opened
+
+_LABEL = re.compile(r"^Tree: (.*)$", re.MULTILINE)
+_LEFT_OUT = re.compile(r"^Left-out: (.*)$", re.MULTILINE)
+
+# A patch that `git apply` takes whatever a user's configuration says.
+_PATCH = (
+    *("-p", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "-U3", "-O/dev/null", "--submodule=short"),
+)
+
+
+def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -> Base:
+    """Commit the tree as the user has it, under `ref`, on top of HEAD. Nothing of the user's is touched.
+
+    Tracked files as they are now; untracked ones under limits and by their names (see `untracked`), never
+    ignored ones. `exclude` (and all below) stays out, tracked or not: it is gpudebug's own. `label` is any
+    line of text that `stored` gives back. GitError says what is in the way.
+    """
+    repository, head = opened(top)
+    trees.refuse_unmerged(repository)
+    ours = trees.relative(repository.top, exclude)
+    with repository.index(copied=True) as index:
+        tree, left = trees.tree_as_it_lies(index, left=trees.within(ours), without=ours)
+    left_out = untracked.capped(left)
+    commit = repository.commit(tree, head, _message("gpudebug: the tree as it lies", label, left_out))
+    _point(repository, ref, commit)
+    return Base(commit, label, left_out)
+
+
+def stored(top: Path, ref: str) -> Base | None:
+    """The base under `ref`; None where it, or an object that it needs, is gone."""
+    repository, _ = opened(top)
+    found = repository.ask("rev-parse", "--verify", "--quiet", f"{_ours(ref)}^{{commit}}")
+    if found.status:
+        return None
+    commit = found.out.decode().strip()
+    # Of the trees and blobs that the parent has not, each must be there.
+    if repository.ask("rev-list", "--objects", "--quiet", f"{commit}^!").status:
+        return None
+    message = repository.run("cat-file", "commit", commit).decode("utf-8", "replace")
+    label, left = _LABEL.search(message), _LEFT_OUT.search(message)
+    if label is None or left is None:
+        return None
+    return Base(commit, label.group(1), tuple(LeftOut(*pair) for pair in json.loads(left.group(1))))
+
+
+def with_patch(
+    top: Path, commit: str, patch: bytes, *, label: str, file: str, ref: str | None = None
+) -> Base:
+    """Commit `patch` on top of `commit`, under `ref` where one is given. `file` names it in errors.
+
+    GitError names the file and line where it does not apply, and refuses one that changes nothing.
+    """
+    repository, _ = opened(top)
+    with repository.index(copied=False) as index:
+        index.run("read-tree", commit)
+        before = index.line("write-tree")
+        answer = _applied(index, patch)
+        if answer.status:
+            raise _refused(repository, answer, file)
+        tree = index.line("write-tree")
+    if tree == before:
+        raise GitError("the patch changes nothing", file=file, next="write the change as a diff")
+    made = repository.commit(tree, commit, _message("gpudebug: a patch", label, ()))
+    if ref is not None:
+        _point(repository, ref, made)
+    return Base(made, label)
+
+
+def already_there(top: Path, commit: str, patch: bytes) -> bool:
+    """Whether all of `patch` is in `commit` already: it can be taken out of it."""
+    repository, _ = opened(top)
+    with repository.index(copied=False) as index:
+        index.run("read-tree", commit)
+        return _applied(index, patch, "--check", "--reverse").status == 0
+
+
+def difference(top: Path, a: str, b: str) -> bytes:
+    """The patch that makes tree or commit `b` of `a`; empty where they are equal."""
+    return patch_between(opened(top)[0], a, b)
+
+
+def patch_between(repository: Repository, a: str, b: str) -> bytes:
+    return repository.run("diff-tree", *_PATCH, a, b)
+
+
+def forget(top: Path, prefix: str) -> None:
+    """Delete the refs that begin with `prefix`, so that git may collect what they kept."""
+    repository, _ = opened(top)
+    found = repository.line("for-each-ref", "--format=%(refname)", _ours(prefix).rstrip("/")).split()
+    for ref in found:
+        _change_ref(repository, "-d", ref)
+
+
+def _message(subject: str, label: str, left_out: tuple[LeftOut, ...]) -> str:
+    return f"{subject}\n\nTree: {' '.join(label.split())}\nLeft-out: {json.dumps(left_out)}\n"
+
+
+def _ours(ref: str) -> str:
+    if not ref.startswith(REFS):
+        raise ValueError(f"{ref} is not below {REFS}")
+    return ref
+
+
+def _point(repository: Repository, ref: str, commit: str) -> None:
+    _change_ref(repository, _ours(ref), commit)
+
+
+def _change_ref(repository: Repository, *arguments: str) -> None:
+    repository.run("update-ref", *arguments)
+
+
+def _applied(index: Repository, patch: bytes, *options: str) -> Answer:
+    return index.ask("apply", "--cached", "--whitespace=nowarn", *options, "-", data=patch)
+
+
+def _refused(repository: Repository, answer: Answer, file: str) -> GitError:
+    """What `git apply` said, with the line of the patch where it knows it."""
+    place = re.search(r"patch failed: (.+):(\d+)$", answer.err, re.MULTILINE)
+    advice = "write the change against the base: its files are in the hypothesis's worktree"
+    if place:
+        return GitError(
+            f"does not apply to {place.group(1)} at line {place.group(2)}", file=file, next=advice
+        )
+    corrupt = re.search(r"(?:corrupt|garbage).* (?:line |<stdin>:|-:)(\d+)", answer.err)
+    if corrupt:
+        return GitError(
+            "is no valid patch", file=file, line=int(corrupt.group(1)), next="write it with git diff"
+        )
+    failed = repository.failure(answer.err)
+    return GitError(f"does not apply: {failed.message}", file=file, next=advice)
