@@ -25,7 +25,7 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
     """
     from gpudebug.engine.detached import attach
 
-    found = _finished(directory, session) or attach(directory, report, session)
+    found = attach(directory, report, session) or _finished(directory, session)
     if found is not None:
         return found
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
