@@ -26,14 +26,15 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
     """Commit the tree as the user has it, under `ref`, on top of HEAD. Nothing of the user's is touched.
 
     Tracked files as they are now; untracked ones under limits and by their names (see `untracked`), never
-    ignored ones. `exclude` (and all below) stays out, tracked or not: it is gpudebug's own. `label` is any
-    line of text that `stored` gives back. GitError says what is in the way.
+    ignored ones, nor what `exclude` names (and all below), which is gpudebug's own; but .gitignore files
+    do, for a worktree needs them. `label` is any line of text that `stored` gives back. GitError says what
+    is in the way.
     """
     repository, head = opened(top)
     trees.refuse_unmerged(repository)
-    ours = trees.relative(repository.top, exclude)
+    ours = trees.relative(repository.top, (path for path in exclude if path.name != ".gitignore"))
     with repository.index(copied=True) as index:
-        tree, left = trees.tree_as_it_lies(index, left=trees.within(ours), without=ours)
+        tree, left = trees.tree_as_it_lies(index, left=trees.within(ours))
     left_out = untracked.capped(left)
     commit = repository.commit(tree, head, _message("gpudebug: the tree as it lies", label, left_out))
     _point(repository, ref, commit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gpudebug.core.errors import GitError
@@ -28,20 +28,15 @@ def refuse_unmerged(repository: Repository) -> None:
         )
 
 
-def tree_as_it_lies(
-    index: Repository, *, left: Callable[[bytes], bool], without: Sequence[str] = ()
-) -> tuple[str, list[LeftOut]]:
+def tree_as_it_lies(index: Repository, *, left: Callable[[bytes], bool]) -> tuple[str, list[LeftOut]]:
     """Update `index` to the files as they are; the tree, and what stays out of it.
 
-    Untracked paths for which `left` is true stay out unnamed; `without` stays out, tracked or not.
+    Untracked paths for which `left` is true stay out unnamed.
     """
     index.run("add", "--update", *index.sparse_too)
     others = index.names("ls-files", "-z", "--others", "--exclude-standard")
     taken, left_out = untracked.chosen(index.top, [name for name in others if not left(name)])
     index.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=listed(taken))
-    if without:
-        tracked = index.names("ls-files", "-z", "--", *without)
-        index.run("update-index", "--force-remove", "-z", "--stdin", data=listed(tracked))
     return index.line("write-tree"), left_out
 
 
