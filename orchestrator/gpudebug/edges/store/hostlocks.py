@@ -40,7 +40,7 @@ def device_locks(
 ) -> Iterator[tuple[int, ...]]:
     """Hold the devices for oneself; yields descriptors for the warden: the locks last until it has ended too.
 
-    `holder` says who one is, for others to read: `repository`, `campaign`, `session`, `since`, `command`.
+    `holder` says who one is, for others to read: `path`, `campaign`, `session`, `since`, `command`.
     `names` are the devices' by UUID. Taken in order, so that two who want several never wait for each other.
     Raises BusyError at once where a device is in use, after ENDING_S where a dead holder's run does not end;
     StoreError where the folder of the locks is not safe or cannot be made.
@@ -280,7 +280,7 @@ def _busy(uuid: str, name: str | None, said: Mapping[str, Any] | None) -> BusyEr
         for key, words in (("campaign", "campaign {}"), ("session", "session {}"), ("since", "since {}"))
         if said.get(key)
     ]
-    where = f" in {shown(said['repository'])}" if said.get("repository") else ""
+    where = f" in {shown(said['path'])}" if said.get("path") else ""
     of = "" if said["user"] == os.geteuid() else f" of user {_user_name(said['user'])}"
     return BusyError(", ".join([f"{device} is in use by {command}{of}{where}", *parts]), next=_WAIT)
 
