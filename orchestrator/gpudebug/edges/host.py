@@ -151,6 +151,12 @@ def _found(
         return None
 
 
+def ask_anew() -> None:
+    """Forget what interpreters said: packages may have been installed since."""
+    _asked.cache_clear()
+    _found.cache_clear()
+
+
 def host_name() -> str:
     return platform.node()
 

@@ -27,6 +27,11 @@ class Surroundings:
     meant: frozenset[str] = frozenset()
 
 
+def ask_anew() -> None:
+    """A process that lives on asks every interpreter anew, as each command does."""
+    host.ask_anew()
+
+
 # Prefixes of the variables by which libraries choose their threads, kernels and transports.
 _STEERING = (
     *("OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "GOTO_", "MALLOC_"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
 
 
-def serve(folder: Path, chosen: Path | None, env: Mapping[str, str]) -> None:
+def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> None:
     """Serve one client until it closes our standard input.
 
     `folder` is the campaign's or one within it, `chosen` what `-C` says. GpudebugError without the SDK.

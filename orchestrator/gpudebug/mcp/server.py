@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,8 @@ from mcp_types import Tool as Described
 
 from gpudebug import __version__, door, live
 from gpudebug.core.errors import UsageError
-from gpudebug.engine.session import session_of
+from gpudebug.engine.session import VARIABLE, session_of
+from gpudebug.engine.surroundings import ask_anew
 from gpudebug.mcp.tools import TOOLS, Place, Tool
 from gpudebug.mcp.worker import Answer, Job, Worker
 
@@ -47,9 +48,11 @@ Call `next` and do what its answer says: `brief` is the page to work from. You h
 its verdict `next` answers `stop`, and you are done. Never write a result into the progress file."""
 
 
-def serve(folder: Path, chosen: Path | None, env: Mapping[str, str]) -> None:
+def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> None:
     """Serve one client over standard input and output until it closes our input, or a signal ends us."""
     place = Place(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}")
+    # Everything that this process starts is of the same session.
+    env[VARIABLE] = place.session
     worker = Worker()
     talk = threading.Thread(target=_talk, args=(worker, place, chosen), name="mcp", daemon=True)
     talk.start()
@@ -116,7 +119,12 @@ async def _answer(
         return Answer({"error": e.as_json()}, failed=True)
     told: asyncio.Queue[str | Answer] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
-    job = Job(lambda: tool.call(place, arguments, tell.report), tell.put)
+
+    def work() -> dict[str, Any]:
+        ask_anew()
+        return tool.call(place, arguments, tell.report)
+
+    job = Job(work, tell.put)
     began = time.monotonic()
     worker.submit(job)
     try:

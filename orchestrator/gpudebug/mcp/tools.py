@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpudebug.engine.watch import Report
 
 _NAME_SHOWN = 60
+_SAID = {"missing": "is missing", "string_pattern_mismatch": "has characters that no such name has"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,18 @@ class Hypothesis(Arguments):
 
 class Verify(Arguments):
     hypothesis: Number | SkipJsonSchema[None] = None
+
+
+class Next(Arguments):
+    detach: bool = Field(
+        True,
+        description="Start the run in the background and return at once; `wait` waits for it. Where false, "
+        "the call lasts as long as the runs, minutes to hours, and ends them where it is cancelled.",
+    )
+
+
+class Wait(Arguments):
+    seconds: int = Field(50, ge=1, le=3600, description="Wait this long at most.")
 
 
 class Propose(Arguments):
@@ -117,7 +130,7 @@ class Tool:
                 raise UsageError(
                     f"{self.name} has no argument {name!r}", next=f"its arguments are: {known}"
                 ) from None
-            said = "is missing" if wrong["type"] == "missing" else wrong["msg"]
+            said = _SAID.get(wrong["type"], wrong["msg"])
             raise UsageError(f"{self.name}: {name}: {said}", next=f"its arguments are: {known}") from None
 
 
@@ -133,10 +146,17 @@ def _show(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
     return show(place.folder, asked.hypothesis)
 
 
-def _next(place: Place, _: Nothing, report: Report) -> dict[str, Any]:
+def _next(place: Place, asked: Next, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle import next_cycle
+    from gpudebug.engine.detached import start
 
-    return next_cycle(place.folder, report, place.session)
+    return (start if asked.detach else next_cycle)(place.folder, report, place.session)
+
+
+def _wait(place: Place, asked: Wait, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.detached import wait
+
+    return wait(place.folder, report, place.session, asked.seconds)
 
 
 def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
@@ -176,6 +196,24 @@ def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:
     return compare_recorded(place.folder, asked.a, asked.b)
 
 
+def _accept(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.accept import accept
+
+    return accept(place.folder, asked.hypothesis, place.session)
+
+
+def _release(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.claims import release
+
+    return release(place.folder, asked.hypothesis, place.session)
+
+
+def _reopen(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.reopen import reopen
+
+    return reopen(place.folder, asked.hypothesis, place.session)
+
+
 def _baseline(place: Place, asked: Baseline, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle import record_baseline
 
@@ -194,10 +232,17 @@ TOOLS = (
         "next",
         "Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one. "
         "Where `action` is propose or implement it is your turn, and `brief` says what to do; where it is "
-        "stop you are done: do not call it again. Only these runs measure; never run the training yourself. "
-        "Cancelling the call stops the run.",
-        Nothing,
+        "stop you are done: do not call it again; where it is running, call `wait`. Only these runs measure: "
+        "never run the training yourself.",
+        Next,
         _next,
+    ),
+    Tool(
+        "wait",
+        "Wait for the run that `next` started, then get what came of it; `action` is running where it goes "
+        "on: call it again. Cancelling the call ends the wait, not the run.",
+        Wait,
+        _wait,
     ),
     Tool(
         "propose",
@@ -212,6 +257,25 @@ TOOLS = (
         Hypothesis,
         _show,
         read_only=True,
+    ),
+    Tool(
+        "accept",
+        "Adopt the change of a VALIDATED hypothesis into the baseline: what follows is measured with it.",
+        Hypothesis,
+        _accept,
+        idempotent=True,
+    ),
+    Tool(
+        "release",
+        "Give back the hypothesis that you hold but cannot implement; what was written so far is kept.",
+        Hypothesis,
+        _release,
+    ),
+    Tool(
+        "reopen",
+        "Test a hypothesis again whose premises have changed; its result so far is kept.",
+        Hypothesis,
+        _reopen,
     ),
     Tool(
         "verify",
