@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,13 +22,18 @@ def inject(
     """
     # An empty PYTHONPATH is none; an empty entry in it would be the working folder.
     theirs = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
-    trees = {
-        "tree": os.path.realpath(tree),
-        "others": sorted({os.path.realpath(other) for other in others} - {os.path.realpath(tree)}),
-        "apart": sorted({os.path.realpath(folder) for folder in apart}),
-    }
+    tested = os.path.realpath(tree)
+    trees = [
+        tested,
+        *sorted({os.path.realpath(other) for other in others} - {tested}),
+        *(f"-{folder}" for folder in sorted({os.path.realpath(folder) for folder in apart})),
+    ]
     return {
         **env,
         "PYTHONPATH": os.pathsep.join([str(_FOLDER), *theirs]),
-        "GPUDEBUG_TREES": json.dumps(trees),
+        "GPUDEBUG_TREES": ":".join(_escaped(entry) for entry in trees),
     }
+
+
+def _escaped(entry: str) -> str:
+    return entry.replace("%", "%25").replace(":", "%3A")

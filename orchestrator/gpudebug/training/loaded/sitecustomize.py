@@ -8,10 +8,6 @@ sitecustomize comes right after it, as if nothing were here. Standard library on
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any  # noqa: F401 - in the comments
-
 # In `loaded.jsonl` of the run folder: one line a process, {"pid", "argv0", "tree", "files", "elsewhere"}.
 MOST_FILES = 2000
 # Helpers that a training starts by the thousand must not fill the disk.
@@ -21,7 +17,7 @@ LARGEST = 4 << 20
 def _watch():
     # type: () -> None
     run, trees = os.environ.get("GPUDEBUG_RUN_DIR"), os.environ.get("GPUDEBUG_TREES")
-    if run and trees:
+    if run and trees and os.path.isabs(trees):
         import atexit
 
         # Registered first, so called last: all that the training imports is there by then.
@@ -39,13 +35,10 @@ def _working_folder():
 
 def _tell(path, trees, start):
     # type: (str, str, str) -> None
+    # Nothing may be imported here: where that evaluates code, a training that Ctrl-C ended loses its status.
     try:
-        import json
-
         argv = getattr(sys, "argv", None) or [""]
-        line = {"pid": os.getpid(), "argv0": str(argv[0])}
-        line.update(_loaded(json.loads(trees), start))
-        data = json.dumps(line).encode("ascii") + b"\n"
+        data = _line(str(argv[0]), *_loaded(_Places(trees), start)).encode("ascii")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, 0o600)
         try:
@@ -57,15 +50,45 @@ def _tell(path, trees, start):
         pass
 
 
-def _loaded(trees, start):
-    # type: (dict[str, Any], str) -> dict[str, Any]
-    """The imported files below the trees: `files` of the tested one, `elsewhere` of each other one.
+def _line(argv0, tree, files, elsewhere):
+    # type: (str, str, list[str], dict[str, list[str]]) -> str
+    """One line of JSON."""
+    others = [_quoted(other) + ": " + _listed(elsewhere[other]) for other in sorted(elsewhere)]
+    entries = [
+        '"pid": ' + str(os.getpid()),
+        '"argv0": ' + _quoted(argv0),
+        '"tree": ' + _quoted(tree),
+        '"files": ' + _listed(files),
+        '"elsewhere": {' + ", ".join(others) + "}",
+    ]
+    return "{" + ", ".join(entries) + "}\n"
 
-    `trees` names folders, all resolved: `tree`, `others`, and `apart`, whose files are no code of anybody's.
-    """
-    tree = trees["tree"]
+
+def _listed(names):
+    # type: (list[str]) -> str
+    return "[" + ", ".join(map(_quoted, names)) + "]"
+
+
+def _quoted(text):
+    # type: (str) -> str
+    plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+    return '"' + (text if plain else "".join(map(_escaped, text))) + '"'
+
+
+def _escaped(character):
+    # type: (str) -> str
+    point = ord(character)
+    if point <= 0xFFFF:
+        return "\\u" + format(point, "04x")
+    point -= 0x10000
+    return "\\u" + format(0xD800 + (point >> 10), "04x") + "\\u" + format(0xDC00 + (point & 0x3FF), "04x")
+
+
+def _loaded(places, start):
+    # type: (_Places, str) -> tuple[str, list[str], dict[str, list[str]]]
+    """The tested tree, the files imported from it, and those from each of the other ones."""
+    tree = places.tree
     found = {}  # type: dict[str | None, set[str]]
-    places = _Places(tree, trees["others"], trees["apart"])
     for module in list(sys.modules.values()):
         name = _file_of(module)
         if name:
@@ -80,16 +103,18 @@ def _loaded(trees, start):
     for other in sorted(filter(None, found)):
         elsewhere[other] = sorted(found[other])[:left]
         left -= len(elsewhere[other])
-    return {"tree": tree, "files": sorted(files)[:left], "elsewhere": elsewhere}
+    return tree, sorted(files)[:left], elsewhere
 
 
 def _file_of(module):
     # type: (object) -> str | None
     """`__file__` without waking a module that loads itself when it is asked for anything."""
     try:
-        name = object.__getattribute__(module, "__dict__").get("__file__")
-    except (AttributeError, TypeError):
+        known = object.__getattribute__(module, "__dict__")
+    except AttributeError:
         return None
+    # Python takes the name of a script away before this is called; its loader still has it.
+    name = known.get("__file__") or getattr(known.get("__loader__"), "path", None)
     return name if isinstance(name, str) else None
 
 
@@ -103,15 +128,18 @@ def _same(one, other):
 
 
 class _Places:
-    """To which of the trees a folder belongs; each is looked at once."""
+    """To which of the trees a folder belongs; each is looked at once.
 
-    def __init__(self, tree, others, apart):
-        # type: (str, list[str], list[str]) -> None
-        self._tree = tree
-        self._apart = set(apart)
-        roots = self._apart.union(others)
-        roots.add(tree)
-        self._roots = sorted(roots, key=len, reverse=True)
+    `trees` names them as `launcher.inject` writes them: the tested tree, others, and behind a `-` folders
+    whose files are nobody's code.
+    """
+
+    def __init__(self, trees):
+        # type: (str) -> None
+        entries = [entry.replace("%3A", ":").replace("%25", "%") for entry in trees.split(":")]
+        self.tree = entries[0]
+        self._apart = {entry[1:] for entry in entries if entry.startswith("-")}
+        self._roots = sorted((entry.lstrip("-") for entry in entries), key=len, reverse=True)
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix}
         self._prefixes = prefixes.union(os.path.realpath(prefix) for prefix in prefixes)
         self._known = {}  # type: dict[str, tuple[str | None, str]]
@@ -122,7 +150,7 @@ class _Places:
         if folder not in self._known:
             place = self._place(folder)
             # What is linked into the tested tree belongs to it, wherever it lies.
-            self._known[folder] = place if place[0] == self._tree else self._place(os.path.realpath(folder))
+            self._known[folder] = place if place[0] == self.tree else self._place(os.path.realpath(folder))
         return self._known[folder]
 
     def _place(self, folder):
