@@ -58,8 +58,8 @@ def folder(loaded: Loaded) -> Path:
 def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     """What gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
     workspace = loaded.workspace
-    written = (workspace.config, loaded.progress_path, workspace.runs)
-    inside = [p.relative_to(workspace.root) for p in written if p.is_relative_to(workspace.root)]
+    written: tuple[Path, ...] = (workspace.config, loaded.progress_path, workspace.runs)
+    inside = [str(p.relative_to(workspace.root)) for p in written if p.is_relative_to(workspace.root)]
     return tuple(root / p for p in (*inside, "progress", "hypotheses", ".gitignore"))
 
 
@@ -164,28 +164,18 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
 
 def worktree_for(loaded: Loaded, number: int) -> Path:
     """The worktree in which somebody writes the change of a hypothesis; what is written there stays."""
-    path = folder(loaded) / f"h{number}"
-    top, ref = loaded.checkout.top, f"{_refs(loaded)}/h{number}"
-    if _begun(loaded, number) is None or not (path / ".git").exists():
+    top, path = loaded.checkout.top, folder(loaded) / f"h{number}"
+    if snapshot.began_with(path) is None:
         snapshot.remove_worktree(top, path)
-        commit = base(loaded).commit
-        snapshot.keep(top, ref, commit)
-        snapshot.add_worktree(
-            top, path, commit, links=loaded.config.worktree.link, checkout=loaded.workspace.root
-        )
+        links = loaded.config.worktree.link
+        snapshot.add_worktree(top, path, base(loaded).commit, links=links, checkout=loaded.workspace.root)
     return path / loaded.workspace.root.relative_to(top)
-
-
-def _begun(loaded: Loaded, number: int) -> str | None:
-    """The commit that the worktree of a hypothesis began with; None where it is gone."""
-    found = snapshot.stored(loaded.checkout.top, f"{_refs(loaded)}/h{number}")
-    return found.commit if found is not None else None
 
 
 def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
     """What somebody has written in the worktree of a hypothesis; None where there is no such worktree."""
     path = folder(loaded) / f"h{number}"
-    commit = _begun(loaded, number) if (path / ".git").exists() else None
+    commit = snapshot.began_with(path)
     return snapshot.worktree_change(path, commit) if commit is not None else None
 
 
@@ -217,13 +207,13 @@ def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
 
 
 def remove(loaded: Loaded, number: int) -> None:
-    """Remove what a hypothesis needed: its worktrees and the commits that they began with."""
+    """Remove what a hypothesis needed: its worktrees and the commit that its trial ran at."""
     top = loaded.checkout.top
     if not folder(loaded).exists():
         return
     for name in (f"h{number}", f"h{number}-trial"):
         snapshot.remove_worktree(top, folder(loaded) / name)
-        snapshot.forget(top, f"{_refs(loaded)}/{name}")
+    snapshot.forget(top, f"{_refs(loaded)}/h{number}-trial")
 
 
 def rescue(loaded: Loaded, number: int) -> str | None:
@@ -240,17 +230,26 @@ def tidy(loaded: Loaded) -> list[str]:
     top, where = loaded.checkout.top, folder(loaded)
     if not where.exists():
         return []
-    waiting = [where / f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS]
-    return snapshot.repair(top, where, keep=waiting)
+    waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
+    told = snapshot.repair(top, where, keep=[where / name for name in waiting])
+    for path in _whole(where):
+        if path.name not in waiting:
+            snapshot.remove_worktree(top, path)
+            told.append(f"{path.name}: nobody needs it any more; it is removed")
+    return told
+
+
+def _whole(where: Path) -> list[Path]:
+    """The worktrees of ours in a folder."""
+    return [path for path in where.iterdir() if snapshot.began_with(path) is not None]
 
 
 def end(loaded: Loaded) -> None:
-    """The campaign has ended: its commits and worktrees go. What was accepted is in hypotheses/patches."""
+    """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch."""
     where = folder(loaded)
-    if where.exists():
-        for path in where.iterdir():
-            number = path.name.removeprefix("h").removesuffix("-trial")
-            if number.isdecimal():
-                rescue(loaded, int(number))
-            snapshot.remove_worktree(loaded.checkout.top, path)
+    for path in _whole(where) if where.exists() else []:
+        number = path.name.removeprefix("h")
+        if number.isdecimal() and any(h.number == int(number) for h in loaded.document.hypotheses):
+            rescue(loaded, int(number))
+        snapshot.remove_worktree(loaded.checkout.top, path)
     snapshot.forget(loaded.checkout.top, _refs(loaded))

@@ -95,9 +95,19 @@ def _scrub(config: Config) -> store.Scrub:
     return lambda text: redactor().redact(text)
 
 
+# Where git looks, set by a hook or an alias that gpudebug was called from: no matter of the training's.
+_GIT_PLACES = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+    }
+)
+
+
 def training_environment(workload: Workload) -> dict[str, str]:
     """The variables that a training starts with: ours, and the workload's own."""
-    return {**os.environ, **workload.env}
+    ours = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
+    return {**ours, **workload.env}
 
 
 def stored_record(run: store.RunFolder, name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.snapshot.records import Base, LeftOut, Worktree
     from gpudebug.edges.snapshot.repairing import repair
-    from gpudebug.edges.snapshot.worktrees import add_worktree, remove_worktree
+    from gpudebug.edges.snapshot.worktrees import add_worktree, began_with, remove_worktree
 
 __all__ = [
     "Base",
@@ -34,6 +34,7 @@ __all__ = [
     "Worktree",
     "add_worktree",
     "already_there",
+    "began_with",
     "create",
     "difference",
     "fingerprint",
@@ -55,7 +56,7 @@ _HOMES = {
     **dict.fromkeys(("Base", "LeftOut", "Worktree"), "records"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("add_worktree", "remove_worktree"), "worktrees"),
+    **dict.fromkeys(("add_worktree", "began_with", "remove_worktree"), "worktrees"),
     "repair": "repairing",
 }
 

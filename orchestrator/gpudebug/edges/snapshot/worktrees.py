@@ -100,6 +100,14 @@ def remove_worktree(top: Path, path: Path) -> None:
         ours.remove()
 
 
+def began_with(path: Path) -> str | None:
+    """The commit that a worktree of ours was made at; None where there is no whole one at `path`."""
+    record = journal.peek(path)
+    if record is None or record.state != "ready" or not (path / ".git").exists():
+        return None
+    return record.commit
+
+
 def sound(repository: Repository, path: Path, record: Record) -> bool:
     """Whether worktree and git's folder of it are there and know each other."""
     folder = admin.of(repository, path, record)

@@ -1,0 +1,215 @@
+"""Claims, sessions and changes of code, as their callers see them: through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign, contents, copied, git, make_replay_campaign, record
+
+TITLE = "The loader reads one file at a time"
+
+
+def session(name: str) -> dict[str, Any]:
+    return {"env": {"GPUDEBUG_SESSION": name}}
+
+
+@pytest.fixture(scope="module")
+def original_code(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("code")
+    recordings = folder / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    record(recordings, "0002-h1", util=60, rate=30)
+    record(recordings, "0003-h2", util=20, rate=10)
+    made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
+    made.json("next")
+    made.propose("--code", TITLE)
+    return made
+
+
+@pytest.fixture
+def code(original_code: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline and a hypothesis whose change is still to be written."""
+    return copied(original_code, tmp_path / "code")
+
+
+def worktrees(campaign: Campaign) -> list[str]:
+    listed = git(campaign.folder, "worktree", "list", "--porcelain")
+    return [line for line in listed.splitlines() if line.startswith("worktree ")][1:]
+
+
+def begin(campaign: Campaign, name: str = "a") -> Path:
+    answer = campaign.json("next", status=5, **session(name))
+    assert (answer["action"], answer["hypothesis"]) == ("implement", 1)
+    return Path(answer["worktree"])
+
+
+def test_code_becomes_a_patch_that_is_tested_and_reviewed(code: Campaign) -> None:
+    (code.folder / "notes.txt").write_text("mine\n")
+    (code.folder / "data.py").write_text("READERS = 1\n# a person's edit\n")
+    code.json("next")  # a person's edit is the base from now on
+    before = contents(code.folder)
+    worktree = begin(code)
+    assert worktree.is_relative_to(code.folder / "runs")
+    assert (worktree / "data.py").read_text() == "READERS = 1\n# a person's edit\n"
+    assert "TESTING - session a, since" in code.text
+    (worktree / "data.py").write_text("READERS = 8\n")
+    (worktree / "new.py").write_text("x = 1\n")
+    answer = code.json("next", cwd=worktree, **session("a")) if False else code.json("next", **session("a"))
+    assert (answer["action"], answer["hypothesis"], answer["verdict"]) == ("tested", 1, "VALIDATED")
+    change = next((code.folder / "hypotheses" / "patches").iterdir())
+    assert change.name == "h1-the-loader-reads-one-file-at-a-time.patch"
+    assert f"--patch hypotheses/patches/{change.name}" in code.text
+    run = code.folder / "runs" / code.json("show", "1")["runs"][0]
+    assert (run / "change.patch").read_bytes() == change.read_bytes()
+    assert json.loads((run / "run.json").read_text())["session"] == "a"
+    assert worktrees(code) == []
+    assert not list((code.folder / "runs" / "worktrees").rglob("data.py"))
+    after = contents(code.folder)
+    touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {name.split("/")[0] for name in touched if not name.startswith(".git")} <= {
+        "runs",
+        "progress",
+        "hypotheses",
+    }
+    assert {name for name in touched if name.startswith(".git/") and "refs/gpudebug" not in name} == set()
+    git(code.folder, "checkout", "--quiet", "--", "data.py")
+    git(code.folder, "apply", "--check", "--reverse", "--exclude=*", str(change))
+    assert code.json("verify")["ok"] is True
+
+
+def test_a_session_has_one_hypothesis(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    code.json("next", **session("a"))
+    code.propose("--set --lr=0.2", "Another cause")
+    for _ in range(3):
+        answer = code.json("next", status=7, **session("a"))
+        assert (answer["action"], answer["verdict"]) == ("stop", "VALIDATED")
+        assert answer["why"].startswith(
+            "session a has had its hypothesis, stop here; hypothesis 1 is VALIDATED"
+        )
+    assert code.json("next", **session("b"))["hypothesis"] == 2
+
+
+def test_a_claim_is_one_sessions(code: Campaign) -> None:
+    worktree = begin(code)
+    held = code.json("status")["hypotheses"][0]
+    assert (held["status"], held["claim"]["session"]) == ("TESTING", "a")
+    other = code.json("next", status=5, **session("b"))
+    assert (other["action"], other["hypothesis"]) == ("propose", None)
+    assert begin(code) == worktree
+    refused = code.json("release", "1", status=6, **session("b"))["error"]
+    assert "held by session a since" in refused["message"]
+    released = code.json("release", "1", **session("a"))
+    assert (released["action"], released["kept"]) == ("released", None)
+    assert code.statuses() == ["UNTESTED"]
+    assert worktrees(code) == []
+
+
+def test_released_work_is_kept_as_a_patch(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 2\n")
+    kept = code.json("release", "1", **session("a"))["kept"]
+    assert "+READERS = 2" in (code.folder / kept).read_text()
+    assert not (begin(code, "b") / "data.py").read_text().startswith("READERS = 2")
+
+
+def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None:
+    worktree = begin(code)
+    (code.folder / "data.py").write_text("READERS = 8\n")
+    answer = code.json("next", status=5, **session("a"))
+    assert answer["action"] == "implement"
+    assert "the checkout is not the code that is measured" in answer["brief"]
+    (worktree / "data.py").write_text("READERS = 8\n")
+    tested = code.json("next", **session("a"))
+    assert tested["verdict"] == "VALIDATED"
+    assert "tree changed" in code.json("status")["baselines"]["workload"]["why"]
+
+
+def test_a_dead_claim_is_taken_over_with_its_work(code: Campaign) -> None:
+    worktree = begin(code)
+    (worktree / "data.py").write_text("READERS = 8\n")
+    lease = code.folder / "runs" / ".leases" / "h1.json"
+    said = json.loads(lease.read_text())
+    lease.write_text(
+        json.dumps(said | {"boottime_s": said["boottime_s"] - 3700, "wall_s": said["wall_s"] + 9e6})
+    )
+    recovered = code.json("next", **session("b"))
+    assert (recovered["action"], recovered["hypothesis"]) == ("recovered", 1)
+    assert begin(code, "b") == worktree
+    assert (worktree / "data.py").read_text() == "READERS = 8\n"
+    assert code.json("next", **session("b"))["verdict"] == "VALIDATED"
+
+
+def test_a_late_result_is_kept_and_is_no_verdict(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    process = code.start("next", "--json", env={"GPUDEBUG_SESSION": "a"})
+    while not list((code.folder / "runs").glob("*-h1")):
+        assert process.poll() is None
+    code.progress.write_text(code.text.replace("session a, since 2", "session b, since 3"))
+    out, _ = process.communicate(timeout=60)
+    answer = json.loads(out)
+    assert (answer["verdict"], answer["late"]) == (None, True)
+    run = next((code.folder / "runs").glob("*-h1"))
+    assert (run / "late.json").exists()
+    assert not (run / "verdict.json").exists()
+    assert "TESTING - session b" in code.text
+    assert code.json("next", status=7, **session("a"))["why"].endswith("came too late and is no verdict")
+
+
+def test_a_worktree_deleted_by_hand_is_made_again(code: Campaign) -> None:
+    worktree = begin(code)
+    shutil.rmtree(worktree)
+    again = begin(code)
+    assert (again / "data.py").read_text() == "READERS = 1\n"
+    (again / "data.py").write_text("READERS = 8\n")
+    assert code.json("next", **session("a"))["verdict"] == "VALIDATED"
+
+
+def test_a_base_that_was_garbage_collected_is_made_again(code: Campaign) -> None:
+    for ref in git(code.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split():
+        git(code.folder, "update-ref", "-d", ref)
+    git(code.folder, "gc", "--quiet", "--prune=now")
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    assert code.json("next", **session("a"))["verdict"] == "VALIDATED"
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "said"),
+    [
+        ("gpudebug.yaml", "campaign: other\n", "gpudebug.yaml"),
+        ("progress/test.md", "# other\n", "progress/test.md"),
+        ("link", None, "link"),
+    ],
+)
+def test_a_change_of_what_is_not_the_agents_is_refused(
+    code: Campaign, path: str, content: str | None, said: str
+) -> None:
+    worktree = begin(code)
+    if content is None:
+        os.symlink("/etc/passwd", worktree / path)
+    else:
+        (worktree / path).parent.mkdir(exist_ok=True)
+        (worktree / path).write_text(content)
+    refused = code.json("next", status=1, **session("a"))["error"]
+    assert said in refused["message"]
+    assert code.json("status")["hypotheses"][0]["status"] == "TESTING"
+
+
+def test_gpudebug_called_inside_a_worktree_finds_its_campaign(code: Campaign) -> None:
+    worktree = begin(code)
+    (worktree / "data.py").write_text("READERS = 8\n")
+    inside = Campaign(worktree)
+    assert inside.json("next", **session("a"))["verdict"] == "VALIDATED"
+    assert "VALIDATED" in code.text
+
+
+def test_the_end_of_a_campaign_leaves_nothing_in_git(code: Campaign) -> None:
+    code.config.write_text(code.config.read_text() + "target: 50\n")
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    code.json("next", **session("a"))
+    assert code.json("next", status=4)["action"] == "stop"
+    assert git(code.folder, "for-each-ref", "refs/gpudebug") == ""
