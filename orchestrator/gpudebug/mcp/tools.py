@@ -122,7 +122,9 @@ class Tool:
             return self.arguments.model_validate(given)
         except ValidationError as e:
             wrong = e.errors(include_url=False, include_input=False, include_context=False)[0]
-            name = ".".join(str(part) for part in wrong["loc"])
+            # Behind the argument's name only places in a list; the rest is how its type is made.
+            places = [str(part) for part in wrong["loc"][1:] if isinstance(part, int)]
+            name = ".".join([str(wrong["loc"][0]), *places])
             if len(name) > _NAME_SHOWN:
                 name = f"{name[:_NAME_SHOWN]}…"
             known = ", ".join(self.arguments.model_fields) or "none"

@@ -43,7 +43,7 @@ class Worker:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._current: Job | None = None
-        self._deaf = False
+        self._deaf = self._closed = False
         self._idle = threading.Event()
         self._idle.set()
 
@@ -68,14 +68,15 @@ class Worker:
 
     def close(self) -> None:
         """Let `run` return, after a job that is being done was stopped. Not in the main thread."""
+        self._closed = True
         self._jobs.put(None)
-        for _ in range(PRESSES):
-            if self._idle.wait(PRESS_AGAIN_S):
-                return
+        for again in range(PRESSES):
             with self._lock:
                 job = self._current
-            if job is not None:
+            if job is not None and (again or not job.cancelled):
                 self.cancel(job)
+            if self._idle.wait(PRESS_AGAIN_S):
+                return
 
     def _pressed(self, _number: int, _frame: FrameType | None) -> None:
         if not self._deaf:
@@ -100,7 +101,7 @@ class Worker:
         try:
             try:
                 self._deaf = False
-                if job.cancelled:
+                if job.cancelled or self._closed:
                     raise KeyboardInterrupt
                 return outcome(job.work)
             finally:

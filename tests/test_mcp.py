@@ -1,0 +1,236 @@
+"""The server as a client sees it: the real client library over standard input and output, real runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from tests.support.campaigns import (
+    GPUDEBUG,
+    Campaign,
+    environment,
+    killed_at_the_end,
+    make_replay_campaign,
+    record,
+    wait_for,
+)
+
+SESSION = {"GPUDEBUG_SESSION": "agent-7"}
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """Recordings of 12 s, played in one."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    record(recordings, "0002-h1", util=60, rate=30)
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=12, runs=1)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Campaign:
+    """A baseline that takes far longer than any test waits."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", seconds=120)
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=1, runs=1)
+
+
+@asynccontextmanager
+async def connected(campaign: Campaign, *words: str) -> AsyncIterator[Client]:
+    """A client of `gpudebug mcp` in the campaign's folder, under the session agent-7."""
+    server = StdioServerParameters(
+        command=GPUDEBUG[0],
+        args=[*GPUDEBUG[1:], *words, "mcp"],
+        cwd=campaign.folder,
+        env=environment(SESSION),
+    )
+    with open(os.devnull, "w") as silent:
+        async with Client(stdio_client(server, errlog=silent)) as client:
+            yield client
+
+
+async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The tool's object, which is no error, and stands in the text too."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.structured_content
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    return dict(result.structured_content)
+
+
+async def error(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The error's object."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    assert set(result.structured_content) == {"error"}
+    found = result.structured_content["error"]
+    assert set(found) == {"code", "message", "file", "line", "next"}
+    return dict(found)
+
+
+def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) -> None:
+    told: list[tuple[float, str | None]] = []
+
+    async def progress(done: float, _total: float | None, message: str | None) -> None:
+        told.append((done, message))
+
+    async def story() -> None:
+        async with connected(campaign) as client:
+            assert client.instructions and "one hypothesis" in client.instructions
+            recorded = await client.call_tool("next", {"detach": False}, progress_callback=progress)
+            assert recorded.structured_content["action"] == "recorded_baseline"
+
+            asked = await answer(client, "next")
+            assert asked["action"] == "propose"
+            assert "gpudebug" in asked["brief"]
+            proposed = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
+            assert proposed["intervention"] == "--set --lr=0.2"
+            assert (await error(client, "propose", title="Again", set=["--lr=0.2"]))["code"] == "duplicate"
+
+            tested = await answer(client, "next")
+            if tested["action"] == "running":
+                tested = await answer(client, "wait")
+            assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
+            stop = await answer(client, "next")
+            assert stop["action"] == "stop" and "agent-7" in stop["why"]
+
+            for tool, arguments, words in (
+                ("status", {}, ("status",)),
+                ("show", {"hypothesis": 1}, ("show", "1")),
+                ("verify", {}, ("verify",)),
+                ("compare", {"a": "baseline", "b": "1"}, ("compare", "baseline", "1")),
+            ):
+                assert await answer(client, tool, **arguments) == campaign.json(*words, env=SESSION)
+
+    asyncio.run(story())
+    assert told and all("0001-baseline-workload" in str(message) for _, message in told)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_cannot_be_done_is_an_error_object_and_the_server_goes_on(campaign: Campaign) -> None:
+    async def story() -> None:
+        async with connected(campaign, "-C", ".") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert {"status", "next", "wait", "propose", "accept", "release", "reopen"} <= set(tools)
+            for tool in tools.values():
+                assert tool.input_schema["additionalProperties"] is False
+                assert tool.annotations is not None
+                assert not tool.annotations.destructive_hint
+                assert not tool.annotations.open_world_hint
+            assert tools["status"].annotations.read_only_hint  # type: ignore[union-attr]
+            assert not tools["next"].annotations.read_only_hint  # type: ignore[union-attr]
+
+            for tool, arguments, code in (
+                ("propose", {"title": "x", "command": "rm -rf ."}, "usage"),
+                ("propose", {"title": "x" * 1_000_000}, "usage"),
+                ("propose", {"title": "x", "patch": "../../etc/passwd"}, "intervention"),
+                ("propose", {"title": "x", "patch": "/etc/passwd"}, "intervention"),
+                ("compare", {"a": "0001-baseline-workload", "b": "train.py"}, "usage"),
+                ("compare", {"a": "../repo", "b": "1"}, "usage"),
+                ("show", {"hypothesis": 7}, "usage"),
+                ("accept", {"hypothesis": 7}, "usage"),
+            ):
+                found = await error(client, tool, **arguments)
+                assert found["code"] == code or tool == "compare", found
+                assert len(json.dumps(found)) < 1000
+            with pytest.raises(MCPError, match="there is no tool 'sh'"):
+                await client.call_tool("sh", {"command": "id"})
+            # As every answer of `gpudebug -C DIR`, it names the folder.
+            said = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
+            assert said["next_command"] == "gpudebug -C . next"
+            (campaign.folder / "gpudebug.yaml").unlink()
+            assert "gpudebug init" in (await error(client, "status"))["next"]
+
+    asyncio.run(story())
+    assert campaign.runs() == []
+
+
+def test_a_cancelled_call_ends_its_run_and_not_the_server(slow: Campaign) -> None:
+    async def story() -> None:
+        async with connected(slow) as client:
+            with pytest.raises(MCPError):
+                await client.call_tool("next", {"detach": False}, read_timeout_seconds=2.5)
+            assert (await answer(client, "status"))["running"] is False
+
+    asyncio.run(story())
+    run = json.loads((slow.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())
+    assert run["outcome"] == "INTERRUPTED"
+    assert "keyboard" in run["reason"]
+
+
+@contextlib.contextmanager
+def raw(campaign: Campaign) -> Iterator[subprocess.Popen[bytes]]:
+    """The server with a client that is only a pipe; `next` is running when it is handed over."""
+    process = subprocess.Popen(
+        [*GPUDEBUG, "mcp"],
+        cwd=campaign.folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with killed_at_the_end(process):
+        assert process.stdin is not None
+        initialize = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "pipe", "version": "1"},
+        }
+        call = {"name": "next", "arguments": {"detach": False}, "_meta": {"progressToken": 1}}
+        for message in (
+            {"id": 1, "method": "initialize", "params": initialize},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        ):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "gpudebug"
+        assert json.loads(process.stdout.readline())["method"] == "notifications/progress"
+        yield process
+
+
+def test_the_end_of_its_input_ends_the_run_and_the_server(slow: Campaign) -> None:
+    with raw(slow) as process:
+        began = time.monotonic()
+        out, _ = process.communicate(timeout=30)
+    assert time.monotonic() - began < 15
+    assert process.returncode == 0
+    said = [json.loads(line) for line in out.splitlines()]
+    assert all(message["jsonrpc"] == "2.0" for message in said)
+    run = json.loads((slow.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())
+    assert run["outcome"] == "INTERRUPTED"
+    assert run["session"].startswith("mcp-")
+
+
+def test_a_signal_ends_the_run_and_the_server(slow: Campaign) -> None:
+    with raw(slow) as process:
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: process.poll() is not None)
+    assert process.returncode == 130
+
+
+def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['mcp'] = None; sys.argv[1:] = ['mcp'];"
+        "from gpudebug.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'gpudebug[mcp]'" in done.stderr
