@@ -309,6 +309,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.cli.measuring": "test_cli runs every command",
     "gpudebug.cli.checking": "test_cli runs every command",
     "gpudebug.cli.agents": "each command's own file runs it",
+    "gpudebug.mcp.server": "test_mcp drives it",
 }
 
 
