@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpudebug.core.errors import GitError
+from gpudebug.core import patches
+from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges.snapshot import trees, untracked
 from gpudebug.edges.snapshot.records import Base, LeftOut
 from gpudebug.edges.snapshot.repository import REFS, Answer, Repository, opened
@@ -65,16 +67,15 @@ def with_patch(
 
     GitError names the file and line where it does not apply, and refuses one that changes nothing.
     """
+    read = patches.read(patch, file)
     repository, _ = opened(top)
     with repository.index(copied=False) as index:
         index.run("read-tree", commit)
-        before = index.line("write-tree")
         answer = _applied(index, patch)
         if answer.status:
-            raise _refused(repository, answer, file)
+            raise _not_applied(repository, answer, read)
         tree = index.line("write-tree")
-    if tree == before:
-        raise GitError("the patch changes nothing", file=file, next="write the change as a diff")
+    _look_at_result(repository, commit, tree, read)
     made = repository.commit(tree, commit, _message("gpudebug: a patch", label, ()))
     if ref is not None:
         _point(repository, ref, made)
@@ -96,6 +97,11 @@ def difference(top: Path, a: str, b: str) -> bytes:
 
 def patch_between(repository: Repository, a: str, b: str) -> bytes:
     return repository.run("diff-tree", *_PATCH, a, b)
+
+
+def keep(top: Path, ref: str, commit: str) -> None:
+    """Put a commit under `ref`, so that git does not collect it."""
+    _point(opened(top)[0], ref, commit)
 
 
 def forget(top: Path, prefix: str) -> None:
@@ -128,14 +134,36 @@ def _applied(index: Repository, patch: bytes, *options: str) -> Answer:
     return index.ask("apply", "--cached", "--whitespace=nowarn", *options, "-", data=patch)
 
 
-def _refused(repository: Repository, answer: Answer, file: str) -> GitError:
+def _look_at_result(repository: Repository, commit: str, tree: str, patch: patches.Patch) -> None:
+    """Whatever a patch's text was taken for: what it changes is what it names, and nothing that may not be."""
+    changed = repository.names("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit, tree)
+    if not changed:
+        raise GitError("the patch changes nothing", file=patch.file, next="write the change as a diff")
+    for facts, name in zip(changed[::2], changed[1::2], strict=True):
+        path = name.decode("utf-8", "surrogateescape")
+        _, mode, _, blob, _ = facts.decode().split(" ")
+        target = None
+        if mode == patches.LINK:
+            target = os.fsdecode(repository.run("cat-file", "blob", blob))
+        why = patches.refused_path(path) or patches.refused_kind(path, mode, target)
+        if path not in patch.paths:
+            why = "is changed, and no header of the patch names it"
+        if why is not None:
+            raise InterventionError(
+                f"{path!r} {why}", file=patch.file, next="leave this file out of the patch"
+            )
+
+
+def _not_applied(repository: Repository, answer: Answer, patch: patches.Patch) -> GitError:
     """What `git apply` said, with the line of the patch where it knows it."""
+    file = patch.file
     place = re.search(r"patch failed: (.+):(\d+)$", answer.err, re.MULTILINE)
     advice = "write the change against the base: its files are in the hypothesis's worktree"
     if place:
-        return GitError(
-            f"does not apply to {place.group(1)} at line {place.group(2)}", file=file, next=advice
-        )
+        path, line = place.group(1), int(place.group(2))
+        hunks = [hunk for each in patch.files if path in (each.old, each.new) for hunk in each.hunks]
+        where = next((hunk.line for hunk in hunks if hunk.start == line), None)
+        return GitError(f"does not apply to {path} at line {line}", file=file, line=where, next=advice)
     corrupt = re.search(r"(?:corrupt|garbage).* (?:line |<stdin>:|-:)(\d+)", answer.err)
     if corrupt:
         return GitError(
