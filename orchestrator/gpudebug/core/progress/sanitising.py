@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# CSI, then OSC and its like, then any other escape (ECMA-48), each with its tail.
+# CSI, then OSC and its like, then any other escape (ECMA-48), each with its tail. What opens one ends the
+# search of the one before it: a text of nothing but openers takes linear time.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
 # A block marker at the beginning of a text is one wherever the text begins a line.
 _BLOCK_MARKERS = re.compile(r"(?:(?:#{1,6}|[-*+>]|[<>|=]{7,})(?:\s+|\Z))+")
 _FENCES = re.compile(r"([`~])\1{2,}")
-_CLOSING_HASHES = re.compile(r"(?:\s#+)+\Z")
 # The joiners that scripts and emoji need; every other format character, bidi controls first, goes.
 _JOINERS = "\u200c\u200d"
 _REMOVED = frozenset({"Cc", "Cf", "Cs"})
@@ -33,16 +33,37 @@ def harmless(text: str, *, limit: int) -> str:
     return text
 
 
-def _once(text: str, limit: int) -> str:
+def visible(text: str) -> str:
+    """`text` without escape sequences, control, bidi and other format characters and lone surrogates.
+
+    White space stays as it is, but for line breaks and tabs: each becomes a space.
+    """
+    while (shorter := _seen(text)) != text:
+        text = shorter
+    return text
+
+
+def _seen(text: str) -> str:
     text = _ESCAPES.sub("", text)
-    if not text.isascii() or not text.isprintable():
-        text = "".join(_kept(character) for character in text)
-    text = " ".join(text.split())
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_kept(character) for character in text)
+
+
+def _once(text: str, limit: int) -> str:
+    text = " ".join(_seen(text).split())
     text = _FENCES.sub(r"\1", text).replace("<!--", "<!- -")
-    text = _CLOSING_HASHES.sub(
-        "", _BLOCK_MARKERS.sub("", text, count=1) if _BLOCK_MARKERS.match(text) else text
-    )
+    if _BLOCK_MARKERS.match(text):
+        text = _BLOCK_MARKERS.sub("", text, count=1)
+    text = _without_closing_hashes(text)
     return text if len(text) <= limit else text[: max(limit - 1, 0)].rstrip() + "…"[:limit]
+
+
+def _without_closing_hashes(text: str) -> str:
+    """`title ##` closes a heading; `in C#` does not. Not a pattern, whose time would be quadratic."""
+    front = text.rstrip("# ")
+    tail = text[len(front) :]
+    return front + tail[: len(tail) - len(tail.lstrip("#"))]
 
 
 def _kept(character: str) -> str:

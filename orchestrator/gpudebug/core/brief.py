@@ -1,0 +1,200 @@
+"""The brief's page: parts that share one limit, history that folds from its oldest end, text made harmless.
+
+A page for an agent is read whole, so it stays short however long a campaign grows. What it tells of
+other texts (titles, notes, training output) can neither open a block of it nor leave its quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from gpudebug.core.progress.sanitising import harmless, visible
+
+LIMIT = 6000
+"""Characters of a page at most."""
+DETAILED = 4
+"""Hypotheses that are told with all their figures."""
+Say = Callable[[str], str]
+"""Takes the secrets out of somebody's text and makes it one harmless line, of whatever length."""
+_COUNTS = 300
+_TICKS = re.compile("`+")
+
+
+class Part(NamedTuple):
+    """One part of a page. `write` gives its text in at most so many characters, empty where it has none.
+
+    It gets `least` characters in any case and up to `most` of what the others leave, a low `rank` first.
+    """
+
+    write: Callable[[int], str]
+    least: int
+    most: int
+    rank: int = 0
+
+
+class Tried(NamedTuple):
+    """A judged hypothesis: `mark` is its verdict and standing, `brief` one line, `details` the lines below
+    its first one."""
+
+    number: int
+    mark: str
+    brief: str
+    first: str
+    details: tuple[str, ...] = ()
+
+
+def page(head: str, parts: Sequence[Part], end: str, limit: int = LIMIT) -> str:
+    """The page: `head` and `end` whole, between them what the parts say in the room that is left."""
+    room = limit - len(head) - len(end) - 2 * (len(parts) + 1)
+    wanted = [part.write(part.most) for part in parts]
+    given = shares([(len(text), part.least, part.rank) for text, part in zip(wanted, parts, strict=True)], room)
+    texts = [
+        text if len(text) <= size else part.write(size)
+        for text, size, part in zip(wanted, given, parts, strict=True)
+    ]
+    return "\n\n".join([head, *filter(None, texts), end])
+
+
+def shares(asked: Sequence[tuple[int, int, int]], room: int) -> list[int]:
+    """How many characters of `room` each part gets, given as (wanted, least, rank): first the least of all,
+    then the rest, a low rank first. None gets more than it wants."""
+    given = [0] * len(asked)
+    in_turn = sorted(range(len(asked)), key=lambda i: asked[i][2])
+    for least_only in (True, False):
+        for i in in_turn:
+            wanted, least, _ = asked[i]
+            bound = min(wanted, least) if least_only else wanted
+            given[i] += max(0, min(bound - given[i], room - sum(given)))
+    return given
+
+
+def quoted(text: str, limit: int) -> str:
+    """Somebody's text as one harmless line in quotes that it cannot close; empty for nothing."""
+    line = harmless(text, limit=limit).replace('"', "'")
+    return f'"{line}"' if line else ""
+
+
+def code(text: str) -> str:
+    """A markdown code span with as many backticks as the text needs."""
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def section(title: str, lines: Sequence[str]) -> str:
+    """A heading with its lines; nothing where there are none."""
+    return "\n".join([f"## {title}", "", *lines]) if lines else ""
+
+
+def fitting(lines: Sequence[str], limit: int, more: Callable[[int], str]) -> list[str]:
+    """The first lines that fit in `limit` characters, and `more` of those that do not."""
+    if _size(lines) <= limit:
+        return list(lines)
+    kept: list[str] = []
+    left = limit - max(len(more(n)) for n in (1, len(lines))) - 1
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    last = more(len(lines) - len(kept))
+    return [*kept, last] if _size([*kept, last]) <= limit else []
+
+
+def bullets(title: str, lines: Sequence[str], limit: int, more: str) -> str:
+    """A section of bullets, as many as fit; `more` says where the rest stands."""
+    shown = fitting(
+        [f"- {line}" for line in lines], limit - len(title) - 5, lambda n: f"- and {n} more: {more}"
+    )
+    return section(title, shown)
+
+
+def fenced(lines: Sequence[str], limit: int, width: int = 160) -> str:
+    """Untrusted lines in a code fence that none of them can close, the last ones that fit.
+
+    Control sequences and characters are gone, a line has at most `width` characters.
+    """
+    shown = [line for text in lines for part in text.splitlines() if (line := _log_line(part, width))]
+    ticks = max((len(run) for line in shown for run in _TICKS.findall(line)), default=0)
+    fence = "`" * max(3, ticks + 1)
+    left = limit - 2 * len(fence) - len("text") - 40
+    kept: list[str] = []
+    for line in reversed(shown):
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.insert(0, line)
+    if not kept:
+        return ""
+    gone = len(shown) - len(kept)
+    return "\n".join([f"{fence}text", *([f"[{gone} lines left out]"] if gone else []), *kept, fence])
+
+
+def _log_line(text: str, width: int) -> str:
+    line = visible(text[: 8 * width]).rstrip()
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def block_quote(text: str, limit: int, more: str) -> str:
+    """A text of several lines, each marked as quoted, cut behind a line or word; `more` tells of the rest."""
+    lines = [f"> {visible(line).rstrip()}".rstrip() for line in text[: 4 * limit].strip().splitlines()]
+    if len(text) <= 4 * limit and _size(lines) <= limit:
+        return "\n".join(lines)
+    left = limit - len(more) - 3
+    kept: list[str] = []
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            part = line[: max(0, left + len(line) - 1)].rpartition(" ")[0]
+            kept += [f"{part} …"] if len(part) > 2 else []
+            break
+        kept.append(line)
+    return "\n".join([*kept, f"> {more}"]) if kept else ""
+
+
+def history(newest: Sequence[Tried], older: Iterable[tuple[int, str]], limit: int) -> list[str]:
+    """What was tried, newest first: the newest with their figures, then one line each, then counts.
+
+    `older` are number and mark of what stands before `newest`. At most `limit` characters.
+    """
+    lines: list[str] = []
+    for at, tried in enumerate(newest):
+        used = _size(lines)
+        full = [f"- {tried.first}", *(f"  {line}" for line in tried.details)]
+        if at < DETAILED and used + _size(full) <= limit // 2:
+            lines += full
+        elif used + len(tried.brief) + 3 <= limit - _COUNTS:
+            lines.append(f"- {tried.brief}")
+        else:
+            rest = [(t.number, t.mark) for t in newest[at:]]
+            return _counted(lines, [*rest, *older], limit)
+    return _counted(lines, list(older), limit)
+
+
+def _counted(lines: list[str], rest: Sequence[tuple[int, str]], limit: int) -> list[str]:
+    if not rest:
+        return lines
+    for shown in (8, 3, 1, 0):
+        line = f"- {len(rest)} {'more' if lines else 'tried'}: {counts(rest, shown)}"
+        if _size([*lines, line]) <= limit:
+            return [*lines, line]
+    return lines
+
+
+def counts(rest: Iterable[tuple[int, str]], shown: int) -> str:
+    """`4 VALIDATED (h3, h9, …), 27 REJECTED (h1, …)`: at most `shown` numbers each, the best first."""
+    rest = list(rest)
+    totals = Counter(mark for _, mark in rest)
+    told = []
+    for mark in sorted(totals, key=lambda mark: (not mark.startswith("VALIDATED"), mark)):
+        numbers = [f"h{number}" for number, m in rest if m == mark] if shown else []
+        names = ", ".join([*numbers[:shown], *(["…"] if len(numbers) > shown else [])])
+        told.append(f"{totals[mark]} {mark}" + (f" ({names})" if names else ""))
+    return ", ".join(told)
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + max(0, len(lines) - 1)
