@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core import intervention
 from gpudebug.core.effect import Effect, Shown, effect_of, moved_knobs, same_value
+from gpudebug.core.models import LoadedFiles
 from gpudebug.core.words import Result
 
 PASS, FAIL, SKIPPED = Result.PASS, Result.FAIL, Result.SKIPPED
@@ -80,8 +81,8 @@ TABLE: list[tuple[str, dict[str, str], dict[str, str], Result, str]] = [
         SKIPPED,
         "OMP_NUM_THREADS is set; the program does not print its var",
     ),
-    ("--patch hypotheses/patches/a.patch", {}, {}, SKIPPED, "not known without the probe"),
-    ("--code", {}, {}, SKIPPED, "not known without the probe"),
+    ("--patch hypotheses/patches/a.patch", {}, {}, SKIPPED, "not known: no process of it told"),
+    ("--code", {}, {}, SKIPPED, "not known: no process of it told"),
     ("--compound --set --batch_size=16 --set --lr=1", {}, {"lr": "1"}, SKIPPED, "--batch_size stands"),
     ("--compound --set --batch_size=16 --set --lr=1", {}, {"lr": "1", **BATCH8}, FAIL, "batch_size: 8"),
     (
@@ -126,6 +127,63 @@ def test_one_run_without_the_change_is_enough() -> None:
     argv = change.apply(OLD, {}).argv
     runs = [Shown(argv, BATCH16), Shown(argv, BATCH8)]
     assert effect_of(change, [Shown(OLD, BATCH8)], runs).result is FAIL
+
+
+TREE = "/repo/runs/worktrees/c/h1-trial"
+FILES = ("pkg/__init__.py", "pkg/util.py", "train.py")
+PATCH = intervention.parse("--patch hypotheses/patches/a.patch")
+
+
+@pytest.mark.parametrize(
+    ("loaded", "probed", "touched", "effect"),
+    [
+        (FILES, True, ("pkg/util.py", "conf.yaml"), Effect(PASS, f"pkg/util.py loaded from {TREE}")),
+        (FILES, True, FILES, Effect(PASS, f"{', '.join(FILES)} loaded from {TREE}")),
+        (FILES, True, ("conf.yaml",), Effect(SKIPPED, note="no process imported conf.yaml")),
+        (
+            (),
+            True,
+            ("a.py", "b.py", "c.py", "d.py"),
+            Effect(SKIPPED, note="no process imported a.py, b.py, c.py and 1 more"),
+        ),
+        (FILES, True, (), Effect(SKIPPED, note="no process imported a file that the change touches")),
+        (
+            None,
+            True,
+            ("train.py",),
+            Effect(SKIPPED, note="which files the program loaded is not known: no process of it told"),
+        ),
+        (
+            None,
+            False,
+            ("train.py",),
+            Effect(
+                SKIPPED, note="which files the program loaded is not known: probe: false in gpudebug.yaml"
+            ),
+        ),
+    ],
+)
+def test_a_patch_is_in_effect_where_a_file_of_it_was_imported(
+    loaded: tuple[str, ...] | None, probed: bool, touched: tuple[str, ...], effect: Effect
+) -> None:
+    told = LoadedFiles(tree=TREE, files=loaded) if loaded is not None else None
+    after = Shown(OLD, {}, told, probed)
+    assert effect_of(PATCH, [Shown(OLD, {})], [after], touched) == effect
+
+
+def test_every_run_of_a_patch_has_to_tell() -> None:
+    told = Shown(OLD, {}, LoadedFiles(tree=TREE, files=FILES))
+    assert effect_of(PATCH, [], [told, told], ["train.py"]).result is PASS
+    assert effect_of(PATCH, [], [told, Shown(OLD, {})], ["train.py"]).result is SKIPPED
+
+
+def test_a_patch_and_a_flag_are_judged_each_by_its_own() -> None:
+    change = intervention.parse("--compound --set --batch_size=16 --patch hypotheses/patches/a.patch")
+    argv = change.apply(OLD, {}).argv
+    told = LoadedFiles(tree=TREE, files=FILES)
+    runs = [Shown(argv, printed, told) for printed in (BATCH16, BATCH8, {})]
+    results = [effect_of(change, [Shown(OLD, BATCH8)], [run], ["train.py"]).result for run in runs]
+    assert results == [PASS, FAIL, SKIPPED]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.support.trials import run
 
 from gpudebug.core import intervention
-from gpudebug.core.models import RunRecord
+from gpudebug.core.models import LoadedFiles, RunRecord
 from gpudebug.core.verdict import Setting
 from gpudebug.core.words import Result
 from gpudebug.edges import store
@@ -20,7 +20,12 @@ ARGV = ("python", "train.py", "--batch_size=8", "--lr=0.1")
 
 
 def measured(
-    name: str, argv: tuple[str, ...] = ARGV, printed: dict[str, str] | None = None, **facts: Any
+    name: str,
+    argv: tuple[str, ...] = ARGV,
+    printed: dict[str, str] | None = None,
+    loaded: LoadedFiles | None = None,
+    runs: Path = Path("/repo/runs"),
+    **facts: Any,
 ) -> Measured:
     record = RunRecord(
         **{
@@ -34,8 +39,8 @@ def measured(
             **facts,
         }
     )
-    folder = store.RunFolder(Path("/repo/runs") / name, str)
-    return Measured(folder, record, run(printed=printed or {}))
+    folder = store.RunFolder(runs / name, str)
+    return Measured(folder, record, run(printed=printed or {}, loaded=loaded))
 
 
 def conduct(change: str, before: Measured, after: Measured, *locked: str) -> Setting:
@@ -99,6 +104,44 @@ def test_a_variable_that_the_change_sets_is_no_difference() -> None:
 def test_packages_from_elsewhere_are_named() -> None:
     after = measured("0002-h1", HELPED, imports={"pkg": "/old/pkg"})
     assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ("pkg is imported from /old/pkg",)
+
+
+def test_what_a_process_told_counts_before_what_was_found_before_the_launch() -> None:
+    imports = {"pkg": "/old/pkg"}
+    told = LoadedFiles(tree="/b", files=("pkg/util.py",))
+    after = measured("0002-h1", HELPED, loaded=told, imports=imports)
+    assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ()
+    after = measured("0002-h1", HELPED, loaded=LoadedFiles(tree="/b", files=("train.py",)), imports=imports)
+    assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ("pkg is imported from /old/pkg",)
+
+
+def test_files_of_another_checkout_are_named_whichever_side_imported_them() -> None:
+    stray = measured("0001-baseline-workload", loaded=LoadedFiles(tree="/b", elsewhere={"/a": ("x.py",)}))
+    clean = measured("0002-h1", HELPED, loaded=LoadedFiles(tree="/b", files=("x.py",)))
+    said = ("x.py came from /a/x.py, not from /b/x.py",)
+    assert conduct("--set --lr=0.2", stray, clean).elsewhere == said
+    assert conduct("--set --lr=0.2", clean, stray).elsewhere == said
+    assert conduct("--set --lr=0.2", clean, clean).elsewhere == ()
+
+
+PATCHED = "--- a/pkg/util.py\n+++ b/pkg/util.py\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+def test_the_patch_in_the_run_folder_says_what_was_touched(tmp_path: Path) -> None:
+    (tmp_path / "0002-h1").mkdir()
+    told = LoadedFiles(tree="/b", files=("pkg/util.py", "train.py"))
+    after = measured("0002-h1", loaded=told, runs=tmp_path)
+    change = "--patch hypotheses/patches/a.patch"
+    without = conduct(change, BEFORE, after).effect
+    assert without is not None
+    assert (without.result, without.note) == (
+        Result.SKIPPED,
+        "no process imported a file that the change touches",
+    )
+    (tmp_path / "0002-h1" / "change.patch").write_text(PATCHED)
+    found = conduct(change, BEFORE, after).effect
+    assert found is not None
+    assert (found.result, found.value) == (Result.PASS, "pkg/util.py loaded from /b")
 
 
 @pytest.mark.parametrize(

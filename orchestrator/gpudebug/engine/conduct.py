@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpudebug.core import commandline
+from gpudebug.core import commandline, patches
 from gpudebug.core.batch import names_batch
 from gpudebug.core.effect import Shown, effect_of, moved_knobs
 from gpudebug.core.gates import Setting
 from gpudebug.core.intervention import Intervention
-from gpudebug.core.loaded import has_package, strays, touched
+from gpudebug.core.loaded import has_package, strays
 from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
@@ -44,7 +44,7 @@ def with_conduct(
         locked=(*named, *moved),
         differences=_differences(before, after),
         elsewhere=_elsewhere(before, after),
-        effect=effect_of(change, old, new, _touched(change, after[0])) if change else None,
+        effect=effect_of(change, old, new, _touched(after[0])) if change else None,
         other_steps=_other_steps(change, old, new),
     )
 
@@ -53,11 +53,10 @@ def _shown(m: Measured) -> Shown:
     return Shown(m.record.argv, m.evidence.printed, m.evidence.loaded, m.record.probed is not False)
 
 
-def _touched(change: Intervention, run: Measured) -> tuple[str, ...]:
+def _touched(run: Measured) -> tuple[str, ...]:
     """The files that the trial's patch changes."""
-    if change.mechanical or not run.folder.has(PATCH):
-        return ()
-    return touched(store.read_file(run.folder.path / PATCH))
+    path = run.folder.path / PATCH
+    return patches.read(store.read_file(path), str(path)).paths if path.exists() else ()
 
 
 def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
