@@ -38,6 +38,7 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> dict[str, A
         "hypothesis": number,
         "title": entry.title,
         "verdict": verdict["status"],
+        "late": False,
         "why": verdict["why"],
         "decided": WHY,
         "gates": present.gates(verdict["gates"]),
