@@ -267,7 +267,9 @@ def _refuse_unsafe(path: Path, status: os.stat_result) -> None:
 def file_stem(uuid: str) -> str:
     """A file's name for a device: readable, and different for UUIDs that differ only in odd characters."""
     plain = _ODD.sub("_", uuid)[:100]
-    return plain if plain == uuid else f"{plain}-{zlib.crc32(os.fsencode(uuid)):08x}"
+    if plain and plain == uuid:
+        return plain
+    return f"{plain}-{zlib.crc32(uuid.encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _busy(uuid: str, name: str | None, said: Mapping[str, Any] | None) -> BusyError:
