@@ -50,7 +50,9 @@ def page(head: str, parts: Sequence[Part], end: str, limit: int = LIMIT) -> str:
     """The page: `head` and `end` whole, between them what the parts say in the room that is left."""
     room = limit - len(head) - len(end) - 2 * (len(parts) + 1)
     wanted = [part.write(part.most) for part in parts]
-    given = shares([(len(text), part.least, part.rank) for text, part in zip(wanted, parts, strict=True)], room)
+    given = shares(
+        [(len(text), part.least, part.rank) for text, part in zip(wanted, parts, strict=True)], room
+    )
     texts = [
         text if len(text) <= size else part.write(size)
         for text, size, part in zip(wanted, given, parts, strict=True)

@@ -83,41 +83,43 @@ class _Brief:
 
     def head(self, kind: machine.Kind, why: str, session: str | None) -> str:
         """What is asked, why, the goal, and what counts as success."""
-        c, metric, criteria = self.loaded.campaign, self.loaded.metric, self.config.criteria
+        c, metric = self.loaded.campaign, self.loaded.metric
         target = machine.goal(c)
         asked = _ASKED.get(str(kind), "something is to be measured")
+        reason = self.short(why, 300).rstrip(".")
         return templates.render(
             "brief_head.md.j2",
             asked=asked.format(self.entry.number if self.entry else ""),
-            why=self.short(why, 300).rstrip("."),
+            why=reason[:1].upper() + reason[1:],
             session=session and self.short(session, 64),
             campaign=self.config.campaign,
-            goal=quoted(self.say(self.config.goal), 400),
+            goal=self.short(self.config.goal, 400),
             metric=f"{self.short(metric.name, 80)}, {'lower' if metric.lower else 'higher'} is better",
             target=None if target is None else present.figure(metric, target),
-            wanted=self._wanted(),
-            throughput=self._throughput(),
-            converging=criteria.loss == "converging",
-            failure=present.threshold(metric, criteria.failure),
+            conditions=self._conditions(),
+            failure=present.threshold(metric, self.config.criteria.failure),
             hypotheses_left=max(0, c.hypothesis_budget - sum(h.status in VERDICTS for h in c.hypotheses)),
             budget=c.hypothesis_budget,
             time_left=self._time_left(),
         ).strip("\n")
 
-    def _wanted(self) -> str:
+    def _conditions(self) -> list[str]:
+        """The gates of a verdict, as far as a change can do something about them."""
         metric, criteria = self.loaded.metric, self.config.criteria
         success, failure = (present.threshold(metric, v) for v in (criteria.success, criteria.failure))
         moved = "rises by" if metric.points else "is better by"
-        return f"{self.short(metric.name, 80)} {moved} at least {success}, its 95% interval above {failure}"
-
-    def _throughput(self) -> str | None:
-        """The gate beside the metric; None where there is none, or the metric is the throughput itself."""
-        if self.loaded.metric.throughput:
-            return None
-        return {
-            "better": f"rises to at least {BETTER_ESTIMATE:g}x, its interval above 1x",
-            "not_worse": f"does not fall below {NOT_WORSE_BOUND:g}x",
-        }.get(self.config.criteria.throughput)
+        faster = {
+            "better": f"throughput rises to {BETTER_ESTIMATE:g}x or more, its interval above 1x",
+            "not_worse": f"throughput does not fall below {NOT_WORSE_BOUND:g}x",
+        }.get("any" if metric.throughput else criteria.throughput)
+        learns = "and its loss converges" if criteria.loss == "converging" else "whatever its loss"
+        return [
+            f"{self.short(metric.name, 80)} {moved} {success} or more, its 95% interval above {failure}",
+            *([faster] if faster else []),
+            f"the training ends by itself {learns}",
+            "a step takes no more busy time than before",
+            "one thing changed, and no locked knob",
+        ]
 
     def _time_left(self) -> str | None:
         c = self.loaded.campaign
@@ -213,5 +215,7 @@ def _shell_word(path: Path) -> str:
     text = str(path)
     if text.isprintable():
         return shlex.quote(text)
-    escaped = (chr(b) if 0x20 <= b < 0x7F and chr(b) not in "\\'" else f"\\x{b:02x}" for b in os.fsencode(text))
+    escaped = (
+        chr(b) if 0x20 <= b < 0x7F and chr(b) not in "\\'" else f"\\x{b:02x}" for b in os.fsencode(text)
+    )
     return "$'" + "".join(escaped) + "'"

@@ -19,12 +19,18 @@ _DEVICES = 4
 def last_run(loaded: Loaded, say: Say, limit: int) -> str:
     """A section of at most `limit` characters. The log's lines are capped, stripped and fenced."""
     records = reversed(loaded.records.values())
-    last = next((r for r in records if r.get("outcome") and r.get("campaign") == loaded.config.campaign), None)
+    last = next(
+        (r for r in records if r.get("outcome") and r.get("campaign") == loaded.config.campaign), None
+    )
     if last is None:
-        return pages.section("Device", [f"{harmless(say(loaded.config.device), limit=80)}; nothing has run yet."])
+        return pages.section(
+            "Device", [f"{harmless(say(loaded.config.device), limit=80)}; nothing has run yet."]
+        )
     evidence = _evidence(loaded, str(last["name"]))
     failure = _failure(evidence, last)
-    head = pages.section("Device and last run", [_device(loaded, last, say), _ending(last, evidence, failure, say)])
+    head = pages.section(
+        "Device and last run", [_device(loaded, last, say), _ending(last, evidence, failure, say)]
+    )
     log = [loaded.workspace.scrub(line) for line in failure.get("lines", ())]
     fence = pages.fenced(log, limit - len(head) - len(_UNTRUSTED) - 3)
     text = f"{head}\n{_UNTRUSTED}\n\n{fence}" if fence else head

@@ -67,5 +67,5 @@ def _moved(verdict: dict[str, Any], say: Say) -> str:
     faster = f" ({ratio})" if ratio != present.UNKNOWN else ""
     return (
         f"{own}: {texts['improvement']}; throughput {texts['throughput']}{faster}; "
-        f"training {texts['training']}, loss {texts['loss']}"
+        f"training {texts['training'].partition(' ')[0]}, loss {texts['loss']}"
     )
