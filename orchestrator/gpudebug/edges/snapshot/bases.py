@@ -135,7 +135,7 @@ def _applied(index: Repository, patch: bytes, *options: str) -> Answer:
 
 
 def _look_at_result(repository: Repository, commit: str, tree: str, patch: patches.Patch) -> None:
-    """Whatever a patch's text was taken for: what it changes is what it names, and nothing that may not be."""
+    """However a patch's text was read: it changes what it names, and nothing that may not be changed."""
     changed = repository.names("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit, tree)
     if not changed:
         raise GitError("the patch changes nothing", file=patch.file, next="write the change as a diff")

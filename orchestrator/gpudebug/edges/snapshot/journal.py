@@ -1,4 +1,4 @@
-"""What a worktree of ours is, and how far its making or removing came: a file beside it, locked meanwhile.
+"""What a worktree of ours is, and how far its making or removing came: a file of its own, locked meanwhile.
 
 The journal stands before git is asked for the worktree and is the last thing to go: whatever a kill leaves
 between is known to be ours. The lock is inherited by the git processes that work on it, so that it is free
@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -38,15 +38,18 @@ class Record:
     before: tuple[str, ...] = ()
 
 
+def _beside(folder: Path) -> Path:
+    """Where the journals of the worktrees in `folder` are, so that it holds worktrees only."""
+    return folder.with_name(f".{folder.name}")
+
+
 def file_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.json")
+    return _beside(path.parent) / f"{path.name}.json"
 
 
 def worktrees_of(folder: Path) -> list[Path]:
     """The worktrees in `folder` that have a journal, finished or not."""
-    if not folder.is_dir():
-        return []
-    return sorted(p.with_name(p.name[1:-5]) for p in folder.glob(".*.json"))
+    return sorted(folder / p.stem for p in _beside(folder).glob("*.json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Journal:
     def remove(self) -> None:
         with failing("remove the journal of a worktree", self.path):
             self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.parent.rmdir()
 
 
 def _read(data: bytes) -> Record | None:
@@ -97,7 +102,7 @@ def peek(path: Path) -> Record | None:
 @contextmanager
 def held(path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
     """The journal of the worktree at `path`, alone. BusyError where another has it for `patience` seconds."""
-    journal = _hold(file_of(path), patience)
+    journal = _hold(path, patience)
     try:
         yield journal
     finally:
@@ -106,11 +111,21 @@ def held(path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
         os.close(journal.descriptor)
 
 
-def _hold(file: Path, patience: float) -> Journal:
+def _open(file: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with failing("open the journal of a worktree", file):
+        while True:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Another command may take the empty folder away in between.
+            with suppress(FileNotFoundError):
+                return os.open(file, flags, 0o644)
+
+
+def _hold(path: Path, patience: float) -> Journal:
+    file = file_of(path)
     deadline = time.monotonic() + patience
     while True:
-        with failing("open the journal of a worktree", file):
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = _open(file)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _same(descriptor, file):
@@ -123,7 +138,7 @@ def _hold(file: Path, patience: float) -> Journal:
         if time.monotonic() > deadline:
             raise BusyError(
                 "another command is making or removing this worktree",
-                file=str(file.with_name(file.name[1:-5])),
+                file=str(path),
                 next="wait for it, then try again",
             )
         time.sleep(_POLL_S)

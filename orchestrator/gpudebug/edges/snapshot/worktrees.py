@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def add_worktree(
     """
     repository, _ = opened(top)
     path = _placed(path)
+    with failing("make the folder of worktrees", path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with journal.held(path) as ours:
         record = ours.read()
         if record is not None and record.state == "ready" and sound(repository, path, record):
@@ -85,19 +88,21 @@ def remove_worktree(top: Path, path: Path) -> None:
     """Take a worktree of ours away, as much of it as is there. GitError for one that is not ours."""
     repository, _ = opened(top)
     path = _placed(path)
+    if not os.path.lexists(path) and journal.peek(path) is None and _marked(repository, path) is None:
+        return
     with journal.held(path) as ours:
         record = ours.read() or _marked(repository, path)
         if record is None:
             if os.path.lexists(path):
-                raise GitError(
-                    "is not a worktree of gpudebug's making", file=str(path), next="leave it there"
-                )
+                raise GitError("is no worktree of gpudebug's", file=str(path), next="leave it there")
             return
         if record.state == "ready":
             record = replace(record, state="removing")
             ours.write(record)
         admin.clear(repository, path, record)
         ours.remove()
+    with suppress(OSError):
+        path.parent.rmdir()
 
 
 def began_with(path: Path) -> str | None:
@@ -131,6 +136,4 @@ def _marked(repository: Repository, path: Path) -> Record | None:
 
 def _placed(path: Path) -> Path:
     """The path as git writes it: links in it resolved, but for its own name."""
-    with failing("make the folder of worktrees", path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
     return Path(os.path.realpath(path.parent)) / path.name
