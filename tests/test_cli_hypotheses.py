@@ -116,7 +116,7 @@ def test_a_duplicate_of_what_was_tested_is_refused_too(campaign: Campaign, statu
     campaign.progress.parent.mkdir(exist_ok=True)
     campaign.progress.write_text(ENTRY.format("--set --work=0.9").replace("UNTESTED", status))
     done = campaign.run("propose", "--title", "Again", "--set", "--work=0.9").expect(1)
-    assert f"hypothesis 7 already ({status})" in done.err
+    assert f"hypothesis 7 already ({status}" in done.err
 
 
 HOSTILE_TEXTS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,3 +47,56 @@ def mcp(directory: Directory = None) -> None:
     from gpudebug.mcp import serve
 
     serve(folder, chosen["directory"], os.environ)
+
+
+Number = Annotated[int, typer.Argument(metavar="H", help="Number of the hypothesis.")]
+
+
+@app.command(epilog="Example: gpudebug accept 3")
+def accept(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+    """Adopt a VALIDATED change into the baseline; gpudebug.yaml and the checkout stay as they are."""
+    folder = choose(directory, json)
+    from gpudebug.engine.accept import accept as engine
+    from gpudebug.engine.session import session_of
+    from gpudebug.render import adopting
+
+    print_(engine(folder, hypothesis, session_of()), adopting.accept)
+
+
+@app.command(epilog="Example: gpudebug release 3")
+def release(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+    """Give a claim back; a change that was begun is kept as a patch."""
+    folder = choose(directory, json)
+    from gpudebug.engine.claims import release as engine
+    from gpudebug.engine.session import session_of
+    from gpudebug.render import adopting
+
+    print_(engine(folder, hypothesis, session_of()), adopting.release)
+
+
+@app.command(epilog="Example: gpudebug reopen 3")
+def reopen(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+    """Test a hypothesis again, keeping its result: one that is undecided, or whose premises changed."""
+    folder = choose(directory, json)
+    from gpudebug.engine.reopen import reopen as engine
+    from gpudebug.engine.session import session_of
+    from gpudebug.render import adopting
+
+    print_(engine(folder, hypothesis, session_of()), adopting.reopen)
+
+
+@app.command(epilog="Example: gpudebug export -o patches")
+def export(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where; default: runs/export.")
+    ] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Write the accepted changes as patches that apply with git apply, and what they are worth together."""
+    folder = choose(directory, json)
+    from gpudebug.engine.export import export as engine
+    from gpudebug.engine.session import session_of
+    from gpudebug.render import adopting
+
+    print_(engine(folder, output and folder / output, session_of()), adopting.export)

@@ -88,6 +88,10 @@ class Intervention:
     def patch(self) -> str | None:
         return next((change.name for change in self.changes if change.kind == "patch"), None)
 
+    def touches(self, name: str) -> bool:
+        """Whether it changes the flag or variable of this name, however that is spelled."""
+        return _knob(name) in {_knob(touched) for touched in self.names}
+
     def with_patch(self, path: str) -> Intervention:
         """The same change with the patch at `path` in the place of its code or of another patch."""
         patch = Change("patch", _patch(path))
@@ -294,9 +298,7 @@ def _set(words: list[str], name: str, value: str | None) -> list[str]:
         return []
     if _stands_already(found[-1], value):
         shown = name if value is None else f"{name}={value}"
-        raise NoEffect(
-            f"the command has {shown} already: the change has no effect", next="set another value"
-        )
+        raise NoEffect(f"the command has {shown} already: the change has no effect", next="set another value")
     first = found[0]
     notes = _notes(name, found, "one is left")
     if value is None and first.style == "separate" and str(first.value).lower() not in _TRUTH:

@@ -33,7 +33,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(one_line=_one_line, code=_code, run_folders=_run_folders)
+    environment.filters.update(one_line=_one_line, code=_code, cell=_cell, run_folders=_run_folders)
     return environment
 
 
@@ -48,6 +48,11 @@ def _code(text: str) -> str:
     ticks = "`" * (1 + max(map(len, _TICKS.findall(line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def _cell(text: str) -> str:
+    """What may stand in one cell of a markdown table."""
+    return _one_line(text).replace("|", "\\|")
 
 
 def _run_folders(names: Iterable[str]) -> str:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core import intervention as interventions
-from gpudebug.core import progress, sweep
+from gpudebug.core import progress, stack, sweep, titles
+from gpudebug.core.config import Workload
 from gpudebug.core.errors import GpudebugError, InterventionError, UsageError
-from gpudebug.core.intervention import Intervention
+from gpudebug.core.intervention import Change, Intervention, NoEffect
+from gpudebug.core.words import Status
 from gpudebug.edges import templates
+from gpudebug.engine import patchfiles, reopen
 from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.premises import why_of
 from gpudebug.engine.trial import refuse_before_running
 from gpudebug.engine.written import training_environment
 
 _TITLE = 200
 _TEXT = 2000
 _STANDING = "the command has it already"
-_NOT_YET = "this version tests flags and variables only: `gpudebug next` will ask for such a change"
 
 
 class Duplicate(GpudebugError):
@@ -40,33 +43,41 @@ def propose(
     patch: str | None = None,
     code: bool = False,
     compound: bool = False,
+    session: str | None = None,
 ) -> dict[str, Any]:
-    """Append one hypothesis. Refused: a locked knob, several changes unmarked, a change already there."""
-    if not title.strip():
+    """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before."""
+    if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
     change = None
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
-    loaded = load(directory)
+    loaded = load(directory, session)
     title, description, method = (loaded.workspace.scrub(text) for text in (title, description, method))
     if change is not None:
+        _refuse_tested(loaded, loaded.document, change)
+        _refuse_accepted(loaded, change)
         _check(loaded, change)
     number = 0
 
     def edit(document: progress.ProgressFile) -> bytes:
         nonlocal number
         if change is not None:
-            _refuse_duplicate(document, change, loaded.config.workload.argv())
+            _refuse_tested(loaded, document, change)
         number = progress.next_number(document)
         return progress.add_hypothesis(document, _entry(number, title, description, method, change))
 
     splice(loaded, edit)
-    notes = [] if change is None or change.mechanical else [_NOT_YET]
-    return _answer(loaded, [_added(number, title, change)], notes)
+    return _answer(loaded, [_added(number, title, change)], _alike(loaded, title))
 
 
 def propose_sweep(
-    directory: Path, text: str, *, title: str = "", description: str = "", method: str = ""
+    directory: Path,
+    text: str,
+    *,
+    title: str = "",
+    description: str = "",
+    method: str = "",
+    session: str | None = None,
 ) -> dict[str, Any]:
     """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
 
@@ -74,7 +85,7 @@ def propose_sweep(
     Duplicate where none is left, InterventionError for a locked knob or a text that is no sweep.
     """
     asked = sweep.parse(text)
-    loaded = load(directory)
+    loaded = load(directory, session)
     title, description, method = (loaded.workspace.scrub(t).strip() for t in (title, description, method))
     workload = loaded.config.workload
     argv, env = workload.argv(), training_environment(workload)
@@ -89,7 +100,7 @@ def propose_sweep(
         added.clear()
         notes.clear()
         for value, change in asked.changes:
-            twin = next((h for h in document.hypotheses if _same(change, h.intervention, argv)), None)
+            twin = _twin(document, change, workload, {})
             if value in standing or twin is not None:
                 why = f"it is hypothesis {twin.number} already ({twin.status})" if twin else _STANDING
                 notes.append(f"{asked.name}={value} is left out: {why}")
@@ -158,27 +169,98 @@ def _check(loaded: Loaded, change: Intervention) -> None:
             next="keep it in the environment that gpudebug is started in",
         )
     workload = loaded.config.workload
-    if change.mechanical:
-        change.apply(workload.argv(), training_environment(workload))
+    change.apply(workload.argv(), training_environment(workload))
+    if change.patch is not None:
+        patchfiles.refuse_unusable(loaded, change.patch)
 
 
-def _refuse_duplicate(document: progress.ProgressFile, change: Intervention, argv: tuple[str, ...]) -> None:
+def _alike(loaded: Loaded, title: str) -> list[str]:
+    """What to look at before a test that may be one of another name."""
+    others = [(h.number, h.title) for h in loaded.document.hypotheses]
+    number = titles.most_alike(progress.harmless(title, limit=_TITLE), others)
+    if number is None:
+        return []
+    entry = loaded.document.hypothesis(number)
+    return [f"its title is like that of hypothesis {number} ({entry.status}): {entry.title[:_TITLE]}"]
+
+
+def _refuse_tested(loaded: Loaded, document: progress.ProgressFile, change: Intervention) -> None:
     """Compare with every hypothesis in the file at the moment of the write: two may propose at once."""
-    for h in document.hypotheses:
-        if _same(change, h.intervention, argv):
+    effects: Mapping[str, object] = {}
+    if change.patch is not None:
+        written = [h.intervention for h in document.hypotheses]
+        effects = patchfiles.effects(loaded.workspace, [change.text, *written])
+    twin = _twin(document, change, loaded.config.workload, effects)
+    if twin is None:
+        return
+    known = loaded.trials.keys()
+    why, advice = _standing(loaded, twin) if twin.number in known else (twin.status.value, _ANOTHER)
+    raise Duplicate(
+        f"the same change is hypothesis {twin.number} already ({why}): {twin.title[:_TITLE]}",
+        file=document.file,
+        line=twin.line,
+        next=advice.format(twin.number),
+    )
+
+
+_ANOTHER = "gpudebug show {}, then propose something else"
+
+
+def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str]:
+    """What became of a hypothesis, in one clause, and what to do about it."""
+    if entry.accepted is not None:
+        return "accepted already", "gpudebug status, then propose something else"
+    if entry.status in (Status.UNTESTED, Status.TESTING):
+        return entry.status.value, _ANOTHER
+    said = f"{entry.status}: {why_of(loaded, entry)}"
+    if reopen.reason(loaded, entry) is not None:
+        return said, "gpudebug reopen {}"
+    return said, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
+
+
+def _twin(
+    document: progress.ProgressFile, change: Intervention, workload: Workload, effects: Mapping[str, object]
+) -> progress.HypothesisEntry | None:
+    """The hypothesis with the same effect; an entry whose change cannot be read has none."""
+    argv, env = workload.argv(), workload.env
+    for entry in document.hypotheses:
+        try:
+            written = interventions.parse(entry.intervention) if entry.intervention else None
+        except InterventionError:
+            continue
+        if written is not None and change.same_effect(written, argv, env, effects):
+            return entry
+    return None
+
+
+def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
+    """Refuse what is part of the baseline since it was accepted, whatever else the change holds."""
+    accepted = stack.changes(loaded.document)
+    for part in change.changes:
+        owner = next((step for step in accepted if _is_in(loaded, part, step)), None)
+        if owner is not None:
             raise Duplicate(
-                f"the same change is hypothesis {h.number} already ({h.status}): {h.title}",
-                file=document.file,
-                line=h.line,
-                next=f"gpudebug show {h.number}, then propose something else",
+                f"{' '.join(part.words)} is accepted already, with hypothesis {owner.hypothesis}",
+                file=owner.file,
+                line=owner.line,
+                next="leave it out: the baseline has it",
             )
 
 
-def _same(change: Intervention, written: str | None, argv: tuple[str, ...]) -> bool:
-    """Whether an entry's change, as written, has the same effect; one that cannot be read has none."""
-    if not written:
+def _is_in(loaded: Loaded, part: Change, step: stack.Accepted) -> bool:
+    """Whether an accepted change has done what this one would do."""
+    one = Intervention((part,))
+    if part.kind == "code":
         return False
+    if part.kind == "patch":
+        patch = step.intervention.patch
+        known = patchfiles.effects(loaded.workspace, [one.text, f"--patch {patch}" if patch else None])
+        return patch is not None and known.get(part.name, part.name) == known.get(patch, patch)
+    workload = loaded.config.workload
     try:
-        return change.same_effect(interventions.parse(written), argv)
+        one.apply(workload.argv(), workload.env)
+    except NoEffect:
+        return step.intervention.touches(part.name)
     except InterventionError:
         return False
+    return False

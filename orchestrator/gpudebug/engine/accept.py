@@ -1,0 +1,118 @@
+"""`gpudebug accept H`: a change that was validated becomes part of what the baseline measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress, stack
+from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
+from gpudebug.engine.bench import splice
+from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.patchfiles import refuse_unless_applies
+from gpudebug.engine.premises import changed, entry_of, why_of
+
+
+class NotAccepted(GpudebugError):
+    """What was never validated by runs cannot become part of the baseline."""
+
+    code = "accept"
+
+
+def accept(directory: Path, number: int, session: str | None = None) -> dict[str, Any]:
+    """Note in the progress file that hypothesis `number` is accepted; `accept`'s JSON.
+
+    From then on the effective workload and tree have its change, and the baseline is outdated. Neither
+    gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is.
+    """
+    loaded = load(directory, session)
+    entry = entry_of(loaded, number)
+    if entry.status is Status.VALIDATED and entry.accepted is not None:
+        return _answer(loaded, entry, entry.accepted, already=True)
+    _refuse(loaded, entry)
+    (step,) = stack.changes(loaded.document, [entry])
+    stack.effective(loaded.config.workload, [step])
+    if step.intervention.patch is not None:
+        refuse_unless_applies(loaded, step.intervention.patch)
+    order = 0
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        nonlocal order
+        now = document.hypothesis(number)
+        if (now.status, now.intervention, now.runs) != (entry.status, entry.intervention, entry.runs):
+            raise ProgressError(
+                f"hypothesis {number} was changed in the meantime; it is not accepted",
+                file=document.file,
+                line=now.line,
+                next=f"gpudebug show {number}",
+            )
+        order = now.accepted or progress.next_acceptance(document)
+        return progress.set_accepted(document, number, order)
+
+    splice(loaded, edit)
+    return _answer(loaded, entry, order, already=False)
+
+
+def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
+    """Only a verdict that stands on runs moves the baseline."""
+    file, line = str(loaded.progress_path), entry.status_line or entry.line
+    said = f"hypothesis {entry.number}"
+    if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
+        return
+    if entry.status is Status.UNTESTED:
+        raise NotAccepted(f"{said} is not tested yet", file=file, line=line, next="gpudebug next")
+    if entry.status is Status.TESTING:
+        held = f" ({entry.status_note})" if entry.status_note else ""
+        raise BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
+    if entry.status is Status.VALIDATED:
+        raise NotAccepted(
+            f"{said} is VALIDATED in the progress file alone: UNVERIFIED, its runs do not say so",
+            file=file,
+            line=line,
+            next=f"gpudebug verify {entry.number}",
+        )
+    raise NotAccepted(
+        f"{said} is {entry.status} ({why_of(loaded, entry)}), and only a VALIDATED one can be accepted",
+        file=file,
+        line=line,
+        next=f"gpudebug show {entry.number}",
+    )
+
+
+def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> dict[str, Any]:
+    said = f"hypothesis {entry.number} is accepted"
+    why = f"{said} already" if already else f"{said}: the baseline is to be recorded with its change"
+    return {
+        "action": "accepted",
+        "campaign": loaded.config.campaign,
+        "hypothesis": entry.number,
+        "title": entry.title,
+        "intervention": entry.intervention,
+        "order": order,
+        "already": already,
+        "notes": [] if already else _notes(loaded, entry),
+        "why": why,
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path)],
+    }
+
+
+def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+    """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
+    (step,) = stack.changes(loaded.document, [entry])
+    notes = []
+    since = changed(loaded, entry)
+    if since:
+        notes.append(
+            f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
+            "`gpudebug next` measures it"
+        )
+    for earlier in stack.changes(loaded.document):
+        names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
+        if names:
+            notes.append(f"it changes {', '.join(names)}, as hypothesis {earlier.hypothesis} did before it")
+    if step.intervention.patch is not None:
+        notes.append("your checkout is as it was; `gpudebug export` writes what was accepted as patches")
+    return notes

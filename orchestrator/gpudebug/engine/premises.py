@@ -1,0 +1,46 @@
+"""What a hypothesis was measured on, beside what the campaign measures now."""
+
+from __future__ import annotations
+
+from gpudebug.core.errors import UsageError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.engine.campaign import Loaded
+
+_SAID = {
+    "command": "the workload's command",
+    "tree": "the code",
+    "interpreter": "the interpreter",
+    "reading": "how its log and samples are read",
+    "device": "the device",
+}
+
+
+def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
+    """The hypothesis with this number; UsageError where there is none."""
+    found = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    if found is None:
+        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
+        raise UsageError(
+            f"there is no hypothesis {number}: there are {have}",
+            file=str(loaded.progress_path),
+            next="gpudebug status",
+        )
+    return found
+
+
+def changed(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
+    """What has changed since a hypothesis's trial was measured, as words; nothing where no run tells."""
+    records = (loaded.records.get(name, {}) for name in entry.runs)
+    trials = [r for r in records if r.get("hypothesis") == entry.number]
+    if not trials:
+        return ()
+    then, now = trials[-1].get("identity", {}), loaded.identities["workload"]
+    return tuple(_SAID.get(key, key) for key, value in now.items() if then.get(key) != value)
+
+
+def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
+    """Why a hypothesis got its verdict, in one clause; that it is UNVERIFIED where no run says so."""
+    judged = loaded.trials[entry.number]
+    if judged.verified and judged.verdict:
+        return str(judged.verdict["why"])
+    return f"UNVERIFIED {entry.result.get('improvement', '')}".strip()

@@ -1,0 +1,99 @@
+"""`gpudebug reopen H`: a hypothesis is tested again, and its result is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
+from gpudebug.engine.bench import splice
+from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.premises import changed, entry_of, why_of
+
+_UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.INVALID})
+
+
+class NotReopened(GpudebugError):
+    """A verdict whose premises still hold: the same test would bring the same answer."""
+
+    code = "reopen"
+
+
+def reopen(directory: Path, number: int, session: str | None = None) -> dict[str, Any]:
+    """Make hypothesis `number` UNTESTED, its Result an earlier one; `reopen`'s JSON.
+
+    What is decided is reopened only where its premises changed. An untested one stays as it is.
+    """
+    loaded = load(directory, session)
+    entry = entry_of(loaded, number)
+    if entry.status is Status.UNTESTED:
+        return _answer(loaded, entry, f"hypothesis {number} is UNTESTED already", already=True)
+    why = reason(loaded, entry)
+    if why is None:
+        raise _refused(loaded, entry)
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        now = document.hypothesis(number)
+        if (now.status, now.runs, now.accepted) != (entry.status, entry.runs, entry.accepted):
+            raise ProgressError(
+                f"hypothesis {number} was changed in the meantime; it is not reopened",
+                file=document.file,
+                line=now.line,
+                next=f"gpudebug show {number}",
+            )
+        return progress.reopen(document, number)
+
+    splice(loaded, edit)
+    return _answer(loaded, entry, why, already=False)
+
+
+def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
+    """Why a hypothesis with a verdict may be tested again; None where it may not."""
+    if entry.status in (Status.UNTESTED, Status.TESTING) or entry.accepted is not None:
+        return None
+    if entry.status in _UNDECIDED:
+        return f"it is {entry.status}: {why_of(loaded, entry)}"
+    if not loaded.trials[entry.number].verified:
+        return f"it is {entry.status} in the progress file alone: UNVERIFIED"
+    since = changed(loaded, entry)
+    return f"{' and '.join(since)} changed since it was measured" if since else None
+
+
+def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
+    file, line = str(loaded.progress_path), entry.status_line or entry.line
+    said = f"hypothesis {entry.number}"
+    if entry.status is Status.TESTING:
+        held = f" ({entry.status_note})" if entry.status_note else ""
+        return BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
+    if entry.accepted is not None:
+        return NotReopened(
+            f"{said} is accepted: the baseline has its change",
+            file=file,
+            line=line,
+            next="propose the change that takes it back",
+        )
+    return NotReopened(
+        f"{said} is {entry.status} ({why_of(loaded, entry)}), and nothing has changed since it was measured",
+        file=file,
+        line=line,
+        next="propose something else; accepting another hypothesis, or changing the workload or its code, "
+        "would reopen it",
+    )
+
+
+def _answer(loaded: Loaded, entry: HypothesisEntry, why: str, *, already: bool) -> dict[str, Any]:
+    return {
+        "action": "reopened",
+        "campaign": loaded.config.campaign,
+        "hypothesis": entry.number,
+        "title": entry.title,
+        "was": entry.status.value,
+        "already": already,
+        "earlier_runs": list(dict.fromkeys((*entry.runs, *entry.earlier_runs))),
+        "why": why,
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path)],
+    }
