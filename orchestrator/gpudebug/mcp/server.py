@@ -7,9 +7,9 @@ import contextlib
 import json
 import os
 import secrets
-import threading
 import time
 from collections.abc import MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,14 +54,16 @@ def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> N
     # Everything that this process starts is of the same session.
     env[VARIABLE] = place.session
     worker = Worker()
-    talk = threading.Thread(target=_talk, args=(worker, place, chosen), name="mcp", daemon=True)
-    talk.start()
-    try:
-        worker.run()
-    except KeyboardInterrupt:
-        # A thread of the SDK still waits for the client's next line, and would be waited for.
-        os._exit(door.INTERRUPTED)
-    talk.join()
+    with ThreadPoolExecutor(1, "mcp") as pool:
+        talk = pool.submit(_talk, worker, place, chosen)
+        try:
+            worker.run()
+        except KeyboardInterrupt:
+            # A thread of the SDK still waits for the client's next line, and would be waited for.
+            os._exit(door.INTERRUPTED)
+    failure = talk.exception()
+    if failure is not None and not _left(failure):
+        raise failure
 
 
 def _talk(worker: Worker, place: Place, chosen: Path | None) -> None:
@@ -69,6 +71,12 @@ def _talk(worker: Worker, place: Place, chosen: Path | None) -> None:
         asyncio.run(_serve(worker, place, chosen))
     finally:
         worker.close()
+
+
+def _left(failure: BaseException) -> bool:
+    """Whether the client closed our output before our input, and nothing else went wrong."""
+    parts = getattr(failure, "exceptions", None)
+    return all(_left(part) for part in parts) if parts else isinstance(failure, BrokenPipeError)
 
 
 async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:

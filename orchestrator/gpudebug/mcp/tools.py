@@ -216,6 +216,12 @@ def _reopen(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
     return reopen(place.folder, asked.hypothesis, place.session)
 
 
+def _export(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
+    from gpudebug.engine.export import export
+
+    return export(place.folder, session=place.session)
+
+
 def _baseline(place: Place, asked: Baseline, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle import record_baseline
 
@@ -278,6 +284,14 @@ TOOLS = (
         "Test a hypothesis again whose premises have changed; its result so far is kept.",
         Hypothesis,
         _reopen,
+    ),
+    Tool(
+        "export",
+        "Write the accepted changes to runs/export, as patches that apply with git apply, and what they are "
+        "worth together.",
+        Nothing,
+        _export,
+        idempotent=True,
     ),
     Tool(
         "verify",
