@@ -204,8 +204,11 @@ class TestNoLease:
             os.fchdir(here)
             with pytest.raises(store.NotPermitted):
                 leases.read(Path("."))
+            with pytest.raises(store.NotPermitted):
+                leases.take(Path("."), 1, "a2", SINCE)
 
-        tmp_path.chmod(0o755)
+        tmp_path.chmod(0o777)
+        (tmp_path / ".lock").chmod(0o666)
         assert as_user(NOBODY, read) == 0
         os.close(here)
 

@@ -105,7 +105,8 @@ class _Folder:
         status = os.fstat(fd)
         ours = status.st_uid == os.geteuid() and status.st_nlink == 1 and status.st_size == 0
         if ours and stat.S_IMODE(status.st_mode) != 0o666:
-            os.fchmod(fd, 0o666)
+            with contextlib.suppress(OSError):
+                os.fchmod(fd, 0o666)
 
     def _open_existing(self, name: str) -> int:
         try:
@@ -132,7 +133,9 @@ class _Folder:
             raise
         except OSError as e:
             raise self._refused(e, name) from None
-        os.fchmod(fd, mode)
+        # Past the umask. A file system that knows no modes has none to set.
+        with contextlib.suppress(OSError):
+            os.fchmod(fd, mode)
         return fd
 
     def _refused(self, e: OSError, name: str) -> StoreError:

@@ -129,7 +129,10 @@ def _locked(folder: Path) -> contextlib.AbstractContextManager[None]:
 def _write(folder: Path, number: int, lease: Lease) -> Lease:
     path = folder / f"h{number}.json"
     data = {"session": lease.session, "since": lease.since, **asdict(lease.renewed)}
-    before = file_digest(path) if path.is_file() else None
+    try:
+        before = file_digest(path) if path.is_file() else None
+    except OSError as e:
+        raise os_error(e, path, "cannot read") from None
     replace_file(path, json.dumps(data).encode() + b"\n", root=folder, expected=before)
     return lease
 
