@@ -70,7 +70,7 @@ def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
 
 def _loose(loaded: Loaded) -> list[machine.RunState]:
     """Runs that ask for recovery: unsealed ones, and judged ones whose entry lacks them."""
-    listed = {name for h in loaded.document.hypotheses for name in h.runs}
+    listed = {name for h in loaded.document.hypotheses for name in (*h.runs, *h.earlier_runs)}
     loose = []
     for name, record in loaded.records.items():
         run = loaded.workspace.run(name)
