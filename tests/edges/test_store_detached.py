@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.errors import BusyError
+from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import store
 
 ANSWER = {"answer": {"action": "tested"}, "session": "a", "id": "1"}
@@ -129,3 +129,12 @@ def test_garbage_in_a_lock_names_nobody(files: store.Detached) -> None:
     for content in ("", "[1, 2]", "{", json.dumps("x")):
         files.lock.write_text(content)
         assert store.said(files.lock) == store.detached.Said({}, False)
+
+
+def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / ".detached").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError):
+        store.Detached(tmp_path / "runs").start_log("1")
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -23,6 +23,7 @@ from tests.support.campaigns import (
 from gpudebug.core.errors import BusyError
 from gpudebug.edges import store
 from gpudebug.engine import detached
+from gpudebug.engine.status import status as status_of
 from gpudebug.engine.underway import underway
 from gpudebug.engine.watch import Live
 
@@ -65,7 +66,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short(tmp_path: Path) -> Iterator[Story]:
-    yield from _story(tmp_path, 1.0)
+    yield from _story(tmp_path, 2.0)
 
 
 @pytest.fixture
@@ -80,36 +81,37 @@ def _story(folder: Path, seconds: float) -> Iterator[Story]:
 
 
 def test_the_commands_of_an_agent_whose_tools_give_up(short: Story) -> None:
-    campaign = short.campaign
-    said = campaign.json("next", "--detach", env=A)
+    said = short.campaign.json("next", "--detach", env=A)
     assert (said["action"], said["run"], said["role"]) == (
         "running",
         "0001-baseline-workload",
         "baseline-workload",
     )
     assert said["session"] == "a" and said["next_command"] == "gpudebug wait --for 9m"
-    waited = campaign.run("wait", "--for", "1m", "--json", env=A).expect(0)
-    assert waited.json["action"] == "recorded_baseline"
-    assert "0001-baseline-workload" in waited.err
-    campaign.propose("--set --lr=0.2")
-    assert campaign.json("next", "--detach", env=A)["hypothesis"] == 1
-    answer = campaign.json("wait", env=A)
-    assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")
-    again = short.wait("a")
-    assert (again["action"], again["verdict"]) == ("idle", "VALIDATED") and "hypothesis 1" in again["why"]
-    assert campaign.json("next", "--detach", status=7, env=A)["verdict"] == "VALIDATED"
+    assert short.campaign.json("wait", "--for", "1m", env=A)["action"] == "recorded_baseline"
+    assert short.campaign.json("wait", env=A)["action"] == "idle"
+    assert short.runs() == ["0001-baseline-workload"]
+
+
+def test_a_session_that_had_its_verdict_is_told_it_again(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next", env=A)
+    waited = recorded.json("wait", env=A)
+    assert (waited["action"], waited["verdict"]) == ("idle", "VALIDATED") and "hypothesis 1" in waited["why"]
+    assert recorded.json("next", "--detach", status=7, env=A)["verdict"] == "VALIDATED"
 
 
 def test_next_and_status_tell_how_far_it_is(long: Story) -> None:
     campaign = long.campaign
     assert long.start()["action"] == "running"
-    wait_for(lambda: (campaign.json("next")["step"] or 0) > 2)
-    status = campaign.json("status")
+    wait_for(lambda: (long.start()["step"] or 0) > 2)
+    status = status_of(campaign.folder)
     assert status["running"] and status["progress"]["run"] == "0001-baseline-workload"
     assert status["progress"]["steps"] == 120 and status["progress"]["gpu_util"] == pytest.approx(20, abs=2)
     assert "Progress 0001-baseline-workload, step" in campaign.run("status").out
-    limited = long.wait(limit=0)
-    assert limited["action"] == "running" and limited["left_s"] > 0
+    waited = campaign.run("wait", "--for", "100ms", "--json").expect(0)
+    assert waited.json["action"] == "running" and waited.json["left_s"] > 0
+    assert "0001-baseline-workload" in waited.err
     assert campaign.run("next", "--detach", "--json", env=B).expect(6).json["error"]["code"] == "busy"
     assert long.runs() == ["0001-baseline-workload"]
 
@@ -117,11 +119,10 @@ def test_next_and_status_tell_how_far_it_is(long: Story) -> None:
 def test_with_nothing_to_run_it_answers_as_next_does(recorded: Campaign) -> None:
     asked, plain = (recorded.run("next", *more, "--json") for more in (("--detach",), ()))
     assert asked.expect(5).json == plain.expect(5).json
-    assert recorded.json("wait")["action"] == "idle"
     recorded.config.write_text(recorded.config.read_text().replace("device:", "metric: section:x\ndevice:"))
-    recorded.propose("--set --lr=0.9")
-    asked, plain = (recorded.run("next", *more, "--json") for more in (("--detach",), ()))
-    assert (asked.status, asked.json) == (plain.status, plain.json) and asked.json["error"]
+    recorded.add("\n### Hypothesis 1: Waiting\n- **Intervention**: --set --lr=0.9\n- **Status**: UNTESTED\n")
+    error = recorded.run("next", "--detach", "--json").expect(1).json["error"]
+    assert (error["code"], error["file"]) == ("config", str(recorded.config))
     assert not store.Detached(recorded.folder / "runs").answer.exists()
 
 
@@ -129,10 +130,9 @@ def test_an_error_of_the_run_is_handed_out_once(recorded: Campaign) -> None:
     files = store.Detached(recorded.folder / "runs")
     files.start_log("7")
     error = BusyError("the device is taken", file="x", next="wait").as_json()
-    for words in (("wait",), ("next", "--detach")):
-        files.put_answer({"error": error, "exit_status": 6, "session": None})
-        assert recorded.run(*words, "--json").expect(6).json == {"error": error}
-    assert recorded.json("wait")["action"] == "idle"
+    files.put_answer({"error": error, "exit_status": 6, "session": None})
+    assert recorded.run("next", "--detach", "--json").expect(6).json == {"error": error}
+    assert not files.answer.exists()
 
 
 def test_it_survives_its_caller_and_answers_its_session_or_a_person(short: Story) -> None:
@@ -156,6 +156,7 @@ def test_what_kills_it_is_said_and_recovered(long: Story) -> None:
     assert long.wait("a")["action"] == "idle"
 
 
+@pytest.mark.slow
 def test_a_killed_warden_costs_its_run_only(short: Story) -> None:
     short.start()
     warden = next(
@@ -197,3 +198,10 @@ def test_a_run_that_is_stopped_leaves_nothing(long: Story) -> None:
     assert time.monotonic() - began < 20
     assert long.wait("a")["action"] == "idle"
     assert underway(store.Workspace(folder)) is None
+
+
+def test_one_that_takes_long_to_begin_is_under_way(long: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detached, "TOLD_WITHIN_S", 0.0)
+    said = long.start("a")
+    assert (said["action"], said["run"], said["detached"]) == ("running", None, True)
+    wait_for(lambda: long.files.said().held)

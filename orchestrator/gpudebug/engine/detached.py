@@ -11,9 +11,10 @@ from typing import Any
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
+from gpudebug.engine.background import COMMAND
 from gpudebug.engine.ending import ending_of
 from gpudebug.engine.measure import now
-from gpudebug.engine.underway import Follower, Underway, live, running, underway
+from gpudebug.engine.underway import Follower, Progress, Underway, live, running, underway
 from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find
 
@@ -48,16 +49,23 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
     if known is not None:
         return known
     files = store.Detached(workspace.runs)
-    files.forget_killed()
-    said = _launched(directory, workspace, session)
-    if "done" in said:
+    since = now()
+    begun = Underway(None, COMMAND, session, since, store.new_id(since))
+    said = _launched(directory, workspace, begun)
+    if said is not None and "done" in said:
         return _answered(directory, said["done"], session)
-    for remark in said.get("remarks", ()):
+    for remark in (said or {}).get("remarks", ()):
         report(Live("", 0.0, None, None, None, None, None, remark))
     known = _known(directory, session)
-    if known is None:
+    if known is not None:
+        return known
+    if said is None:
+        return running(workspace, begun, Progress())
+    if files.said().killed:
         raise _killed(files)
-    return known
+    return _idle(
+        workspace, f"run {said['run']} has ended already, and somebody else was told what came of it"
+    )
 
 
 def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
@@ -65,35 +73,26 @@ def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
     return attach(directory, lambda _: None, session, block=False)
 
 
-def _launched(directory: Path, workspace: store.Workspace, session: str | None) -> dict[str, Any]:
-    """Start the background process; what it says first, {} where it says nothing for long."""
-    files = store.Detached(workspace.runs)
-    since = now()
-    id = store.new_id(since)
+def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> dict[str, Any] | None:
+    """Start the background process; what it says first, None where it says nothing for long."""
+    assert begun.id is not None
+    log = store.Detached(workspace.runs).start_log(begun.id)
     request = {
         "directory": str(directory),
         "runs": str(workspace.runs),
-        "session": session,
-        "id": id,
-        "since": since,
+        "session": begun.session,
+        "id": begun.id,
+        "since": begun.since,
     }
     env = {k: v for k, v in os.environ.items() if k not in ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR")}
-    daemon = Daemon(
-        "gpudebug.engine.background",
-        json.dumps(request),
-        cwd=os.getcwd(),
-        env=env,
-        log=files.start_log(id),
-    )
+    daemon = Daemon("gpudebug.engine.background", json.dumps(request), cwd=os.getcwd(), env=env, log=log)
     try:
         said = daemon.hear(TOLD_WITHIN_S)
     finally:
         daemon.leave()
     if said == {}:
-        raise Killed(
-            "the background process ended without a word", file=str(files.log(id)), next="gpudebug next"
-        )
-    return said or {}
+        raise Killed("the background process ended without a word", file=str(log), next="gpudebug next")
+    return said
 
 
 def _answered(directory: Path, outcome: dict[str, Any], session: str | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import BusyError, GpudebugError, StoreError
 from gpudebug.edges.store.files import make_folder, os_error, read_file, start_file, write_beside
 from gpudebug.edges.store.locks import Claim, held_by, locked
 
@@ -71,6 +71,8 @@ class Detached:
 
     def start_log(self, id: str) -> Path:
         """An empty log, mode 0600; the oldest ones of before are removed."""
+        if self.folder.is_symlink():
+            raise StoreError("is a link", file=str(self.folder), next="remove it")
         make_folder(self.folder)
         with contextlib.suppress(OSError):  # Another user's folder: its log will say so.
             self.folder.chmod(0o700)
@@ -88,10 +90,9 @@ class Detached:
 
     def forget_killed(self) -> None:
         """Empty the lock of a process that was killed; nothing where one lives."""
-        with contextlib.suppress(FileNotFoundError, GpudebugError):
-            if self.said().killed:
-                with Claim(self.lock, {}):
-                    pass
+        if self.said().killed:
+            with contextlib.suppress(BusyError), Claim(self.lock, {}):  # Busy: a new one has begun.
+                pass
 
     def put_answer(self, answer: Mapping[str, Any]) -> None:
         """Keep an answer for whoever calls next; an older one that nobody took is replaced."""
