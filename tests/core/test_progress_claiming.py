@@ -16,7 +16,8 @@ CASES = [
     (
         "added in front of the status",
         "### Hypothesis 1: x\n* **Description**: d\n* **Status**: UNTESTED\n",
-        "### Hypothesis 1: x\n* **Description**: d\n* **Intervention**: --patch p\n* **Status**: TESTING - since 1\n",
+        "### Hypothesis 1: x\n* **Description**: d\n* **Intervention**: --patch p\n"
+        "* **Status**: TESTING - since 1\n",
     ),
     (
         "a value that went on is replaced whole",
@@ -26,8 +27,8 @@ CASES = [
     (
         "neither is there",
         "### Hypothesis 1: x\n- **Test Method**: m\n\n## Notes\n",
-        "### Hypothesis 1: x\n- **Test Method**: m\n- **Intervention**: --patch p\n- **Status**: TESTING - since 1\n"
-        "\n## Notes\n",
+        "### Hypothesis 1: x\n- **Test Method**: m\n- **Intervention**: --patch p\n"
+        "- **Status**: TESTING - since 1\n\n## Notes\n",
     ),
 ]
 

@@ -95,15 +95,20 @@ def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> M
 
 
 def launch(
-    cycle: Cycle, bench: Bench, role: str, hypothesis: int | None = None, job: Job | None = None
+    cycle: Cycle,
+    bench: Bench,
+    role: str,
+    hypothesis: int | None = None,
+    job: Job | None = None,
+    claim: str | None = None,
 ) -> Measured:
     """One completed run of an unmodified workload, not sealed yet; tried again where the machinery failed it.
 
-    `hypothesis` names the trial that wanted it fresh, beside its own runs; `job` is the workload as another
-    role than its baseline. Raises BaselineFailed where the command does not complete, DeviceError where the
+    `hypothesis` names the trial that wanted it fresh, beside its own runs, `claim` the one it is under;
+    `job` is the workload as another role than its baseline. Raises BaselineFailed where the command does not complete, DeviceError where the
     machinery failed it twice.
     """
-    job = job or replace(_job(cycle, role), hypothesis=hypothesis)
+    job = job or replace(_job(cycle, role), hypothesis=hypothesis, claim=claim)
     for last in (False, True):
         measured = measure(bench, job)
         if measured.evidence.outcome is Outcome.COMPLETED:

@@ -46,7 +46,8 @@ class Cycle:
     report: Report
     command: str
     stack: ExitStack = field(default_factory=ExitStack)
-    locks: dict[str, int] = field(default_factory=dict)
+    locked: set[str] = field(default_factory=set)
+    locks: list[int] = field(default_factory=list)
     _place: Place | None = None
 
     @property
@@ -58,7 +59,7 @@ class Cycle:
 
     def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
         """Hold these devices until the command ends. BusyError where somebody else has one."""
-        wanted = [d.uuid for d in devices if d.uuid not in self.locks]
+        wanted = sorted({d.uuid for d in devices} - self.locked)
         holder = {
             "path": str(self.loaded.workspace.root),
             "campaign": self.loaded.config.campaign,
@@ -66,9 +67,9 @@ class Cycle:
             "since": now(),
             "command": self.command,
         }
-        held = self.stack.enter_context(store.device_locks(wanted, holder))
-        self.locks |= {uuid: fd for uuid, fd in zip(wanted, held, strict=False)}
-        return tuple(self.locks.values())
+        self.locks += self.stack.enter_context(store.device_locks(wanted, holder))
+        self.locked.update(wanted)
+        return tuple(self.locks)
 
 
 def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.Claim:
@@ -152,7 +153,6 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         interval=config.protocol.interval,
         warmup=config.protocol.warmup,
         patterns=config.log,
-        commit=cycle.place.commit,
         hold_fds=(cycle.claim.fd, *cycle.lock(infos)),
         report=cycle.report,
         notes=(*notes, *cycle.place.notes),
@@ -176,7 +176,6 @@ def lone_bench(
         interval=interval,
         warmup=None,
         patterns={},
-        commit=None,
         hold_fds=(),
         report=report,
         notes=notes,
@@ -226,6 +225,7 @@ def job_of(
         shell=workload.shell,
         identity=identity,
         patch=place.patch,
+        commit=place.commit,
         trees=trees,
         notes=command.notes,
     )

@@ -40,12 +40,12 @@ def new_claim(loaded: Loaded, number: int) -> Claim:
 
 
 def mark(loaded: Loaded, number: int, claim: Claim, intervention: str | None = None) -> None:
-    """Set a hypothesis TESTING under a claim; with the change that is tested, where it was written just now."""
+    """Set a hypothesis TESTING under a claim, with the change that was written for it just now."""
     splice(loaded, lambda d: progress.set_testing(d, number, claim.note, intervention))
 
 
 def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -> None:
-    """A claim to implement becomes one to run: the lock that gpudebug and its warden hold, no lease of time."""
+    """A claim to implement becomes one to run: a lock of gpudebug and its warden, no lease of time."""
     mark(loaded, number, claim, intervention)
     leases.drop(loaded.workspace.leases, number)
 

@@ -48,7 +48,8 @@ def judge_runs(
 ) -> Verdict:
     """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
 
-    The change is the one that run.json of the trial's first run tells of. `remarks` are notes on how it was
+    The change is the one that run.json of the trial's first run tells of, the claim that of its newest.
+    `remarks` are notes on how it was
     applied. Each list holds at least one run.
     """
     criteria = criteria_of(terms)
@@ -60,6 +61,7 @@ def judge_runs(
             "remarks": tuple(remarks),
             "terms": terms,
             "change_digest": after[0].record.change_digest,
+            "claim": _claim([*before, *after]),
             "runs": tuple(
                 UsedRun(
                     name=m.folder.name,
@@ -80,6 +82,13 @@ def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Mea
     criteria = criteria_of(verdict.terms)
     setting = _setting(verdict.terms, criteria, before, after)
     return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
+
+
+def _claim(runs: Sequence[Measured]) -> str | None:
+    """The claim that the newest run was made under."""
+    made = [m for m in runs if m.record.claim is not None]
+    newest = max(made, key=lambda m: store.run_number(m.folder.name), default=None)
+    return newest.record.claim if newest is not None else None
 
 
 def certain(number: int, terms: Terms, before: Sequence[Measured], after: Sequence[Measured]) -> bool:

@@ -48,6 +48,7 @@ class Job:
     change_digest: str | None = None
     claim: str | None = None
     patch: bytes | None = None
+    commit: str | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
     trees: Trees | None = None
     notes: tuple[str, ...] = ()
@@ -65,7 +66,6 @@ class Bench:
     interval: float
     warmup: float | None
     patterns: Mapping[str, str]
-    commit: str | None
     hold_fds: tuple[int, ...]
     report: Report
     notes: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ def _record(
         shell=job.shell,
         cwd=str(job.cwd),
         environment=job.env_names,
-        commit=bench.commit,
+        commit=job.commit,
         change=job.change,
         change_digest=job.change_digest,
         session=bench.session,

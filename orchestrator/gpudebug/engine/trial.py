@@ -98,8 +98,6 @@ def _prepare(cycle: Cycle, number: int, change: Change, place: Place) -> _Trial:
     intervention = change.intervention
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
-    if change.patch is not None:
-        bench = replace(bench, commit=place.commit)
     claim = new_claim(loaded, number)
     role = f"h{number}"
     job = job_of(cycle, workload, role, role, loaded.identities["workload"], place)
@@ -219,7 +217,6 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             continue
         step = step_after(verdict, trial.before, trial.after)
         if step is Step.DONE:
-            verdict = verdict.model_copy(update={"claim": trial.claim.note})
             kept = holds(trial.cycle.loaded, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
@@ -243,7 +240,7 @@ def _first_step(trial: _Trial) -> Step:
 def _launch(trial: _Trial, step: Step) -> Measured:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is Step.BASELINE:
-        measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number)
+        measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number, claim=trial.claim.note)
     else:
         measured = measure(trial.bench, _watched(trial) if trial.early_stop else trial.job)
     if baseline.by_the_user(measured):

@@ -200,6 +200,9 @@ class Repository:
                 with failing("copy the git index", source):
                     if source.exists():
                         shutil.copyfile(source, path)
+                        # By the index's own time git knows which files were saved too shortly before it
+                        # to believe their times.
+                        shutil.copystat(source, path)
             yield self.with_variables(GIT_INDEX_FILE=str(path))
 
     def commit(self, tree: str, parent: str, message: str) -> str:
