@@ -11,7 +11,10 @@ from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
 
 
-@app.command(epilog="Example: gpudebug init --command 'python train.py --lr=1e-3 --output_dir=out'")
+@app.command(
+    epilog="Example: gpudebug init --command 'python train.py --lr=1e-3 --output_dir=out'\n\n"
+    "Example: gpudebug init --agent claude"
+)
 def init(
     command: Annotated[str | None, typer.Option("--command", help="The training command to debug.")] = None,
     reference: Annotated[
@@ -22,6 +25,14 @@ def init(
         str | None, typer.Option("--progress", help="Progress file, also one that is there already.")
     ] = None,
     goal: Annotated[str, typer.Option("--goal", help="What is to be achieved.")] = "",
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            metavar="NAME",
+            help="Tell codex, claude, … of gpudebug; alone: in a campaign that is here.",
+        ),
+    ] = None,
     print_defaults: Annotated[
         bool, typer.Option("--print-defaults", help="Print every setting with its default, write nothing.")
     ] = False,
@@ -39,10 +50,16 @@ def init(
         return
     from gpudebug.engine.init import init as engine
 
-    print_(
-        engine(folder, command=command, reference=reference, campaign=campaign, progress=progress, goal=goal),
-        render.init,
+    answer = engine(
+        folder,
+        command=command,
+        reference=reference,
+        campaign=campaign,
+        progress=progress,
+        goal=goal,
+        agent=agent or (),
     )
+    print_(answer, render.init)
 
 
 @app.command(epilog="Example: gpudebug -C ~/my-training status")

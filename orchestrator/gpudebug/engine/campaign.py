@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import claims, machine, progress
+from gpudebug.core.agents import AGENTS
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GpudebugError, InterventionError
@@ -180,8 +181,9 @@ def _code(
 
 
 def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
-    """The code as it lies there, without what gpudebug itself and its users' notes change."""
-    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore"))
+    """The code as it lies there, without what gpudebug itself, its users' notes and agents' files change."""
+    instructions = (agent.path for agent in AGENTS.values())
+    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
     return snapshot.identify(workspace.root, (workspace.config, progress, workspace.runs, *ours))
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core import agents as known
 from gpudebug.core import config as configs
 from gpudebug.core import frameworks
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.shellwords import ShellSyntaxError
 from gpudebug.edges import snapshot, store, templates
+from gpudebug.engine import agents
+from gpudebug.engine.written import read_config
 
 _FOLDERS = ("runs", "progress", "hypotheses")
 
@@ -24,15 +28,26 @@ def init(
     campaign: str | None = None,
     progress: str | None = None,
     goal: str = "",
+    agent: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore."""
+    """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore.
+
+    With `agent`, the instruction files of these agents, too; without a command, those alone, beside the
+    gpudebug.yaml that is there.
+    """
+    chosen = [known.agent(name) for name in agent]
     if not command or not command.strip():
+        if chosen and command is None and (root := store.find_root(directory)):
+            return _instruct(root, chosen)
         raise UsageError("no training command", next="gpudebug init --command 'python train.py --lr=1e-3'")
     path = directory / store.CONFIG
     if path.exists():
         raise ConfigError(
-            "is there already and is left as it is", file=str(path), next="edit it, or remove it"
+            "is there already and is left as it is",
+            file=str(path),
+            next="edit it, or remove it; --agent alone writes an agent's instructions",
         )
+    instructions = agents.prepare(directory, chosen)
     snapshot.top_folder(directory)
     name = campaign or _slug(directory.resolve().name)
     draft = configs.load(_text(name, command, reference), str(path))
@@ -47,13 +62,33 @@ def init(
     )
     config = configs.load(text, str(path))
     notes += _about(config)
+    files = _write(directory, config, text)
     return {
         "campaign": name,
         "framework": _framework(config),
-        "notes": notes,
-        "files": _write(directory, config, text),
+        "notes": [*notes, *_asides(instructions)],
+        "files": [*files, *agents.write(directory, instructions)],
         "next_command": "gpudebug next",
     }
+
+
+def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:
+    """The instruction files of a campaign that is there already."""
+    instructions = agents.prepare(root, chosen)
+    config = read_config(store.Workspace(root))
+    written = agents.write(root, instructions)
+    same = [f"{i.path} says it already" for i in instructions if str(i.path) not in written]
+    return {
+        "campaign": config.campaign,
+        "framework": _framework(config),
+        "notes": [*same, *_asides(instructions)],
+        "files": written,
+        "next_command": "gpudebug next",
+    }
+
+
+def _asides(instructions: Sequence[agents.Instruction]) -> list[str]:
+    return [i.note for i in instructions if i.note]
 
 
 def _text(

@@ -1,4 +1,4 @@
-"""What became of the hypotheses of a campaign, as the brief tells it: figures only where runs bear them out."""
+"""What became of the hypotheses of a campaign, as a brief tells it: figures only where runs bear them out."""
 
 from __future__ import annotations
 

@@ -1,0 +1,129 @@
+"""The instruction file of each coding agent, and gpudebug's own block in it, between markers.
+
+Everything outside of the markers is somebody else's: it stays byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gpudebug.core.errors import UsageError
+
+BEGIN = "<!-- gpudebug:begin -->"
+END = "<!-- gpudebug:end -->"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BOM = b"\xef\xbb\xbf"
+_WHOLE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_ENDING = re.compile(rb"\r\n|\r|\n")
+_ABOUT = "Use gpudebug here to find out why training leaves the GPU idle, one measured hypothesis at a time."
+_SKILL = f"---\nname: gpudebug\ndescription: {_ABOUT}\n---\n\n"
+_RULE = f"---\ndescription: {_ABOUT}\nalwaysApply: true\n---\n\n"
+
+
+class Agent(NamedTuple):
+    """Where an agent reads its instructions: `path` in the campaign's folder, `front` what a new file begins
+    with, `note` what it takes beside the file."""
+
+    name: str
+    path: str = "AGENTS.md"
+    front: str = ""
+    note: str | None = None
+
+
+# As each agent documents it; whoever reads AGENTS.md and is not here is `agents`.
+AGENTS = {
+    agent.name: agent
+    for agent in (
+        Agent("agents"),
+        Agent("codex"),
+        Agent("claude", "CLAUDE.md"),
+        Agent("claude-skill", ".claude/skills/gpudebug/SKILL.md", _SKILL),
+        Agent("gemini", "GEMINI.md"),
+        Agent("qwen", "QWEN.md"),
+        Agent("cursor", ".cursor/rules/gpudebug.mdc", _RULE),
+        Agent("copilot", ".github/copilot-instructions.md"),
+        Agent(
+            "aider",
+            "CONVENTIONS.md",
+            note="aider reads it with `--read CONVENTIONS.md`, or `read: CONVENTIONS.md` in .aider.conf.yml",
+        ),
+        Agent("opencode"),
+        Agent("amp"),
+        Agent("goose"),
+    )
+}
+
+
+class BrokenMarkers(UsageError):
+    """A file in which gpudebug's block has no one beginning and end."""
+
+    exit_code = 1
+    code = "markers"
+
+
+def agent(name: str) -> Agent:
+    """The agent of this name, in any case; UsageError lists those that are known."""
+    found = AGENTS.get(name.strip().lower())
+    if found is None:
+        raise UsageError(
+            f"no agent {name[:40]!r} is known: {', '.join(AGENTS)}",
+            next="name one of these; `agents` is for every other one that reads AGENTS.md",
+        )
+    return found
+
+
+def with_block(old: bytes | None, text: str, front: str, file: str) -> bytes:
+    """The file with `text` between the markers: in their place, else at its end; `front` begins a new file.
+
+    `old` is empty, or None, for a new file. BrokenMarkers for one marker alone, a doubled one, and UTF-16.
+    """
+    block = f"{BEGIN}\n{text.strip()}\n{END}"
+    if not old:
+        return f"{front}{block}\n".encode()
+    if old.startswith(_UTF16):
+        raise BrokenMarkers("the file is UTF-16", file=file, line=1, next="save it as UTF-8")
+    match = _ENDING.search(old)
+    ending = match[0] if match else b"\n"
+    made = ending.join(block.encode().split(b"\n"))
+    place = _place(old, file)
+    if place is not None:
+        return old[: place[0]] + made + old[place[1] :]
+    lead = b"" if not old else ending if old.endswith((b"\r", b"\n")) else 2 * ending
+    return old + lead + made + ending
+
+
+def _place(old: bytes, file: str) -> tuple[int, int] | None:
+    """From where the first marker's line begins to where the last one's ends; None without any marker."""
+    begins, ends = (_lines_of(old, marker) for marker in (BEGIN, END))
+    if not begins and not ends:
+        return None
+    if len(begins) == len(ends) == 1 and begins[0].start < ends[0].start:
+        return begins[0].start, ends[0].end
+    raise BrokenMarkers(
+        f"{len(begins)} markers begin gpudebug's part and {len(ends)} end it: there must be one of each, in "
+        "this order; nothing was written",
+        file=file,
+        line=min(line.number for line in (*begins, *ends)),
+        next=f"leave one {BEGIN} and one {END} below it, or take all of them out",
+    )
+
+
+class _Line(NamedTuple):
+    """A line without its ending and without a byte order mark: offsets, and its 1-based number."""
+
+    start: int
+    end: int
+    number: int
+
+
+def _lines_of(old: bytes, marker: str) -> list[_Line]:
+    """The lines that hold nothing but this marker."""
+    found = []
+    at = 0
+    for number, line in enumerate(_WHOLE_LINE.findall(old), start=1):
+        mark = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
+        if line[mark:].strip() == marker.encode():
+            found.append(_Line(at + mark, at + len(line.rstrip(b"\r\n")), number))
+        at += len(line)
+    return found
