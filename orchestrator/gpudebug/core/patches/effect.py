@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from gpudebug.core.digests import short_digest
 from gpudebug.core.patches.reading import Hunk, Patch, PatchedFile, read
 
-# Above this a block is compared by what it begins and ends with only: matching takes quadratic time.
-_MATCHED = 1000
+# Above this only what a file's change begins and ends with is matched, for that takes quadratic time.
+_MATCHED = 500
 
 _QUOTES = rb"\"\"\"|'''|\"|'|`"
 _MARKS = {
@@ -52,12 +52,11 @@ def effective(patch: bytes | Patch, file: str = "the patch") -> bytes:
 
 def _of_file(each: PatchedFile) -> bytes:
     plain = _normaliser(each.path)
-    removed: list[bytes] = []
-    added: list[bytes] = []
-    for hunk in each.hunks:
-        out, put = _changed(*_sides(hunk, plain))
-        removed += out
-        added += put
+    # All hunks at once: lines that only seem to move, because blank lines were matched, are seen to stay.
+    sides = [_sides(hunk, plain) for hunk in each.hunks]
+    before = [line for side in sides for line in side[0]]
+    after = [line for side in sides for line in side[1]]
+    removed, added = _changed(before, after)
     kind = _kind(each)
     lines = [b"-" + line for line in removed] + [b"+" + line for line in added] + list(each.binary)
     if not lines and not kind:
