@@ -192,7 +192,9 @@ def test_a_run_that_is_stopped_leaves_nothing(long: Story) -> None:
     assert detached.stop(folder) is False
     long.start("a")
     with pytest.raises(BusyError):
-        detached.stop(folder, patience=0)
+        detached.stop(folder, "b")
+    with pytest.raises(BusyError):
+        detached.stop(folder, "a", patience=0)
     began = time.monotonic()
     detached.stop(folder)
     assert time.monotonic() - began < 20

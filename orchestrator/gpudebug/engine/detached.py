@@ -260,16 +260,23 @@ def _idle(workspace: store.Workspace, why: str) -> dict[str, Any]:
     }
 
 
-def stop(directory: Path, patience: float = STOPPED_WITHIN_S) -> bool:
+def stop(directory: Path, session: str | None = None, patience: float = STOPPED_WITHIN_S) -> bool:
     """End the background run of this campaign as Ctrl-C would, and wait for it; False where there is none.
 
     It is asked through a file that it alone looks for: no process is guessed by its number. Its answer,
-    that it was interrupted, is taken away. BusyError where it has not ended within `patience` seconds.
+    that it was interrupted, is taken away. A session ends its own only, a person any: BusyError otherwise,
+    and where it has not ended within `patience` seconds.
     """
     workspace = find(directory)
     found = underway(workspace)
     if found is None or found.id is None:
         return False
+    if session is not None and found.session != session:
+        whose = f"session {found.session}" if found.session else "a person"
+        raise BusyError(
+            f"the detached run of {found.since} is of {whose}, and this is session {session}",
+            next="gpudebug wait",
+        )
     files = store.Detached(workspace.runs)
     files.ask_to_stop(found.id)
     deadline = time.monotonic() + patience

@@ -230,7 +230,7 @@ def running(workspace: store.Workspace, found: Underway, progress: Progress) -> 
     """`next`'s JSON while a run is under way."""
     told = asdict(progress)
     del told["loss"]
-    whose = f"session {found.session}" if found.session else "a person"
+    whose = f" of session {found.session}" if found.session else ""
     return {
         "action": "running",
         "campaign": _campaign(workspace, progress.run),
@@ -241,7 +241,7 @@ def running(workspace: store.Workspace, found: Underway, progress: Progress) -> 
         "verdict": None,
         "gates": [],
         "brief": None,
-        "why": f"{_what(progress)} is under way since {found.since}, by `{found.command}` of {whose}",
+        "why": f"{_what(progress)} is under way since {found.since}, by `{found.command}`{whose}",
         "next_command": "gpudebug wait --for 9m",
         "files": _files(workspace, found, progress),
     }
