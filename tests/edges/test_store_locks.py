@@ -266,6 +266,16 @@ def test_a_second_lock_that_is_none_is_refused_and_the_first_let_go(
     assert not store.claimed(path)
 
 
+def test_a_second_lock_that_somebody_keeps_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "ENDING_S", 0.1)
+    path = tmp_path / ".claim"
+    with holding(lambda: store.locked(tmp_path / ".claim.holder")):
+        with pytest.raises(BusyError) as caught:
+            store.Claim(path, SAID)
+        assert "pid" not in caught.value.message
+        assert not store.claimed(path)
+
+
 def test_whoever_looks_keeps_nobody_from_the_claim(tmp_path: Path) -> None:
     path = tmp_path / ".claim"
 

@@ -114,7 +114,7 @@ class Claim:
         with contextlib.ExitStack() as undo:
             self.fd = open_lock(path)
             undo.callback(os.close, self.fd)
-            take(self.fd, path, lambda: claimed(_own(path)), lambda living: _busy(self.fd, living))
+            take(self.fd, path, lambda: claimed(_own(path)), lambda living: _busy(read_text(self.fd), living))
             try:
                 write_text(self.fd, holder)
             except OSError as e:
@@ -122,7 +122,7 @@ class Claim:
             # Last: while it is held, the text is there and true.
             self._own = open_lock(_own(path))
             undo.callback(os.close, self._own)
-            take(self._own, _own(path), lambda: False, lambda living: _busy(self.fd, living))
+            take(self._own, _own(path), lambda: False, lambda living: _busy({}, living))
             undo.pop_all()
 
     def __enter__(self) -> Claim:
@@ -139,8 +139,7 @@ def _own(path: Path) -> Path:
     return path.with_name(f"{path.name}.holder")
 
 
-def _busy(fd: int, living: bool) -> BusyError:
-    said = read_text(fd)
+def _busy(said: Mapping[str, object], living: bool) -> BusyError:
     who = ", ".join(
         words.format(shown(said[key]))
         for key, words in (
