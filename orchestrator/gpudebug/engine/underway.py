@@ -165,7 +165,8 @@ class _Log:
         self._step = step
 
     def left(self, elapsed: float | None) -> float | None:
-        return time_left(list(self._marks), self.reader.total_steps, elapsed)
+        left = time_left(list(self._marks), self.reader.total_steps, elapsed)
+        return None if left is None else round(left, 1)
 
 
 def _reader(record: Mapping[str, Any]) -> LogReader:
