@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.snapshot.bases import (
+        Base,
         already_there,
         difference,
         forget,
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from gpudebug.edges.snapshot.changes import Change, worktree_change
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
-    from gpudebug.edges.snapshot.records import Base, LeftOut, Worktree
     from gpudebug.edges.snapshot.repairing import repair
-    from gpudebug.edges.snapshot.worktrees import add_worktree, began_with, remove_worktree
+    from gpudebug.edges.snapshot.untracked import LeftOut
+    from gpudebug.edges.snapshot.worktrees import Worktree, add_worktree, began_with, remove_worktree
 
 __all__ = [
     "Base",
@@ -55,10 +56,10 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
-    **dict.fromkeys(("Base", "LeftOut", "Worktree"), "records"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("add_worktree", "began_with", "remove_worktree"), "worktrees"),
+    **dict.fromkeys(("Worktree", "add_worktree", "began_with", "remove_worktree"), "worktrees"),
+    "LeftOut": "untracked",
     "repair": "repairing",
 }
 

@@ -6,13 +6,15 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core import patches
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges.snapshot import trees, untracked
-from gpudebug.edges.snapshot.records import Base, LeftOut
+from gpudebug.edges.snapshot.checkout import looked
 from gpudebug.edges.snapshot.repository import REFS, Answer, Repository, opened
+from gpudebug.edges.snapshot.untracked import LeftOut
 
 _LABEL = re.compile(r"^Tree: (.*)$", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^Left-out: (.*)$", re.MULTILINE)
@@ -22,6 +24,15 @@ _PATCH = (
     *("-p", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--src-prefix=a/", "--dst-prefix=b/", "-U3", "-O/dev/null", "--submodule=short"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A commit under refs/gpudebug/. `tree` is the label (a digest) that it was made for."""
+
+    commit: str
+    tree: str
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -> Base:
@@ -44,18 +55,14 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
 
 
 def stored(top: Path, ref: str) -> Base | None:
-    """The base under `ref`; None where it, or an object that it needs, is gone."""
-    repository, _ = opened(top)
-    found = repository.ask("rev-parse", "--verify", "--quiet", f"{_ours(ref)}^{{commit}}")
-    if found.status:
-        return None
-    commit = found.out.decode().strip()
-    # Of the trees and blobs that the parent has not, each must be there.
-    if repository.ask("rev-list", "--objects", "--quiet", f"{commit}^!").status:
-        return None
-    message = repository.run("cat-file", "commit", commit).decode("utf-8", "replace")
+    """The base under `ref`; None where it, or an object that it needs, is gone. Needs no gitpython."""
+    found = looked(top, "for-each-ref", "--format=%(objectname) %(contents)", _ours(ref))
+    commit, _, message = (found or b"").decode("utf-8", "replace").partition(" ")
     label, left = _LABEL.search(message), _LEFT_OUT.search(message)
     if label is None or left is None:
+        return None
+    # Of the trees and blobs that the parent has not, each must be there.
+    if looked(top, "rev-list", "--objects", "--quiet", f"{commit}^!") is None:
         return None
     return Base(commit, label.group(1), tuple(LeftOut(*pair) for pair in json.loads(left.group(1))))
 

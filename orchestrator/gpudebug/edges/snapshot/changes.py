@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.edges.snapshot import bases, journal, trees, untracked
-from gpudebug.edges.snapshot.records import LeftOut
 from gpudebug.edges.snapshot.repository import Repository, opened
+from gpudebug.edges.snapshot.untracked import LeftOut
 
 # What running and testing leave behind, in everybody's .gitignore.
 _CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints")

@@ -85,6 +85,13 @@ def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
     return out
 
 
+def looked(folder: Path, *arguments: str) -> bytes | None:
+    """What a git command says that only reads; None where it fails."""
+    process = _start(folder, *arguments)
+    out, _ = _answer(process, folder)
+    return out if process.returncode == 0 else None
+
+
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that `folder` is in. GitError outside of one."""
     return top_and_commit(folder)[0]
@@ -137,8 +144,9 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
     for path in submodules:
         entries[path] = _submodule(top / os.fsdecode(path), entries[path])
+    sha256 = any(len(content) > 64 for content in entries.values())
     for path in (changed | beside) - submodules:
-        content = _content(top / os.fsdecode(path))
+        content = _content(top / os.fsdecode(path), sha256)
         if content is None:
             entries.pop(path, None)
         else:
@@ -190,7 +198,7 @@ def _submodule(folder: Path, pinned: bytes) -> bytes:
     return _SUBMODULE + b" " + identify(folder).tree.encode()
 
 
-def _content(path: Path) -> bytes | None:
+def _content(path: Path, sha256: bool) -> bytes | None:
     """Kind and git blob of a changed file, so that a commit of the same bytes digests the same."""
     try:
         if path.is_symlink():
@@ -209,8 +217,9 @@ def _content(path: Path) -> bytes | None:
         raise GitError(f"cannot read a changed file: {e.strerror}", file=str(path), next="mend it") from None
     import hashlib
 
-    blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-    return kind + b" " + blob.encode()
+    made = hashlib.new("sha256" if sha256 else "sha1", b"blob %d\0" % len(data), usedforsecurity=False)
+    made.update(data)
+    return kind + b" " + made.hexdigest().encode()
 
 
 def ignores(folder: Path, path: str) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import untracked
-from gpudebug.edges.snapshot.records import LeftOut
 from gpudebug.edges.snapshot.repository import Repository
+from gpudebug.edges.snapshot.untracked import LeftOut
 
 
 def listed(names: Iterable[bytes]) -> bytes:

@@ -7,8 +7,7 @@ import stat
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-
-from gpudebug.edges.snapshot.records import LeftOut
+from typing import NamedTuple
 
 # Code and configuration fit easily; what is larger is data, which worktree.link is for.
 MAX_FILE = 2**20
@@ -39,6 +38,13 @@ _SECRET = (
 # Examples to copy from hold no secret.
 _HARMLESS = (".env.example", ".env.sample", ".env.template", ".env.dist")
 _SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".azure", ".gcloud", ".docker", "secrets"})
+
+
+class LeftOut(NamedTuple):
+    """A path of the checkout or worktree that is in no commit of ours, and the reason."""
+
+    path: str
+    why: str
 
 
 def secret_named(path: str) -> bool:

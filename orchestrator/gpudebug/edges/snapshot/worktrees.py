@@ -6,14 +6,22 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import admin, journal, lfs, links, trees
 from gpudebug.edges.snapshot.journal import Journal, Record
-from gpudebug.edges.snapshot.records import Worktree
 from gpudebug.edges.snapshot.repository import Repository, failing, opened
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A worktree of ours. `linked`: paths in it (relative, posix) that are links to the checkout's."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
 
 
 def add_worktree(
