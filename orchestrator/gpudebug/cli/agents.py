@@ -22,16 +22,12 @@ def wait(
     """Wait for the run that is under way, then say what came of it; Ctrl-C ends the wait, not the run."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.core.quantities import QuantityError, parse_duration
     from gpudebug.engine.cycle import exit_status
     from gpudebug.engine.detached import wait as engine
     from gpudebug.engine.session import session_of
     from gpudebug.live import LiveLine
 
-    try:
-        limit = None if for_ is None else parse_duration(for_)
-    except QuantityError as e:
-        raise UsageError(f"--for: {e}", next="write it as 90s, 9m or 1h") from None
+    limit = _seconds("--for", for_)
     with LiveLine() as live:
         answer = engine(folder, live, session_of(), limit)
     print_(answer, render.next_)
@@ -100,3 +96,50 @@ def export(
     from gpudebug.render import adopting
 
     print_(engine(folder, output and folder / output, session_of()), adopting.export)
+
+
+@app.command(epilog="Example: gpudebug loop --agent 'claude -p --permission-mode acceptEdits' --hypotheses 5")
+def loop(
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent", metavar="CMD", help="Starts an agent that reads its brief on standard input."
+        ),
+    ],
+    hypotheses: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Test this many at most.")
+    ] = None,
+    device_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Hold the device this long at most, e.g. 2h.")
+    ] = None,
+    failures: Annotated[int, typer.Option(min=1, metavar="N", help="End after so many in a row failed.")] = 3,
+    idle: Annotated[
+        int, typer.Option(min=1, metavar="N", help="End after so many in a row did nothing.")
+    ] = 3,
+    session_timeout: Annotated[str, typer.Option(metavar="TIME", help="For each session.")] = "60m",
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Run the campaign unattended: one agent session after the other, one hypothesis each."""
+    folder = choose(directory, json)
+    from gpudebug.core.looping import Limits
+    from gpudebug.engine.loop import exit_status
+    from gpudebug.engine.loop import loop as engine
+    from gpudebug.live import LiveLine
+    from gpudebug.render import loop as render
+
+    limits = Limits(hypotheses, _seconds("--device-time", device_time), failures, idle)
+    timeout = _seconds("--session-timeout", session_timeout)
+    with LiveLine() as live:
+        answer = engine(folder, agent, limits, timeout or 0.0, live)
+    print_(answer, render.loop)
+    raise typer.Exit(exit_status(answer))
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    from gpudebug.core.quantities import QuantityError, parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except QuantityError as e:
+        raise UsageError(f"{option}: {e}", next="write it as 90s, 9m or 1h") from None

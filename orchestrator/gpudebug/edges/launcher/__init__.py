@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import RECORD, inject
@@ -16,17 +17,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECORD",
+    "AgentEnded",
+    "AgentSpec",
     "LaunchSpec",
     "Launched",
     "SamplerSpec",
     "Tick",
+    "end_agent",
     "find_command",
     "inject",
     "launch",
+    "run_agent",
     "sweep",
 ]
 
-_HOMES = {"find_command": "command", "sweep": "recovery", "RECORD": "injection", "inject": "injection"}
+_HOMES = {
+    **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
+    "find_command": "command",
+    "sweep": "recovery",
+    **dict.fromkeys(("RECORD", "inject"), "injection"),
+}
 
 
 def __getattr__(name: str) -> Any:

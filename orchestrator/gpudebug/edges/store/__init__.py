@@ -29,6 +29,7 @@ from gpudebug.edges.store.folders import (
 from gpudebug.edges.store.hostlocks import device_locks
 from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
 from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
+from gpudebug.edges.store.sessions import SessionFolder, Sessions
 
 __all__ = [
     "CONFIG",
@@ -42,6 +43,8 @@ __all__ = [
     "RunFolder",
     "SavedInBetween",
     "Scrub",
+    "SessionFolder",
+    "Sessions",
     "Workspace",
     "check_locks",
     "claimed",

@@ -1,0 +1,102 @@
+"""The folders of agents' sessions, `runs/sessions/NAME`, closed to other users: brief, transcript, record."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges.store.files import make_folder, os_error, read_file, write_beside
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class SessionFolder:
+    """One session's folder. Whoever writes into it has taken the secrets out before."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def brief(self) -> Path:
+        return self.path / "brief.md"
+
+    @property
+    def transcript(self) -> Path:
+        return self.path / "transcript.log"
+
+    @property
+    def record(self) -> Path:
+        return self.path / "session.json"
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """session.json, at once."""
+        text = json.dumps({"format": FORMAT, **record}, indent=1, ensure_ascii=False)
+        self._put(self.record, text + "\n")
+
+    def write_brief(self, text: str) -> None:
+        self._put(self.brief, text)
+
+    def _put(self, path: Path, text: str) -> None:
+        try:
+            write_beside(path, text.encode("utf-8", "surrogateescape"), 0o600)
+        except OSError as e:
+            raise os_error(e, path, "cannot write") from None
+
+    def read(self) -> dict[str, Any]:
+        """session.json; {} where it is not there, or is none of this format."""
+        try:
+            found = json.loads(read_file(self.record))
+        except (StoreError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
+
+    def open_transcript(self) -> BinaryIO:
+        """For appending, mode 0600."""
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.fdopen(os.open(self.transcript, how, 0o600), "ab", buffering=0)
+        except OSError as e:
+            raise os_error(e, self.transcript, "cannot write") from None
+
+    def discard(self) -> None:
+        """Remove the folder of a session that never began."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Sessions:
+    """All of them; `lock` is held by the one loop that may run here."""
+
+    def __init__(self, runs: Path) -> None:
+        self.folder = runs / "sessions"
+        self.lock = runs / ".loop"
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(e.name for e in os.scandir(self.folder) if e.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return []
+        except OSError as e:
+            raise os_error(e, self.folder, "cannot list") from None
+
+    def get(self, name: str) -> SessionFolder:
+        return SessionFolder(self.folder / name)
+
+    def new(self, name: str) -> SessionFolder:
+        """A new folder. StoreError where the name is taken."""
+        path = self.folder / name
+        make_folder(self.folder)
+        try:
+            path.mkdir(mode=0o700)
+        except OSError as e:
+            raise os_error(e, path, "cannot make the folder") from None
+        return SessionFolder(path)
