@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
+from tests.support.patches import write_patch
+
+from gpudebug.engine.accept import accept
 
 CRASH = """\
 step 1/100 loss 2.0
@@ -65,3 +68,59 @@ def original_told(original: Campaign, tmp_path_factory: pytest.TempPathFactory) 
 def told(original_told: Campaign, tmp_path: Path) -> Campaign:
     """A campaign with its baseline, a VALIDATED hypothesis and an untested one."""
     return copied(original_told, tmp_path / "told")
+
+
+LOADER = "workers = 1\n\n\ndef load():\n    return workers\n"
+WORKERS = LOADER.replace("workers = 1", "import os\n\nworkers = os.cpu_count()")
+PATCHES = "hypotheses/patches"
+
+
+@pytest.fixture(scope="session")
+def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("judged")
+    recordings = folder / "recordings"
+    for number in (1, 2, 3, 4):
+        record(recordings, f"000{number}-baseline-workload", util=20, rate=10)
+    record(recordings, "0009-baseline-workload", util=75, rate=40)
+    record(recordings, "0005-h1", util=60, rate=30)
+    record(recordings, "0006-h2", util=61, rate=30)
+    record(recordings, "0007-h3", util=20, rate=10)
+    record(recordings, "0008-h4", util=62, rate=31)
+    made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"loader.py": LOADER})
+    write_patch(made, f"{PATCHES}/workers.patch", {"loader.py": WORKERS})
+    write_patch(made, f"{PATCHES}/twice.patch", {"loader.py": LOADER.replace("workers\n", "2 * workers\n")})
+    proposed = {
+        "Helps": "--set --lr=0.2",
+        "One worker | loads": f"--patch {PATCHES}/workers.patch",
+        "Nothing": "--set --work=0.3",
+        "Too few load": f"--patch {PATCHES}/twice.patch",
+    }
+    made.progress.parent.mkdir()
+    for number, (title, change) in enumerate(proposed.items(), 1):
+        made.add(
+            f"### Hypothesis {number}: {title}\n- **Intervention**: {change}\n- **Status**: UNTESTED\n\n"
+        )
+    for _ in range(5):
+        made.json("next")
+    return made
+
+
+@pytest.fixture
+def judged(original_judged: Campaign, tmp_path: Path) -> Campaign:
+    """On one baseline: a flag and a patch VALIDATED, a flag REJECTED, another patch VALIDATED."""
+    return copied(original_judged, tmp_path / "judged")
+
+
+@pytest.fixture(scope="session")
+def original_adopted(original_judged: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    made = copied(original_judged, tmp_path_factory.mktemp("adopted") / "repo")
+    accept(made.folder, 2)
+    accept(made.folder, 1)
+    made.json("next")
+    return made
+
+
+@pytest.fixture
+def adopted(original_adopted: Campaign, tmp_path: Path) -> Campaign:
+    """The same with patch and flag accepted, in this order, and the baseline recorded with both."""
+    return copied(original_adopted, tmp_path / "adopted")

@@ -13,6 +13,9 @@ from gpudebug.engine import places
 from gpudebug.engine.campaign import Loaded
 
 
+_TRIED = "tried"
+
+
 def read(workspace: store.Workspace, path: str) -> bytes:
     """The bytes of a patch. StoreError where it is not there, no regular file, or leads out of the folder."""
     file = workspace.root / path
@@ -52,9 +55,26 @@ def _own(loaded: Loaded) -> list[str]:
 def refuse_unless_applies(loaded: Loaded, path: str) -> None:
     """GitError, with the file and line that stand in the way, where the base does not take the patch."""
     top, data = loaded.checkout.top, read(loaded.workspace, path)
-    base = places.base(loaded).commit
+    base = _base(loaded)
     if not snapshot.already_there(top, base, data):
-        snapshot.with_patch(top, base, data, label="tried", file=path)
+        snapshot.with_patch(top, base, data, label=_TRIED, file=path)
+
+
+def _base(loaded: Loaded) -> str:
+    """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
+    top = loaded.checkout.top
+    refs = places.refs(loaded.workspace.root, loaded.config.campaign, top)
+    kept = snapshot.stored(top, f"{refs}/checkout")
+    if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
+        return places.base(loaded).commit
+    ref, ours = f"{refs}/{_TRIED}", places.ours(loaded, loaded.workspace.root)
+    commit = snapshot.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
+    snapshot.forget(top, ref)
+    for patch in loaded.code.patches:
+        if not snapshot.already_there(top, commit, patch):
+            made = snapshot.with_patch(top, commit, patch, label=_TRIED, file="an accepted patch")
+            commit = made.commit
+    return commit
 
 
 def effects(workspace: store.Workspace, written: Iterable[str | None]) -> dict[str, object]:
