@@ -217,6 +217,20 @@ def test_a_script_that_starts_python_is_led_over_too(trees: Trees) -> None:
     assert made.env["PYTHONPATH"] == str(trees.tree / "src")
 
 
+def test_a_folder_that_would_hide_pythons_own_modules_is_not_put_on_the_path(trees: Trees) -> None:
+    """The install stays what it is, and the process tells so."""
+    install(trees, INSTALLS["a finder"], trees.checkout)
+    write(trees.tree / "src" / "json" / "decoder.py")
+    assert not any("Python's own" in note for note in train(trees)[0].notes)
+    (trees.runs / "0001-h1" / "loaded.jsonl").unlink()
+    (trees.runs / "0001-h1").rmdir()
+    write(trees.tree / "src" / "queue.py")
+    made, said, told = train(trees)
+    assert "its queue.py would hide Python's own" in made.notes[0]
+    assert (said, "PYTHONPATH" in made.env) == (str(trees.checkout), False)
+    assert told["elsewhere"] == {str(trees.checkout): [f"src/{n}" for n in NAMES]}
+
+
 def test_a_single_tree_needs_nothing(tmp_path: Path) -> None:
     trees = Trees(tmp_path, tmp_path, tmp_path / "runs")
     argv = ["no-such-command", f"{tmp_path}"]

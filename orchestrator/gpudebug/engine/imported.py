@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,6 +93,13 @@ def placed(
         (variables[name],), more = mapped([env[name]], trees)
         notes += tuple(f"{name}: {note}" for note in more)
     roots = _roots(words, variables, cwd, trees)
+    hidden = {root: names for root in roots if (names := _hidden(root))}
+    notes += tuple(
+        f"{root} cannot go on PYTHONPATH, where its {names[0]} would hide Python's own: the editable install "
+        "of another checkout stays"
+        for root, names in hidden.items()
+    )
+    roots = [root for root in roots if root not in hidden]
     if roots:
         theirs = [variables[_PYTHONPATH]] if variables.get(_PYTHONPATH) else []
         variables[_PYTHONPATH] = os.pathsep.join([*theirs, *map(str, roots)])
@@ -148,6 +156,16 @@ def _roots(argv: Sequence[str], env: Mapping[str, str], cwd: Path, trees: Trees)
     theirs += [Path(folder).parent for folder in folders.values()]
     found = [trees.counterpart(folder) for folder in theirs if "site-packages" not in folder.parts]
     return list(dict.fromkeys(folder for folder in found if folder is not None and folder.is_dir()))
+
+
+def _hidden(root: Path) -> list[str]:
+    """Modules of Python itself that would be hidden by this folder in front of them."""
+    return sorted(
+        entry.name
+        for entry in root.iterdir()
+        if entry.name.removesuffix(".py") in sys.stdlib_module_names
+        and (entry.suffix == ".py" or (entry / "__init__.py").is_file())
+    )
 
 
 def _likely(cwd: Path, env: Mapping[str, str]) -> str | None:
