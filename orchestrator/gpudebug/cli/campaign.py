@@ -114,18 +114,19 @@ def propose(
     from gpudebug import render
     from gpudebug.engine.propose import propose as engine
     from gpudebug.engine.propose import propose_sweep
+    from gpudebug.engine.session import session_of
 
+    said = {"title": title, "description": description, "method": method}
     if sweep is not None:
         if set_ or unset or env or patch or code or compound:
             raise UsageError("--sweep is the change itself", next="leave the other change out")
-        answer = propose_sweep(folder, sweep, title=title, description=description, method=method)
+        answer = propose_sweep(folder, sweep, **said, session=session_of())
         print_(answer, render.propose)
         return
     answer = engine(
         folder,
-        title=title,
-        description=description,
-        method=method,
+        **said,
+        session=session_of(),
         set_=set_ or (),
         unset=unset or (),
         env=env or (),

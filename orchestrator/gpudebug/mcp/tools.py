@@ -165,6 +165,7 @@ def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
     from gpudebug.engine.propose import propose, propose_sweep
 
     said = {"title": asked.title, "description": asked.description, "method": asked.method}
+    said["session"] = place.session
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
     if asked.sweep:
         if any(change):
