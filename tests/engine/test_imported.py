@@ -59,7 +59,7 @@ def trees(tmp_path: Path) -> Trees:
 def test_the_other_trees_are_the_checkout_and_the_campaigns_worktrees(trees: Trees) -> None:
     assert trees.others == (trees.checkout,)
     (trees.tree.parent / "h2").mkdir()
-    assert trees.others == (trees.checkout, trees.tree.parent / "h2")
+    assert replace(trees).others == (trees.checkout, trees.tree.parent / "h2")
     assert Trees(trees.checkout, trees.checkout, trees.runs).others == (trees.tree, trees.tree.parent / "h2")
 
 

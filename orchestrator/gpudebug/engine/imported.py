@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ class Trees:
     packages: Packages = field(default_factory=dict)
     probe: bool = True
 
-    @property
+    @cached_property
     def others(self) -> tuple[Path, ...]:
         """The user's checkout and the campaign's worktrees, without the tree that is tested."""
         worktrees = sorted(p for p in (self.runs / "worktrees").glob("*/*") if p.is_dir())
@@ -151,8 +152,8 @@ def _roots(argv: Sequence[str], env: Mapping[str, str], cwd: Path, trees: Trees)
     folders, searched = host.import_folders(*asked), host.search_path(*asked)
     if folders is None or searched is None:
         return []
-    # The first one is the program's own folder, wherever the program lies.
-    theirs = [Path(entry) for entry in searched[1:]]
+    # The program's own folder stays in front, wherever the program lies.
+    theirs = [Path(entry) for entry in searched if entry != first]
     theirs += [Path(folder).parent for folder in folders.values()]
     found = [trees.counterpart(folder) for folder in theirs if "site-packages" not in folder.parts]
     return list(dict.fromkeys(folder for folder in found if folder is not None and folder.is_dir()))
