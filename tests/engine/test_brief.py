@@ -94,7 +94,7 @@ def test_what_a_proposal_needs_stands_on_one_page_in_order(story: Campaign) -> N
     assert "a trial can tell" in found["Measured so far"]
     tried = found["Tried so far, newest first"]
     assert [line[2:4] for line in tried.splitlines() if line.startswith("- ")] == ["h3", "h2", "h1"]
-    assert "- h1 VALIDATED" in tried and "20.0% to 60." in tried and "`--set --lr=0.2`" in tried
+    assert "- h1 VALIDATED" in tried and "gpu_util 20.0% to " in tried and "`--set --lr=0.2`" in tried
     assert "failure class exception" in found["Device and last run"]
     assert all(f"`{name}`" in found["Files to read"] for name in ("train.py", "notes.md", "plans/a b.md"))
     assert "--batch_size" in found["Locked, never to be changed"]

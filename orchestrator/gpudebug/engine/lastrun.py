@@ -18,10 +18,7 @@ _DEVICES = 4
 
 def last_run(loaded: Loaded, say: Say, limit: int) -> str:
     """A section of at most `limit` characters. The log's lines are capped, stripped and fenced."""
-    records = reversed(loaded.records.values())
-    last = next(
-        (r for r in records if r.get("outcome") and r.get("campaign") == loaded.config.campaign), None
-    )
+    last = _last(loaded)
     if last is None:
         return pages.section(
             "Device", [f"{harmless(say(loaded.config.device), limit=80)}; nothing has run yet."]
@@ -35,6 +32,17 @@ def last_run(loaded: Loaded, say: Say, limit: int) -> str:
     fence = pages.fenced(log, limit - len(head) - len(_UNTRUSTED) - 3)
     text = f"{head}\n{_UNTRUSTED}\n\n{fence}" if fence else head
     return text if len(text) <= limit else ""
+
+
+def _last(loaded: Loaded) -> dict[str, Any] | None:
+    """The newest run that tells of a change or of a failure, else the newest; None where none has ended."""
+    ended = [
+        r
+        for r in reversed(loaded.records.values())
+        if r.get("outcome") and r.get("campaign") == loaded.config.campaign
+    ]
+    told = (r for r in ended if r["outcome"] != "COMPLETED" or not str(r.get("role")).startswith("baseline"))
+    return next(told, ended[0] if ended else None)
 
 
 def _evidence(loaded: Loaded, name: str) -> dict[str, Any]:
