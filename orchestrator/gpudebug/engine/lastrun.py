@@ -18,15 +18,15 @@ _DEVICES = 4
 
 def last_run(loaded: Loaded, say: Say, limit: int) -> str:
     """A section of at most `limit` characters. The log's lines are capped, stripped and fenced."""
-    last = _last(loaded)
+    name, last = _last(loaded)
     if last is None:
         return pages.section(
             "Device", [f"{harmless(say(loaded.config.device), limit=80)}; nothing has run yet."]
         )
-    evidence = _evidence(loaded, str(last["name"]))
+    evidence = _evidence(loaded, name)
     failure = _failure(evidence, last)
     head = pages.section(
-        "Device and last run", [_device(loaded, last, say), _ending(last, evidence, failure, say)]
+        "Device and last run", [_device(loaded, last, say), _ending(name, last, evidence, failure, say)]
     )
     log = [loaded.workspace.scrub(line) for line in failure.get("lines", ())]
     fence = pages.fenced(log, limit - len(head) - len(_UNTRUSTED) - 3)
@@ -34,15 +34,19 @@ def last_run(loaded: Loaded, say: Say, limit: int) -> str:
     return text if len(text) <= limit else ""
 
 
-def _last(loaded: Loaded) -> dict[str, Any] | None:
+def _last(loaded: Loaded) -> tuple[str, dict[str, Any] | None]:
     """The newest run that tells of a change or of a failure, else the newest; None where none has ended."""
     ended = [
-        r
-        for r in reversed(loaded.records.values())
+        (name, r)
+        for name, r in reversed(loaded.records.items())
         if r.get("outcome") and r.get("campaign") == loaded.config.campaign
     ]
-    told = (r for r in ended if r["outcome"] != "COMPLETED" or not str(r.get("role")).startswith("baseline"))
-    return next(told, ended[0] if ended else None)
+    told = (each for each in ended if not _plain_baseline(each[1]))
+    return next(told, ended[0] if ended else ("", None))
+
+
+def _plain_baseline(record: dict[str, Any]) -> bool:
+    return record["outcome"] == "COMPLETED" and str(record.get("role")).startswith("baseline")
 
 
 def _evidence(loaded: Loaded, name: str) -> dict[str, Any]:
@@ -70,8 +74,10 @@ def _device(loaded: Loaded, last: dict[str, Any], say: Say) -> str:
     return f"- Device: {', '.join(names[:_DEVICES]) or harmless(say(loaded.config.device), limit=60)}{more}"
 
 
-def _ending(last: dict[str, Any], evidence: dict[str, Any], failure: dict[str, Any], say: Say) -> str:
-    name, number, seconds = str(last["name"]), last.get("hypothesis"), last.get("duration_s")
+def _ending(
+    name: str, last: dict[str, Any], evidence: dict[str, Any], failure: dict[str, Any], say: Say
+) -> str:
+    number, seconds = last.get("hypothesis"), last.get("duration_s")
     told = [f"- Last run: {harmless(say(name), limit=80)}"]
     told.append(f" of h{number}: " if number else ": ")
     told.append(harmless(say(str(last["outcome"])), limit=40))
@@ -81,13 +87,14 @@ def _ending(last: dict[str, Any], evidence: dict[str, Any], failure: dict[str, A
     elif last.get("reason"):
         told.append(f", {quoted(say(str(last['reason'])), 160)}")
     else:
-        told.append(_figures(evidence))
+        told.append(_figures(evidence, say))
     return "".join([*told, f"; whole log, untrusted too: runs/{harmless(say(name), limit=80)}/train.log"])
 
 
-def _figures(evidence: dict[str, Any]) -> str:
-    rate, unit = evidence.get("progress_per_s") or evidence.get("steps_per_s"), evidence.get("step_unit")
-    util = evidence.get("utilisation")
-    told = [f"gpu_util {present.percent(util)}"] if util is not None else []
-    told += [present.rate(rate, unit)] if rate is not None else []
+def _figures(evidence: dict[str, Any], say: Say) -> str:
+    rate, util = evidence.get("progress_per_s") or evidence.get("steps_per_s"), evidence.get("utilisation")
+    unit = evidence.get("step_unit")
+    told = [f"gpu_util {present.percent(util)}"] if isinstance(util, (int, float)) else []
+    if isinstance(rate, (int, float)) and isinstance(unit, (str, type(None))):
+        told.append(present.rate(rate, unit and say(unit)[:20]))
     return f", {', '.join(told)}" if told else ""
