@@ -79,6 +79,8 @@ def with_patch(
     with repository.index(copied=False) as index:
         index.run("read-tree", commit)
         answer = _applied(index, patch)
+        if answer.status and _applied(index, patch, "--check", "--reverse").status == 0:
+            raise GitError("the change is there already", file=file, next="leave it out")
         if answer.status:
             raise _not_applied(repository, answer, read)
         tree = index.line("write-tree")

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import bases, journal, trees, untracked
 from gpudebug.edges.snapshot.repository import Repository, opened
 from gpudebug.edges.snapshot.untracked import LeftOut
 
 # What running and testing leave behind, in everybody's .gitignore.
 _CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints")
+
+_REPLACED = "it replaces a link to the checkout's, and no change can"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +34,20 @@ def worktree_change(path: Path, commit: str) -> Change:
     Untracked files come along as in `snapshot`. Linked paths and submodules are the checkout's: they are no
     part of the change. The worktree, its HEAD and its index stay as they are.
     """
-    repository, _ = opened(path)
-    linked = _linked(path)
+    repository = _opened(path)
     submodules = trees.gitlinks(repository, commit)
-    ours = trees.within([*linked, *(os.fsdecode(p) for p, _ in submodules)])
+    borrowed = [*_linked(path), *(os.fsdecode(p) for p, _ in submodules)]
+    ours = trees.within(borrowed)
     with _index_of(repository, commit) as index:
         _, left = trees.tree_as_it_lies(index, left=ours)
         pinned = b"".join(b"160000 " + pin + b" 0\t" + sub + b"\0" for sub, pin in submodules)
         index.run("update-index", "--replace", "-z", "--index-info", data=pinned)
         tree = index.line("write-tree")
         ignored = index.names("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        files = index.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, tree)
+        patch = bases.patch_between(index, commit, tree) if files else b""
+    left += [LeftOut(p, _REPLACED) for p in dict.fromkeys(borrowed) if _replaced(path / p)]
     left += [LeftOut(os.fsdecode(p), "git ignores it") for p in ignored if not ours(p) and not _cache(p)]
-    files = repository.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, tree)
-    patch = bases.patch_between(repository, commit, tree) if files else b""
     return Change(patch, tuple(os.fsdecode(f) for f in files), untracked.capped(left))
 
 
@@ -58,6 +62,21 @@ def _index_of(repository: Repository, commit: str) -> Iterator[Repository]:
     with repository.index(copied=False) as index:
         index.run("read-tree", commit)
         yield index
+
+
+def _opened(path: Path) -> Repository:
+    """The repository of a worktree, not that of the checkout around it."""
+    repository, _ = opened(path)
+    if repository.top != Path(os.path.realpath(path)):
+        raise GitError(
+            "is no git worktree any more", file=str(path), next="put its .git file back, or remove the folder"
+        )
+    return repository
+
+
+def _replaced(path: Path) -> bool:
+    """Whether something else stands where a link to the checkout was; git leaves an empty folder."""
+    return not path.is_symlink() and (path.is_file() or (path.is_dir() and any(path.iterdir())))
 
 
 def _linked(path: Path) -> Collection[str]:

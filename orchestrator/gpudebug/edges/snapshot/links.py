@@ -33,8 +33,9 @@ def link_all(
         if not os.path.lexists(source):
             notes.append(f"worktree.link: {name} is not there, so it is not linked")
             continue
-        found = list(_link(source, worktree / os.path.normpath(os.path.join(inside, name)), worktree))
-        if not found:
+        target = worktree / os.path.normpath(os.path.join(inside, name))
+        found = list(_link(source, target, worktree))
+        if not found and not target.is_symlink():
             notes.append(f"worktree.link: {name} is tracked by git: the worktree has its own copy")
         linked += found
     for path, _ in trees.gitlinks(repository, commit):

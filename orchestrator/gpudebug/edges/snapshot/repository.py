@@ -99,10 +99,13 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def said(err: str) -> str:
-    """The line of git's that says what was wrong."""
-    lines = [line for line in err.splitlines() if line.strip()] or ["git failed"]
-    chosen = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[0])
-    return chosen.removeprefix("fatal: ").removeprefix("error: ")
+    """What of git's lines says what was wrong: the first error, and what it was fatal for."""
+    lines = [line for line in err.splitlines() if line.strip()]
+    found = [
+        next((line.removeprefix(kind) for line in lines if line.startswith(kind)), None)
+        for kind in ("error: ", "fatal: ")
+    ]
+    return "; ".join(line for line in found if line) or (lines[0] if lines else "git failed")
 
 
 class Repository:

@@ -16,24 +16,13 @@ MAX_FILES = 10_000
 NAMED = 100
 
 _SECRET = (
-    *(
-        ".env",
-        ".env.*",
-        "*.env",
-        ".envrc",
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-    ),
-    *("id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*", "*.ppk", ".netrc", "_netrc", ".npmrc", ".pypirc"),
-    *(".git-credentials", ".htpasswd", ".pgpass", ".my.cnf", ".dockercfg", "kubeconfig", "*credential*"),
-    *("*secret*", "*password*", "*passwd*", "service_account*.json", "service-account*.json"),
-    *("token", "tokens", "*.token", "*.tokens", "token.*", "*_token", "*-token", "*_token.*", "*-token.*"),
-    *("*api_key*", "*api-key*", "*apikey*", "*private_key*", "*private-key*"),
+    *(".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.ppk"),
+    *("*.keystore", "*.kdbx", "*.ovpn", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*"),
+    *(".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf"),
+    *(".dockercfg", "kubeconfig", "*credential*", "*secret*", "*password*", "*passwd*"),
+    *("service_account*.json", "service-account*.json", "token", "tokens", "*.token", "*.tokens"),
+    *("token.*", "*_token", "*-token", "*_token.*", "*-token.*", "*api_key*", "*api-key*", "*apikey*"),
+    *("*private_key*", "*private-key*"),
 )
 # Examples to copy from hold no secret.
 _HARMLESS = (".env.example", ".env.sample", ".env.template", ".env.dist")

@@ -48,7 +48,7 @@ def add_worktree(
             admin.clear(repository, path, record)
         elif os.path.lexists(path):
             raise GitError(
-                "is in the way of a worktree and not of gpudebug's making",
+                "is in the way of a worktree, and none of gpudebug's",
                 file=str(path),
                 next="move it away",
             )

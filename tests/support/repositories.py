@@ -1,0 +1,89 @@
+"""Git repositories for tests of snapshots and worktrees: everything that a user has, to compare it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tests.support.campaigns import git, make_repository
+
+REF = "refs/gpudebug/test/base"
+FILES = {
+    "train.py": "a = 1\nb = 2\nc = 3\n",
+    "pkg/model.py": "x = 1\n",
+    "pkg/old.py": "gone = 1\n",
+    "pkg/deep/er/util.py": "y = 1\n",
+    "data/keep.txt": "kept\n",
+    "weights.bin": bytes(range(256)) * 8,
+    ".gitignore": "runs/\n.venv\n*.log\n",
+}
+
+
+def repository(folder: Path) -> Path:
+    """A repository with a changed, a deleted, a staged and untracked files, a stash and an ignored folder."""
+    top = make_repository(folder, FILES)
+    (top / "data" / "keep.txt").write_text("stashed\n")
+    git(top, "stash", "--quiet")
+    (top / "train.py").write_text("a = 1\nb = 20\nc = 3\n")
+    (top / "pkg" / "old.py").unlink()
+    (top / "pkg" / "staged.py").write_text("s = 1\n")
+    git(top, "add", "pkg/staged.py")
+    (top / "pkg" / "staged.py").write_text("s = 2\n")
+    (top / "new.py").write_text("n = 1\n")
+    (top / ".venv" / "bin").mkdir(parents=True)
+    (top / ".venv" / "bin" / "python").write_text("#!")
+    (top / "train.log").write_text("step 1\n")
+    return top
+
+
+def users(top: Path) -> dict[str, object]:
+    """All that is the user's: every file with mode and times, HEAD, index, refs and stash. Ours left out."""
+    found: dict[str, object] = {}
+    for place, folders, names in os.walk(top):
+        here = Path(place)
+        if here == top / "runs" or here.name == "objects":
+            folders.clear()
+            continue
+        for name in [*names, *(f for f in folders if (here / f).is_symlink())]:
+            path = here / name
+            at = os.lstat(path)
+            content = os.readlink(path) if path.is_symlink() else None
+            if stat.S_ISREG(at.st_mode):
+                content = path.read_bytes().decode("latin-1")
+            # Git renews the time of a shared index whenever it reads it.
+            changed = 0 if name.startswith("sharedindex.") else at.st_mtime_ns
+            found[str(path.relative_to(top))] = (at.st_mode, changed, content)
+    for kept in ("refs/gpudebug", "worktrees", "logs/refs/gpudebug"):
+        found = {k: v for k, v in found.items() if not k.startswith(f".git/{kept}/")}
+    return found
+
+
+def lies(folder: Path) -> dict[str, tuple[str, str]]:
+    """What a training would read in a tree: kind and content of each file, without git's and links."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [f for f in folders if f != ".git"]
+        for name in [*names, *(f for f in folders if os.path.islink(os.path.join(place, f)))]:
+            path = os.path.join(place, name)
+            if name == ".git":
+                continue
+            relative = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                found[relative] = ("link", os.readlink(path))
+            elif os.path.isfile(path):
+                kind = "executable" if os.stat(path).st_mode & 0o100 else "file"
+                found[relative] = (kind, Path(path).read_bytes().decode("latin-1"))
+    return found
+
+
+def worktrees(top: Path) -> list[str]:
+    """The worktrees that git knows, but for the checkout itself."""
+    listed = git(top, "worktree", "list", "--porcelain").split("\n\n")
+    return [block.split("\n")[0].removeprefix("worktree ") for block in listed[1:] if block]
+
+
+def registered(top: Path) -> list[str]:
+    """What is in git's folder of worktrees, whole or not."""
+    place = top / ".git" / "worktrees"
+    return sorted(os.listdir(place)) if place.is_dir() else []
