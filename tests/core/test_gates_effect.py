@@ -15,6 +15,7 @@ def test_a_program_that_imports_another_checkout_is_invalid_with_its_paths() -> 
     found = verdict(BASE, GOOD, setting)
     assert found.status is Status.INVALID
     assert found.why == "the change was not in effect: pkg is imported from /old/pkg"
+    assert "take paths to that other checkout out of" in (gate(found, "change_in_effect").note or "")
 
 
 def test_a_program_that_shows_the_old_value_is_invalid() -> None:

@@ -1,4 +1,4 @@
-"""Whether the change reached the program: what it printed of its configuration, what it imports."""
+"""Whether the change reached the program: what it printed of its configuration, what it imported."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from gpudebug.core.models import Gate
 from gpudebug.core.words import Result
 
 THRESHOLD = "the change reached the program"
+ADVICE = "take paths to that other checkout out of the program, its .pth files and PYTHONPATH"
 
 
 def effect_gate(case: Case) -> Gate:
-    """Fails where the program imports another checkout, or printed that it runs without the change."""
+    """Fails where the program imported another checkout, or printed that it runs without the change."""
     gate = Gate(name="change_in_effect", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     setting = case.setting
     if setting.elsewhere:
-        return gate.model_copy(update={"value": "; ".join(setting.elsewhere), "result": Result.FAIL})
+        value = "; ".join(setting.elsewhere)
+        return gate.model_copy(update={"value": value, "result": Result.FAIL, "note": ADVICE})
     if setting.effect is None:
         return gate.model_copy(update={"note": "nothing was changed"})
     value = setting.effect.value or UNKNOWN
