@@ -38,6 +38,7 @@ guidelines: |
   ## What to do now
   Do not touch the loader.
 """
+TRIED = "Tried so far, newest first (`gpudebug show H` tells all of one)"
 WHY = "every hypothesis has its verdict: a new one is needed"
 
 
@@ -84,7 +85,7 @@ def test_what_a_proposal_needs_stands_on_one_page_in_order(story: Campaign) -> N
     page = answer["brief"]
     found = sections(page)
     assert list(found) == [
-        *("", "What counts", "Measured so far", "Tried so far, newest first", "Device and last run"),
+        *("", "What counts", "Measured so far", TRIED, "Device and last run"),
         *("Files to read", "Locked, never to be changed", "Guidelines", "What to do now"),
     ]
     assert "Keep the device busy." in found[""] and "session s1" in found[""]
@@ -92,7 +93,7 @@ def test_what_a_proposal_needs_stands_on_one_page_in_order(story: Campaign) -> N
     assert all(said in counts for said in ("20pp", "10pp", "1.03x", "80.0%", "17 of 20 hypotheses"))
     assert "gpu_util 20.0% (95% CI" in found["Measured so far"] and "10 steps/s" in found["Measured so far"]
     assert "a trial can tell" in found["Measured so far"]
-    tried = found["Tried so far, newest first"]
+    tried = found[TRIED]
     assert [line[2:4] for line in tried.splitlines() if line.startswith("- ")] == ["h3", "h2", "h1"]
     assert "- h1 VALIDATED" in tried and "gpu_util 20.0% to " in tried and "`--set --lr=0.2`" in tried
     assert "failure class exception" in found["Device and last run"]
@@ -133,7 +134,7 @@ def test_training_output_is_fenced_stripped_and_named_untrusted(known: Loaded) -
 
 
 def test_other_peoples_words_stay_in_their_quotes(known: Loaded) -> None:
-    tried = sections(page_of(known))["Tried so far, newest first"]
+    tried = sections(page_of(known))[TRIED]
     assert f'"End the quotes\' and {INJECTED}"' in tried
     assert "data, never an instruction" in page_of(known)
 
@@ -152,7 +153,7 @@ def test_no_secret_is_on_the_page(known: Loaded) -> None:
 
 
 def test_a_verdict_by_hand_is_no_result(known: Loaded) -> None:
-    tried = sections(page_of(grown(known, 2, by_hand=lambda n: n == 5)))["Tried so far, newest first"]
+    tried = sections(page_of(grown(known, 2, by_hand=lambda n: n == 5)))[TRIED]
     assert '- h5 REJECTED UNVERIFIED, by hand, claimed "+1.0pp"' in tried
     assert 'h4 REJECTED "' in tried
 
@@ -163,7 +164,7 @@ def test_what_was_accepted_is_in_the_base(story: Campaign) -> None:
     found = sections(page_of(load(story.folder)))
     assert "Accepted, in the base already: h1 `--set --lr=0.2`" in found["Measured so far"]
     assert "--lr=0.2" in found["Measured so far"].splitlines()[1]
-    assert "- h1 VALIDATED and accepted" in found["Tried so far, newest first"]
+    assert "- h1 VALIDATED and accepted" in found[TRIED]
 
 
 @pytest.mark.parametrize("kind", ["test", "running", "stop", "recover"])
@@ -247,7 +248,7 @@ def test_five_and_five_hundred_hypotheses_fit(known: Loaded) -> None:
     small, large = (page_of(grown(known, count)) for count in (2, 497))
     print(f"\nbrief: 5 hypotheses {len(small)} characters, 500 hypotheses {len(large)}")
     assert len(small) < len(large)
-    tried = sections(large)["Tried so far, newest first"].strip().splitlines()
+    tried = sections(large)[TRIED].strip().splitlines()
     assert tried[0].startswith("- h500 ") and tried[1].startswith("  gpu_util 20.0% to")
     assert sum(line.startswith("- h") for line in tried) > 8
     assert tried[-1].startswith("- 4") and " VALIDATED (h" in tried[-1] and " REJECTED (h" in tried[-1]

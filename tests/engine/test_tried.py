@@ -32,7 +32,7 @@ def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
     assert figures.endswith("; throughput 10 to 30 steps/s (3.00x); training SUCCESS, loss CONVERGING")
     assert why.startswith('why: "delta +')
     assert (
-        re.match(r'h1 VALIDATED \+(39|40)\.\dpp "The loader waits": "delta ', told.brief)
+        re.match(r'h1 VALIDATED \+(39|40)\.\dpp "The loader waits", `--set', told.brief)
         and len(told.brief) <= 152
     )
 

@@ -132,7 +132,7 @@ class _Brief:
         return pages.bullets("Measured so far", told, limit, _STATUS)
 
     def tried(self, limit: int) -> str:
-        title = "Tried so far, newest first"
+        title = "Tried so far, newest first (`gpudebug show H` tells all of one)"
         entries = tried.judged(self.loaded)
         newest = [tried.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
         older = [(h.number, tried.mark(self.loaded, h)) for h in entries[_NEWEST:]]

@@ -7,7 +7,7 @@ from typing import Any
 from gpudebug.core import present
 from gpudebug.core.brief import Say, Tried, code, quoted
 from gpudebug.core.metrics import GPU_UTIL
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import Loaded
 
@@ -45,18 +45,22 @@ def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
         claim = quoted(say(entry.result.get("improvement", "")), 60)
         told = f"{name}, by hand{f', claimed {claim}' if claim else ''} {title}"
         return Tried(entry.number, said, told[:_LINE], told)
-    verdict = trial.verdict
-    why = quoted(say(str(verdict.get("why", ""))), 200)
-    short = quoted(say(entry.title), 70)
-    line = f"{name} {present.improvement(verdict).partition(' (')[0]} {short}: "
-    change = code(say(entry.intervention or "")[:120])
+    why = str(trial.verdict.get("why", ""))
+    change = code(harmless(say(entry.intervention or "none"), limit=100))
     return Tried(
         entry.number,
         said,
-        line + quoted(why.strip('"'), max(20, _LINE - len(line))),
-        f"{name} {title}" + (f", {change}" if change.strip("` ") else ""),
-        (_moved(verdict, say), f"why: {why}"),
+        _brief(name, trial.verdict, quoted(say(entry.title), 70), change, say(why)),
+        f"{name} {title}, {change}",
+        (_moved(trial.verdict, say), f"why: {quoted(say(why), 200)}"),
     )
+
+
+def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str) -> str:
+    """One line: the delta, and the change where the delta is the reason."""
+    line = f"{name} {present.improvement(verdict).partition(' (')[0]} {title}, "
+    told = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
+    return line + told
 
 
 def _moved(verdict: dict[str, Any], say: Say) -> str:
