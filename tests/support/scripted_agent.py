@@ -1,6 +1,6 @@
 """An agent for tests: a real process that reads its brief and does what the next turn of a plan says.
 
-The plan is a JSON file that SCRIPT names: a list of turns, each a list of steps `[verb, words…]`. The turn that
+The plan is a JSON file that SCRIPT names: a list of turns, each a list of steps `[verb, words…]`. Which turn
 is next stands in a file beside it. After the last one the agent does nothing.
 """
 
@@ -69,11 +69,6 @@ def kill_loop() -> None:
     os.kill(os.getppid(), signal.SIGKILL)
 
 
-def hang(seconds: float) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    time.sleep(seconds)
-
-
 STEPS: dict[str, Callable[..., object]] = {
     "propose": propose,
     "next": lambda *words: gpudebug("next", *words),
@@ -81,7 +76,7 @@ STEPS: dict[str, Callable[..., object]] = {
     "edit": edit,
     "say": lambda text: print(text, flush=True),
     "child": child,
-    "hang": hang,
+    "hang": time.sleep,
     "kill_loop": kill_loop,
     "exit": sys.exit,
 }
