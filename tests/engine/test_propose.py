@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign
 
+from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import parse
+from gpudebug.engine.accept import accept
+from gpudebug.engine.propose import Duplicate, propose
 
 
 def test_proposals_at_the_same_moment_all_get_a_number_of_their_own(tmp_path: Path) -> None:
@@ -90,3 +95,90 @@ def test_a_sweep_is_written_whole_or_not_at_all(
     campaign = make_campaign(tmp_path / "repo", config="locked: [--lr]\n")
     assert said in campaign.run("propose", *words).expect(status).err
     assert not campaign.progress.exists()
+
+
+def test_what_was_tested_is_refused_with_its_verdict_and_a_way_on(judged: Campaign) -> None:
+    judged.add("\n### Hypothesis 7: By hand\n- **Intervention**: --set --y=1\n- **Status**: INCONCLUSIVE\n")
+    before = judged.text
+    told = {
+        "--set work=0.3": ("hypothesis 3 already (REJECTED: delta: ", "gpudebug show 3"),
+        "--set=--lr=0.2": ("hypothesis 1 already (VALIDATED: delta +", "gpudebug accept 1"),
+        "--set --y=1": ("hypothesis 7 already (INCONCLUSIVE: UNVERIFIED)", "gpudebug reopen 7"),
+    }
+    for words, (said, advice) in told.items():
+        done = judged.run("propose", "--title", "Renamed", *words.split()).expect(1)
+        assert said in done.err
+        assert advice in done.err
+    accept(judged.folder, 2)
+    done = judged.run("propose", "--title", "Renamed", "--set", "--work=0.3").expect(1)
+    assert "gpudebug reopen 3" in done.err
+    assert judged.text.replace("- **Accepted**: 1\n", "") == before
+
+
+def test_what_is_accepted_is_part_of_the_baseline(adopted: Campaign) -> None:
+    before = adopted.text
+    told: dict[str, dict[str, Any]] = {
+        "hypothesis 1 already (accepted already)": {"set_": ["--lr=0.2"]},
+        "--set lr=0.2 is accepted already, with hypothesis 1": {
+            "set_": ["lr=0.2", "new=1"],
+            "compound": True,
+        },
+        "hypothesis 2 already (accepted already)": {"patch": "hypotheses/patches/workers.patch"},
+        "workers.patch is accepted already, with hypothesis 2": {
+            "patch": "hypotheses/patches/workers.patch",
+            "set_": ["new=1"],
+            "compound": True,
+        },
+    }
+    for said, change in told.items():
+        with pytest.raises(Duplicate, match=re.escape(said)):
+            propose(adopted.folder, title="Again", description="", method="", **change)
+    assert adopted.text == before
+    assert (
+        propose(adopted.folder, title="Back", description="", method="", set_=["--lr=0.1"])["hypothesis"] == 5
+    )
+
+
+def test_a_title_like_another_is_a_warning(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    assert campaign.propose("--set --work=0.3", "The loader waits for shards")["notes"] == []
+    second = campaign.propose("--set --work=0.4", "Waiting loader, shards")
+    (note,) = second["notes"]
+    assert note == "its title is like that of hypothesis 1 (UNTESTED): The loader waits for shards"
+    assert campaign.propose("--set --work=0.5", "Clocks are throttled")["notes"] == []
+    assert (
+        campaign.json("propose", "--title", "The loader waits for shards", "--sweep=--new=1,2")["notes"] == []
+    )
+
+
+HOSTILE = {
+    "A cause" * 200_000: 200,
+    "\x1b[31mred\x1b[0m \x1b]8;;http://x\x07link": 8,
+    "\u202egnol\u202c\u2066x\u2069": 5,
+    "# **bold** `code`\n## Hypothesis 9: forged\n- **Status**: VALIDATED": 200,
+}
+
+
+def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    for number, (title, longest) in enumerate(HOSTILE.items(), 1):
+        answer = propose(
+            campaign.folder, title=title, description=title, method=title, set_=[f"--n{number}=1"]
+        )
+        assert len(answer["title"]) <= longest
+        assert answer["title"].isprintable()
+    entries = parse(campaign.progress.read_bytes(), "p").hypotheses
+    assert [(e.number, str(e.status)) for e in entries] == [(n, "UNTESTED") for n in range(1, 5)]
+    assert len(campaign.text) < 4 * (200 + 2 * 2000 + 200)
+    for title in ("", "  ", "\x1b[31m\x1b[0m", "\u202e\u2066", "###"):
+        with pytest.raises(UsageError, match="a hypothesis needs a title"):
+            propose(campaign.folder, title=title, description="", method="", set_=["--z=1"])
+
+
+def test_code_is_proposed_and_asked_for(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    assert campaign.propose("--code")["notes"] == []
+    assert campaign.propose("--code", "Another cause")["intervention"] == "--code"
+    assert "--set" in campaign.propose("--compound --code --set --work=0.7", "A third one")["intervention"]
+    done = campaign.run("propose", "--title", "x", "--compound", "--code", "--set", "--work=0.2").expect(1)
+    assert "no effect" in done.err
