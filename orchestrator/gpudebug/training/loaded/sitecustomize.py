@@ -2,7 +2,8 @@
 
 Python imports this at its start, because its folder stands in front of PYTHONPATH; the user's own
 sitecustomize comes right after it, as if nothing were here. Standard library only, Python 3.8 and later
-(an older one is left alone, which is why types stand in comments). A process that is killed or leaves by os._exit tells nothing.
+(an older one is left alone, which is why types stand in comments). A process that is killed or leaves by
+os._exit tells nothing.
 """
 
 import os
