@@ -33,7 +33,10 @@ REFUSED = {
         "--- a/loader.py\n+++ b/loader.py\n@@ -1 +1 @@\n-workers = 7\n+workers = 8\n",
         "does not apply",
     ),
-    "secret": (HEAD.format("x", "100644", "k = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'"), "holds a secret"),
+    "secret": (
+        HEAD.format("x", "100644", "k = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'"),
+        "holds a secret",
+    ),
 }
 
 

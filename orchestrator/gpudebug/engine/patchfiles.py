@@ -12,7 +12,6 @@ from gpudebug.edges import snapshot, store
 from gpudebug.engine import places
 from gpudebug.engine.campaign import Loaded
 
-
 _TRIED = "tried"
 
 
