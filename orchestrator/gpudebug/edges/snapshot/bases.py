@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gpudebug.core import patches
 from gpudebug.core.errors import GitError, InterventionError
-from gpudebug.edges.snapshot import trees, untracked
+from gpudebug.edges.snapshot import refs, trees, untracked
 from gpudebug.edges.snapshot.checkout import looked
-from gpudebug.edges.snapshot.repository import REFS, Answer, Repository, opened
+from gpudebug.edges.snapshot.repository import Answer, Repository, opened
 from gpudebug.edges.snapshot.untracked import LeftOut
 
 _LABEL = re.compile(r"^Tree: (.*)$", re.MULTILINE)
@@ -50,13 +50,13 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
         tree, left = trees.tree_as_it_lies(index, left=trees.within(ours))
     left_out = untracked.capped(left)
     commit = repository.commit(tree, head, _message("gpudebug: the tree as it lies", label, left_out))
-    _point(repository, ref, commit)
+    refs.change(repository, ref, commit)
     return Base(commit, label, left_out)
 
 
 def stored(top: Path, ref: str) -> Base | None:
     """The base under `ref`; None where it, or an object that it needs, is gone. Needs no gitpython."""
-    found = looked(top, "for-each-ref", "--format=%(objectname) %(contents)", _ours(ref))
+    found = looked(top, "for-each-ref", "--format=%(objectname) %(contents)", refs.ours(ref))
     commit, _, message = (found or b"").decode("utf-8", "replace").partition(" ")
     label, left = _LABEL.search(message), _LEFT_OUT.search(message)
     if label is None or left is None:
@@ -87,7 +87,7 @@ def with_patch(
     _look_at_result(repository, commit, tree, read)
     made = repository.commit(tree, commit, _message("gpudebug: a patch", label, ()))
     if ref is not None:
-        _point(repository, ref, made)
+        refs.change(repository, ref, made)
     return Base(made, label)
 
 
@@ -110,33 +110,19 @@ def patch_between(repository: Repository, a: str, b: str) -> bytes:
 
 def keep(top: Path, ref: str, commit: str) -> None:
     """Put a commit under `ref`, so that git does not collect it."""
-    _point(opened(top)[0], ref, commit)
+    refs.change(opened(top)[0], ref, commit)
 
 
 def forget(top: Path, prefix: str) -> None:
     """Delete the refs that begin with `prefix`, so that git may collect what they kept."""
     repository, _ = opened(top)
-    found = repository.line("for-each-ref", "--format=%(refname)", _ours(prefix).rstrip("/")).split()
+    found = repository.line("for-each-ref", "--format=%(refname)", refs.ours(prefix).rstrip("/")).split()
     for ref in found:
-        _change_ref(repository, "-d", ref)
+        refs.change(repository, ref, None)
 
 
 def _message(subject: str, label: str, left_out: tuple[LeftOut, ...]) -> str:
     return f"{subject}\n\nTree: {' '.join(label.split())}\nLeft-out: {json.dumps(left_out)}\n"
-
-
-def _ours(ref: str) -> str:
-    if not ref.startswith(REFS):
-        raise ValueError(f"{ref} is not below {REFS}")
-    return ref
-
-
-def _point(repository: Repository, ref: str, commit: str) -> None:
-    _change_ref(repository, _ours(ref), commit)
-
-
-def _change_ref(repository: Repository, *arguments: str) -> None:
-    repository.run("update-ref", *arguments)
 
 
 def _applied(index: Repository, patch: bytes, *options: str) -> Answer:

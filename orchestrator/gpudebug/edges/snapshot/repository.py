@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -18,8 +19,6 @@ from gpudebug.edges.snapshot.checkout import PATIENCE_S, top_and_commit
 
 if TYPE_CHECKING:
     import git
-
-REFS = "refs/gpudebug/"
 
 # What of a user's configuration would run programs, prompt, paint, or change bytes on their way.
 _NEUTRAL = (
@@ -86,6 +85,22 @@ def failing(doing: str, path: Path) -> Iterator[None]:
             file=str(path),
             next="see that the disk has room",
         ) from None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[int]:
+    """Wait until no other gpudebug is in here for `folder`; the descriptor that git processes inherit.
+
+    Where the file system has no locks, nobody waits.
+    """
+    with failing("open", folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
