@@ -182,6 +182,7 @@ class _Brief:
             number=self.entry.number if self.entry else None,
             worktree=worktree and self._path(worktree),
             forbidden=forbidden,
+            flags_do=self.entry is not None and self.entry.intervention is None,
             progress=code(self.short(self.config.progress, 200)),
             gpudebug=self._gpudebug(),
         ).strip("\n")

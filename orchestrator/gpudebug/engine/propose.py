@@ -52,7 +52,7 @@ def propose(
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
-    title, description, method = (loaded.workspace.scrub(text) for text in (title, description, method))
+    title, description, method = (_said(loaded, text) for text in (title, description, method))
     if change is not None:
         _refuse_tested(loaded, loaded.document, change)
         _refuse_accepted(loaded, change)
@@ -86,7 +86,7 @@ def propose_sweep(
     """
     asked = sweep.parse(text)
     loaded = load(directory, session)
-    title, description, method = (loaded.workspace.scrub(t).strip() for t in (title, description, method))
+    title, description, method = (_said(loaded, text) for text in (title, description, method))
     workload = loaded.config.workload
     argv, env = workload.argv(), training_environment(workload)
     standing = {v for v, change in asked.changes if sweep.stands_already(change.changes[0], argv, env)}
@@ -120,6 +120,12 @@ def propose_sweep(
 
     splice(loaded, edit)
     return _answer(loaded, added, notes)
+
+
+def _said(loaded: Loaded, text: str) -> str:
+    """Somebody's text as one harmless line without secrets: what hid one from the first look is gone then."""
+    scrub = loaded.workspace.scrub
+    return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
 
 
 def _value_title(title: str, change: Intervention) -> str:

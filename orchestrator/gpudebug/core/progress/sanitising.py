@@ -14,10 +14,14 @@ _ESCAPES = re.compile(
 )
 # A block marker at the beginning of a text is one wherever the text begins a line.
 _BLOCK_MARKERS = re.compile(r"(?:(?:#{1,6}|[-*+>]|[<>|=]{7,})(?:\s+|\Z))+")
+# A tag would be raw HTML, and an open one can swallow what is rendered after it.
+_TAGS = re.compile(r"<(?=[A-Za-z/!?][^<>]*>)")
 _FENCES = re.compile(r"([`~])\1{2,}")
 # The joiners that scripts and emoji need; every other format character, bidi controls first, goes.
 _JOINERS = "\u200c\u200d"
 _REMOVED = frozenset({"Cc", "Cf", "Cs"})
+# Letters and a symbol that show nothing.
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 def harmless(text: str, *, limit: int) -> str:
@@ -25,12 +29,13 @@ def harmless(text: str, *, limit: int) -> str:
 
     Removes escape sequences, control, bidi and other format characters and lone surrogates; joins
     lines with a space; takes block markers from the front; shortens runs of backticks and tildes;
-    breaks comment openers. A text that was cut ends in `…`. Applying it twice changes nothing.
+    breaks tags and comment openers. A text that was cut ends in `…`, one that shows nothing is empty.
+    Applying it twice changes nothing.
     """
     # Removing one thing can bring another together, so until nothing changes; each round shortens.
     while (shorter := _once(text, limit)) != text:
         text = shorter
-    return text
+    return text if text.isascii() or any(map(_shows, text)) else ""
 
 
 def visible(text: str) -> str:
@@ -53,6 +58,7 @@ def _seen(text: str) -> str:
 def _once(text: str, limit: int) -> str:
     text = " ".join(_seen(text).split())
     text = _FENCES.sub(r"\1", text).replace("<!--", "<!- -")
+    text = _TAGS.sub("< ", text)
     if _BLOCK_MARKERS.match(text):
         text = _BLOCK_MARKERS.sub("", text, count=1)
     text = _without_closing_hashes(text)
@@ -70,3 +76,8 @@ def _kept(character: str) -> str:
     if character.isspace():
         return " "
     return "" if unicodedata.category(character) in _REMOVED and character not in _JOINERS else character
+
+
+def _shows(character: str) -> bool:
+    """Whether a character alone can be seen: no joiner, no mark without its letter, no filler."""
+    return character not in _JOINERS + _BLANK and unicodedata.category(character)[0] not in "MZ"
