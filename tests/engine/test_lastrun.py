@@ -72,6 +72,12 @@ def test_what_is_too_long_is_cut_from_its_beginning(known: Loaded) -> None:
         told(known, limit=limit, outcome="CRASHED", failure=failure)
 
 
+def test_a_cpu_that_stands_in_is_no_gpu(known: Loaded) -> None:
+    device = {"index": 0, "uuid": "CPU", "name": "Some CPU", "kind": "cpu", "cores": 2.0}
+    text = told(known, outcome="CRASHED", devices=[device])
+    assert "- Device: Some CPU; no GPU: the CPU stands in, " in text and "100% is 2 cores\n" in text
+
+
 def test_without_a_run_the_setting_is_told(known: Loaded) -> None:
     assert last_run(replaced(known, {}), say, 500).startswith("## Device\n\nreplay:")
     others = {name: {**r, "campaign": "other"} for name, r in known.records.items()}

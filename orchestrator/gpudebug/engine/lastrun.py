@@ -71,6 +71,13 @@ def _failure(*told: dict[str, Any]) -> dict[str, Any]:
 def _device(loaded: Loaded, last: dict[str, Any], say: Say) -> str:
     names = [harmless(say(str(d["name"])), limit=60) for d in last.get("devices", [])]
     more = f" and {len(names) - _DEVICES} more" if len(names) > _DEVICES else ""
+    stand_in = next((d for d in last.get("devices", []) if d.get("kind") == "cpu"), None)
+    if stand_in is not None:
+        cores = stand_in.get("cores")
+        share = (
+            f", 100% is {cores:g} core{'s' if cores != 1 else ''}" if isinstance(cores, (int, float)) else ""
+        )
+        more = f"; no GPU: the CPU stands in, gpu_util is the training process's CPU time{share}"
     return f"- Device: {', '.join(names[:_DEVICES]) or harmless(say(loaded.config.device), limit=60)}{more}"
 
 
