@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot.journal import Record
-from gpudebug.edges.snapshot.repository import Repository, failing
+from gpudebug.edges.snapshot.repository import Repository, alone, failing
 
 MARK = "gpudebug"
 
@@ -74,7 +75,28 @@ def clear(repository: Repository, path: Path, record: Record) -> None:
     remove_tree(path)
     folder = of(repository, path, record)
     if folder is not None:
-        remove_tree(folder)
+        remove(repository, folder)
+    if record.id:
+        # A kill behind the last file.
+        with suppress(OSError):
+            (repository.common / "worktrees" / record.id).rmdir()
+
+
+def remove(repository: Repository, folder: Path) -> None:
+    """Take git's folder of a worktree away; what says that it is ours goes last.
+
+    Alone: while one is half there, `git worktree add` may fail to read it.
+    """
+    last = ("gitdir", MARK)
+    with alone(repository.common), failing("remove git's folder of a worktree", folder):
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in last:
+                path.unlink()
+        for name in last:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def remove_tree(path: Path) -> None:

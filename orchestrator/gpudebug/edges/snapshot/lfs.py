@@ -19,7 +19,7 @@ def fetch_stored(inside: Repository) -> list[str]:
     if not any(_is_pointer(inside, path) for path in paths):
         return []
     # It reads the local store only; where it fails, the pointers that stay are named.
-    inside.ask("lfs", "checkout")
+    magic.ask("lfs", "checkout")
     left = [os.fsdecode(path) for path in paths if _is_pointer(inside, path)]
     if not left:
         return []

@@ -85,6 +85,6 @@ def _forgotten(repository: Repository, folder: Path) -> list[str]:
         if admin.token_of(found) is None or path is None or path.parent != folder:
             continue
         if not os.path.lexists(path) and not journal.file_of(path).exists():
-            admin.remove_tree(found)
+            admin.remove(repository, found)
             told.append(f"{path.name}: its folder was deleted; the worktree is forgotten")
     return told

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import admin, journal, lfs, links, trees
 from gpudebug.edges.snapshot.journal import Journal, Record
-from gpudebug.edges.snapshot.repository import Repository, failing, opened
+from gpudebug.edges.snapshot.repository import Repository, alone, failing, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,13 @@ def _made(
     record = Record("making", secrets.token_hex(8), commit, before=before)
     ours.write(record)
     git = Repository(repository.top, keep=(ours.descriptor,))
+    inside = Repository(path, keep=(ours.descriptor,))
     try:
-        git.run("worktree", "add", "--detach", str(path), commit)
-        inside = Repository(path, keep=(ours.descriptor,))
+        # Git reads the others' folders while it makes one, and fails at one that is half-written.
+        with alone(repository.common) as descriptor:
+            registering = Repository(repository.top, keep=(ours.descriptor, descriptor))
+            registering.run("worktree", "add", "--detach", "--no-checkout", str(path), commit)
+        inside.run("reset", "--hard", "--quiet")
         _check_out_present(git, inside)
         notes = lfs.fetch_stored(inside)
         linked, said = links.link_all(git, path, commit, linking, checkout)
