@@ -71,9 +71,7 @@ def test_contents_come_along_and_what_is_not_here_is_named(top: Path) -> None:
     made = snapshot.add_worktree(top, place(top), commit)
     assert (made.path / "here.bin").read_bytes() == CONTENT * 2
     assert (made.path / "not here.bin").read_bytes().startswith(b"version https://git-lfs")
-    assert made.notes == (
-        "1 git-lfs pointers without contents here (not here.bin): git lfs pull fetches them",
-    )
+    assert made.notes == ("git-lfs has only pointers of not here.bin: git lfs pull fetches the contents",)
     assert snapshot.worktree_change(made.path, commit) == snapshot.Change(b"", (), ())
     (made.path / "here.bin").write_bytes(CONTENT * 3)
     change = snapshot.worktree_change(made.path, commit)

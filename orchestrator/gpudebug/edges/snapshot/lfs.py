@@ -23,8 +23,8 @@ def fetch_stored(inside: Repository) -> list[str]:
     left = [os.fsdecode(path) for path in paths if _is_pointer(inside, path)]
     if not left:
         return []
-    shown = ", ".join(left[:_NAMED]) + (", …" if len(left) > _NAMED else "")
-    return [f"{len(left)} git-lfs pointers without contents here ({shown}): git lfs pull fetches them"]
+    shown = ", ".join(left[:_NAMED]) + (f" and {len(left) - _NAMED} more" if len(left) > _NAMED else "")
+    return [f"git-lfs has only pointers of {shown}: git lfs pull fetches the contents"]
 
 
 def _is_pointer(inside: Repository, path: bytes) -> bool:
