@@ -201,6 +201,7 @@ def test_of_many_lines_the_one_that_says_it(err: str, line: str) -> None:
         ("fatal: detected dubious ownership in repository at '/x'", "dubious", "safe.directory"),
         ("error: external filter 'git-lfs filter-process' failed", "git-lfs", "install git-lfs"),
         ("fatal: bad object", "bad object", "git fsck"),
+        ("fatal: '/w' is a missing but already registered worktree;\nuse", "missing", "worktree remove"),
     ],
 )
 def test_what_helps_is_said(tmp_path: Path, err: str, message: str, advice: str) -> None:

@@ -187,6 +187,8 @@ class Repository:
             return GitError("no space left on the device", file=str(self.top), next="free some space")
         if "dubious ownership" in err:
             advice = f"git config --global --add safe.directory '{self.top}'"
+        if "already registered worktree" in err:
+            advice = "git worktree list shows it, git worktree remove -f -f PATH takes it away"
         if "filter" in err and "lfs" in err:
             advice = "install git-lfs (its filter is configured), or run `git lfs uninstall`"
         return GitError(said(err), file=str(self.top), next=advice)
