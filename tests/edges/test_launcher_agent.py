@@ -90,7 +90,7 @@ def test_what_it_leaves_behind_is_ended(tmp_path: Path) -> None:
 
 def test_a_run_without_its_marker_goes_on(tmp_path: Path) -> None:
     """As `next --detach` leaves one."""
-    child = f"import time, pathlib; time.sleep(1.5); pathlib.Path({str(tmp_path / 'done')!r}).touch()"
+    child = f"import time, pathlib; time.sleep(1); pathlib.Path({str(tmp_path / 'done')!r}).touch()"
     how = ", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={'PATH': ''}"
     ended, said = run(tmp_path, CHILD.format(child=child, how=how))
     assert ended.leaked == 0

@@ -66,7 +66,7 @@ def session_in(
     campaign: Campaign, agent: Agent, remarks: list[str], name: str = "loop-20261121-1"
 ) -> Session:
     folder = store.Sessions(campaign.folder / "runs").new(name)
-    return begin(folder, agent, campaign.folder, lambda _: None, remarks.append)
+    return begin(folder, agent, [], campaign.folder, lambda _: None, remarks.append)
 
 
 def agent_in(campaign: Campaign, statement: str, timeout: float = 60, **env: str) -> Agent:

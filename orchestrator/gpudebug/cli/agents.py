@@ -16,20 +16,26 @@ def wait(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Wait this long at most, e.g. 9m.")
     ] = None,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="End the detached run as Ctrl-C would, instead of waiting for it.")
+    ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Wait for the run that is under way, then say what came of it; Ctrl-C ends the wait, not the run."""
     folder = choose(directory, json)
     from gpudebug import render
+    from gpudebug.engine import detached
     from gpudebug.engine.cycle import exit_status
-    from gpudebug.engine.detached import wait as engine
     from gpudebug.engine.session import session_of
     from gpudebug.live import LiveLine
 
     limit = _seconds("--for", for_)
+    stopped = stop and detached.stop(folder, session_of())
     with LiveLine() as live:
-        answer = engine(folder, live, session_of(), limit)
+        answer = detached.wait(folder, live, session_of(), limit)
+    if stopped:
+        answer["why"] = f"the detached run was ended; {answer['why']}"
     print_(answer, render.next_)
     raise typer.Exit(exit_status(answer))
 
@@ -130,8 +136,10 @@ def loop(
 
     limits = Limits(hypotheses, _seconds("--device-time", device_time), failures, idle)
     timeout = _seconds("--session-timeout", session_timeout)
+    if not timeout:
+        raise UsageError("--session-timeout: a session needs some time", next="write it as 90s, 30m or 2h")
     with LiveLine() as live:
-        answer = engine(folder, agent, limits, timeout or 0.0, live)
+        answer = engine(folder, agent, limits, timeout, live)
     print_(answer, render.loop)
     raise typer.Exit(exit_status(answer))
 

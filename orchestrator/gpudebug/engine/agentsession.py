@@ -100,11 +100,17 @@ class Session:
         return load(self.root, self.name)
 
 
-def begin(folder: store.SessionFolder, agent: Agent, root: Path, report: Report, say: Say) -> Session:
+def begin(
+    folder: store.SessionFolder, agent: Agent, before: State, root: Path, report: Report, say: Say
+) -> Session:
     """From now on the session can be found by whoever comes after a kill."""
-    command = list(agent.redactor.redact_argv(agent.argv))
     session = Session(folder, root, report, say, {})
-    session.note(session=folder.name, command=command, start=now())
+    session.note(
+        session=folder.name,
+        command=list(agent.redactor.redact_argv(agent.argv)),
+        start=now(),
+        last=max((number for number, _, _ in before), default=0),
+    )
     return session
 
 
@@ -234,14 +240,14 @@ def _give_back(session: Session, loaded: Loaded) -> None:
 def _account(session: Session, loaded: Loaded, before: State, *, finished: bool) -> Did:
     """Write down what the session did; whether that was something."""
     verdict = had(loaded)
-    numbers = {number for number, _, _ in before}
     after = state(loaded)
+    last = session.told.get("last", 0)
     session.note(
         tested=verdict.get("hypothesis") if verdict else None,
         verdict=verdict.get("status") if verdict else None,
         late=verdict == {},
         why=verdict.get("why") if verdict else None,
-        proposed=[number for number, _, _ in after if number not in numbers],
+        proposed=[number for number, _, _ in after if number > last],
         end=now(),
     )
     if verdict:

@@ -130,6 +130,10 @@ class _Loop:
         clock = datetime.datetime.now().astimezone().strftime("%H:%M:%S")
         self.report(Live("", 0.0, None, None, None, None, None, f"{clock} {text}"))
 
+    def shown(self, session: agents.Session) -> str:
+        """Where a session's transcript lies, from the campaign's folder on."""
+        return str(session.folder.transcript.relative_to(self.root))
+
     def look(self) -> Loaded:
         return load(self.root, self.name())
 
@@ -216,7 +220,8 @@ class _Loop:
         name = self.name()
         assert name is not None
         before = agents.state(self.look())
-        session = agents.begin(self.sessions.new(name), self.agent, self.root, self.report, self.say)
+        folder = self.sessions.new(name)
+        session = agents.begin(folder, self.agent, before, self.root, self.report, self.say)
         asked = self.asked(action, name)
         if asked["action"] not in _TURN:
             session.folder.discard()
@@ -225,7 +230,7 @@ class _Loop:
         self.begun.append(session)
         session.note(action=asked["action"], hypothesis=asked["hypothesis"])
         about = f" hypothesis {asked['hypothesis']}" if asked["hypothesis"] else ""
-        self.say(f"session {name}: {asked['action']}{about}, see {session.folder.transcript}")
+        self.say(f"session {name}: {asked['action']}{about}, see {self.shown(session)}")
         ended = agents.run(session, self.agent, asked["brief"])
         if ended.outcome == "INTERRUPTED":
             raise InterruptedRun("the agent was interrupted")
@@ -294,7 +299,7 @@ class _Loop:
             return end.why
         last = self.begun[-1]
         what = "correct --agent" if end.ending is Stuck.FAILURES else "see what the agent lacks"
-        said = f"{_summary(last.told)}; read {last.folder.transcript}, {what}, then start the loop again"
+        said = f"{_summary(last.told)}; read {self.shown(last)}, {what}, then start the loop again"
         return f"{end.why}; the last: {said}"
 
 

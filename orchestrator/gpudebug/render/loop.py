@@ -17,6 +17,7 @@ def loop(answer: Answer) -> str:
     if answer["sessions"]:
         lines += ["", "Sessions"]
         lines += [f"  {session(told)}" for told in answer["sessions"]]
+        lines += ["  Each one's brief, transcript and record: runs/sessions/NAME/"]
     if answer["hypotheses"]:
         lines += ["", "Hypotheses"]
         lines += [f"  {_hypothesis(h)}" for h in answer["hypotheses"]]
@@ -28,8 +29,6 @@ def loop(answer: Answer) -> str:
             f"Checkout: {named} changed meanwhile, nobody knows by whom; it was not measured and is",
         ]
         lines += ["  as it was left. See `git diff`."]
-    if answer["sessions"]:
-        lines += ["", f"Transcripts: {answer['sessions'][-1]['transcript']}"]
     return "\n".join([*lines, "", f"Next: {answer['next_command']}"])
 
 
