@@ -86,7 +86,7 @@ class _Loop:
         self.refused: dict[int, GpudebugError] = {}
         # Who starts a loop may move the base; from the first session on nobody may.
         self.starting = session_of() is None
-        self.settings = store.file_digest(workspace.config)
+        self.settings = self.read_settings()
         self.tested: set[str] = set()
         self.held = 0.0
         self.checkout: snapshot.Checkout | None = None
@@ -100,7 +100,10 @@ class _Loop:
             self.checkout = loaded.checkout
             return self.answer(self.run_to_end())
         except (KeyboardInterrupt, InterruptedRun):
-            self.mend(stop=True)
+            try:
+                self.mend(stop=True)
+            except GpudebugError as e:
+                self.say(f"the next loop puts in order what is left: {e.message}")
             raise InterruptedRun("the loop was interrupted", next="gpudebug loop goes on from here") from None
 
     def run_to_end(self) -> End:
@@ -134,6 +137,9 @@ class _Loop:
         """Where a session's transcript lies, from the campaign's folder on."""
         return str(session.folder.transcript.relative_to(self.root))
 
+    def read_settings(self) -> str:
+        return store.digest(store.read_file(self.workspace.config))
+
     def look(self) -> Loaded:
         return load(self.root, self.name())
 
@@ -147,7 +153,7 @@ class _Loop:
 
     def end(self) -> End | None:
         """Why the loop ends here; None while it goes on."""
-        if store.file_digest(self.workspace.config) != self.settings:
+        if self.read_settings() != self.settings:
             why = "gpudebug.yaml was changed while the loop ran: look at it with `git diff`, then start again"
             return End(Stuck.SETTINGS, why)
         loaded = self.look()
