@@ -58,6 +58,7 @@ def test_a_lock_of_the_users_is_never_broken(top: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(refs, "_STALE_S", 0.1)
     snapshot.keep(top, REF, head(top))
     git(top, "pack-refs", "--all")
+    git(top, "config", "core.packedRefsTimeout", "0")
     lock = top / ".git" / "packed-refs.lock"
     lock.touch()
     with pytest.raises(GitError, match=r"packed-refs\.lock") as caught:

@@ -23,7 +23,9 @@ MOMENTS = 25
 
 
 @pytest.fixture
-def top(tmp_path: Path) -> Path:
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     top = repository(tmp_path / "repo")
     for n in range(40):
         (top / "pkg" / f"module{n}.py").write_text(f"n = {n}\n" * 50)

@@ -180,6 +180,22 @@ def test_a_folder_that_is_gone_is_not_taken_for_the_current_one(tmp_path: Path) 
         module.Repository(tmp_path / "gone").run("status")
 
 
+def test_what_a_kill_left_of_a_temporary_index_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    top = make_repository(tmp_path / "repo", {"train.py": "1\n"})
+    names = ("left", "new", "in_use")
+    for name in names:
+        (tmp_path / f"gpudebug-index-{name}").mkdir()
+        (tmp_path / f"gpudebug-index-{name}" / "index").touch()
+    for name in ("left", "in_use"):
+        os.utime(tmp_path / f"gpudebug-index-{name}", (1, 1))
+    with module.alone(tmp_path / "gpudebug-index-in_use"):
+        snapshot.snapshot(top, ref=REF, label="l")
+    assert sorted(os.listdir(tmp_path)) == ["gpudebug-index-in_use", "gpudebug-index-new", "repo"]
+
+
 SAID = {
     "error: a\nfatal: b\n": "a; b",
     "warning: w\nfatal: b": "b",

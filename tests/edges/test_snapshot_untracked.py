@@ -65,7 +65,9 @@ def test_what_stays_out_is_named_with_the_reason(tmp_path: Path) -> None:
     assert snapshot.stored(top, REF) == base
 
 
-def test_the_smallest_come_along_up_to_50_mb_and_10_000(tmp_path: Path) -> None:
+def test_the_smallest_come_along_up_to_50_mb_and_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [f"f{n:02}".encode() for n in range(60)]
     for n, name in enumerate(names):
         with open(tmp_path / os.fsdecode(name), "wb") as file:
@@ -75,12 +77,14 @@ def test_the_smallest_come_along_up_to_50_mb_and_10_000(tmp_path: Path) -> None:
     assert [(each.path, each.why) for each in left] == [
         (os.fsdecode(name), "over 50 MB of untracked files in all") for name in names[50:]
     ]
+    assert untracked.MAX_FILES == 10_000
+    monkeypatch.setattr(untracked, "MAX_FILES", 70)
     many = [f"g{n}".encode() for n in range(untracked.MAX_FILES + 2)]
     for name in many:
         (tmp_path / os.fsdecode(name)).touch()
     taken, left = untracked.chosen(tmp_path, [*many, b"vanished"])
-    assert (len(taken), len(left)) == (untracked.MAX_FILES, 2)
-    assert "10,000" in left[0].why
+    assert (len(taken), len(left)) == (70, 2)
+    assert left[0].why == "over 70 untracked files in all"
 
 
 def test_a_long_list_is_cut_and_counted(tmp_path: Path) -> None:

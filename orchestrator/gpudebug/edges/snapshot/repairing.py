@@ -10,7 +10,7 @@ from gpudebug.core.errors import BusyError
 from gpudebug.edges.snapshot import admin, journal
 from gpudebug.edges.snapshot.journal import Journal, Record
 from gpudebug.edges.snapshot.repository import Repository, failing, opened
-from gpudebug.edges.snapshot.worktrees import remove_empty, sound
+from gpudebug.edges.snapshot.worktrees import sound
 
 
 def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
@@ -30,9 +30,7 @@ def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
                 told += _mended(repository, path, ours, path in kept)
         except BusyError:
             continue
-    told += _forgotten(repository, folder)
-    remove_empty(folder)
-    return told
+    return told + _forgotten(repository, folder)
 
 
 def _mended(repository: Repository, path: Path, ours: Journal, keep: bool) -> list[str]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -39,6 +40,9 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_EMAIL": "gpudebug@localhost",
 }
 _STARTING = threading.Lock()
+_TEMPORARY = "gpudebug-index-"
+# A new folder is locked within milliseconds; only older ones are looked at.
+_LEFT_S = 60.0
 
 
 class Answer(NamedTuple):
@@ -105,12 +109,30 @@ def alone(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards; with it go those that a kill left, which nobody holds."""
     with failing("make a temporary index", Path(os.environ.get("TMPDIR", "/tmp"))):
-        made = tempfile.mkdtemp(prefix="gpudebug-")
+        made = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
-        yield Path(made)
+        with alone(made):
+            for other in made.parent.glob(f"{_TEMPORARY}*"):
+                if other != made:
+                    _remove_if_left(other)
+            yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove a temporary folder of ours whose process has ended; one of another user is theirs."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _LEFT_S:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
 
 
 def said(err: str) -> str:
