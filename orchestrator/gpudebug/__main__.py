@@ -46,7 +46,12 @@ def _status(directory: str, json: bool) -> int:
     from gpudebug import render
     from gpudebug.engine.status import status
 
-    door.print_answer(status(door.working_folder(Path(directory))), render.status, as_json=json)
+    folder = door.working_folder(Path(directory))
+    if door.in_session():
+        from gpudebug.engine.renewal import renew
+
+        renew(folder)
+    door.print_answer(status(folder), render.status, as_json=json)
     return 0
 
 

@@ -37,6 +37,13 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
         return _BROKEN_PIPE
 
 
+def in_session() -> bool:
+    """Whether an agent may call: what tells it for sure takes longer to load."""
+    import os
+
+    return any("SESSION" in name or "THREAD_ID" in name for name in os.environ)
+
+
 def working_folder(directory: Path) -> Path:
     """The folder to work in, absolute. UsageError where it is none, or was removed around the caller."""
     try:

@@ -166,16 +166,23 @@ def test_a_run_folder_that_cannot_be_read_is_no_evidence(recorded: Campaign, nam
         assert name in done.err
 
 
+def git_state(campaign: Campaign) -> dict[Path, bytes]:
+    """All of .git but the objects, and what gpudebug keeps under a name of its own."""
+    folder = campaign.folder / ".git"
+    apart = (folder / "objects", folder / "refs" / "gpudebug")
+    files = (p for p in folder.rglob("*") if p.is_file() and not any(p.is_relative_to(f) for f in apart))
+    return {p: p.read_bytes() for p in files}
+
+
 def test_a_dirty_tree_is_measured_and_never_touched(tmp_path: Path, recordings: Path) -> None:
     campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
     (campaign.folder / "train.py").write_text("print('work in progress')\n")
     (campaign.folder / "notes.txt").write_text("mine\n")
-    git_folder = campaign.folder / ".git"
-    before = {p: p.read_bytes() for p in git_folder.rglob("*") if p.is_file()}
+    before = git_state(campaign)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     campaign.json("next")
     campaign.json("status")
-    assert {p: p.read_bytes() for p in git_folder.rglob("*") if p.is_file()} == before
+    assert git_state(campaign) == before
     assert (campaign.folder / "train.py").read_text() == "print('work in progress')\n"
     assert (campaign.folder / "notes.txt").read_text() == "mine\n"

@@ -51,7 +51,12 @@ def choose(directory: Path | None, json: bool) -> Path:
     if directory is not None:
         chosen["directory"] = directory
     chosen["json"] = chosen["json"] or json
-    return door.working_folder(chosen["directory"] or Path())
+    folder = door.working_folder(chosen["directory"] or Path())
+    if door.in_session():
+        from gpudebug.engine.renewal import renew
+
+        renew(folder)
+    return folder
 
 
 def print_(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:

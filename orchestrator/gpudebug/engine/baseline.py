@@ -105,8 +105,8 @@ def launch(
     """One completed run of an unmodified workload, not sealed yet; tried again where the machinery failed it.
 
     `hypothesis` names the trial that wanted it fresh, beside its own runs, `claim` the one it is under;
-    `job` is the workload as another role than its baseline. Raises BaselineFailed where the command does not complete, DeviceError where the
-    machinery failed it twice.
+    `job` is the workload as another role than its baseline. Raises BaselineFailed where the command does not
+    complete, DeviceError where the machinery failed it twice.
     """
     job = job or replace(_job(cycle, role), hypothesis=hypothesis, claim=claim)
     for last in (False, True):

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core import frameworks, progress
@@ -59,7 +59,7 @@ class Cycle:
 
     def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
         """Hold these devices until the command ends. BusyError where somebody else has one."""
-        wanted = sorted({d.uuid for d in devices} - self.locked)
+        wanted = {uuid: name for uuid, name in real(devices).items() if uuid not in self.locked}
         holder = {
             "path": str(self.loaded.workspace.root),
             "campaign": self.loaded.config.campaign,
@@ -67,9 +67,23 @@ class Cycle:
             "since": now(),
             "command": self.command,
         }
-        self.locks += self.stack.enter_context(store.device_locks(wanted, holder))
+        self.locks += self.stack.enter_context(store.device_locks([*wanted], holder, wanted))
         self.locked.update(wanted)
         return tuple(self.locks)
+
+
+def real(devices: Sequence[DeviceInfo]) -> dict[str, str]:
+    """The devices that a run would share with the host's others, by UUID: no recorded ones."""
+    return {d.uuid: d.name for d in devices if d.kind != "replay"}
+
+
+@contextmanager
+def devices_held(benches: Sequence[Bench], directory: Path, command: str) -> Iterator[list[Bench]]:
+    """The benches of a command outside a campaign, with their devices held until the block ends."""
+    names = real([d for bench in benches for d in bench.devices])
+    holder = {"path": str(directory), "campaign": None, "session": None, "since": now(), "command": command}
+    with store.device_locks([*names], holder, names) as fds:
+        yield [replace(bench, hold_fds=(*bench.hold_fds, *fds)) for bench in benches]
 
 
 def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.Claim:

@@ -18,7 +18,7 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
-from gpudebug.core.stack import Accepted, changes, effective
+from gpudebug.core.stack import Accepted, accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
@@ -81,7 +81,8 @@ class Code:
 class Loaded:
     """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
 
-    `config.workload` is the effective one: gpudebug.yaml's with the accepted flags and variables. `session`
+    `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
+    and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
     is the caller's, `leases` are those that hold, whoever has them.
     """
 
@@ -126,7 +127,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
-    stack = changes(document)
+    trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
+    stack = changes(document, [h for h in accepted(document) if trials[h.number].verified])
     code = _code(workspace, config, checkout, stack, session)
     if stack:
         config = config.model_copy(update={"workload": effective(config.workload, stack)})
@@ -137,7 +139,6 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     }
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
-    trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
     interventions, problems = _interventions(document)
     return Loaded(
         workspace,

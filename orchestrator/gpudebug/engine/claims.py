@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core import claims, progress
 from gpudebug.core.claims import Claim
-from gpudebug.core.errors import BusyError, UsageError
+from gpudebug.core.errors import BusyError, ProgressError, StoreError, UsageError
 from gpudebug.core.machine import Claimed
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
@@ -51,8 +51,14 @@ def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -
 
 
 def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
-    """Whether the progress file still has a hypothesis under this claim."""
-    return under(read_progress(loaded.progress_path), number, claim.note)
+    """Whether the progress file still has a hypothesis under this claim.
+
+    One that cannot be read, or has lost the entry, takes no claim away: the splice will say what is wrong.
+    """
+    try:
+        return under(read_progress(loaded.progress_path), number, claim.note)
+    except (ProgressError, StoreError):
+        return True
 
 
 def under(document: progress.ProgressFile, number: int, claim: str | None) -> bool:
@@ -74,17 +80,17 @@ def free(loaded: Loaded, number: int, claim: Claim) -> None:
     leases.drop(loaded.workspace.leases, number)
 
 
+def _untested(document: progress.ProgressFile, number: int) -> bytes:
+    """The file with a hypothesis UNTESTED, unless it has got a verdict in the meantime."""
+    if document.hypothesis(number).status is not Status.TESTING:
+        return document.data
+    return progress.set_status(document, number, Status.UNTESTED)
+
+
 def forget(loaded: Loaded, number: int) -> None:
     """A hypothesis has its verdict: neither lease nor worktree is needed any more."""
     leases.drop(loaded.workspace.leases, number)
     places.remove(loaded, number)
-
-
-def renew(loaded: Loaded) -> None:
-    """Every command of a session renews its leases."""
-    for number, lease in loaded.leases.items():
-        if lease.session == loaded.session:
-            leases.renew(loaded.workspace.leases, number, lease.session, lease.since)
 
 
 def had(loaded: Loaded) -> dict[str, Any] | None:
@@ -102,8 +108,11 @@ def had(loaded: Loaded) -> dict[str, Any] | None:
 def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
     """`release H`: give a claim back. The work in its worktree is kept as a patch, and named.
 
-    A session gives back its own claims only, a person any. BusyError where it is another's or being tested.
+    A session gives back its own claims only, a person any; a detached run of it is ended. BusyError where it
+    is another's, or tested in the foreground.
     """
+    from gpudebug.engine.detached import stop
+
     loaded = load(directory, session)
     entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
     if entry is None:
@@ -125,10 +134,11 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
             line=entry.line,
             next="gpudebug next takes another hypothesis",
         )
+    stop(directory, session)
     with claim_of(find(directory), "gpudebug release", session):
         loaded = load(directory, session)
         kept = places.rescue(loaded, number)
-        splice(loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
+        splice(loaded, lambda d: _untested(d, number))
         forget(loaded, number)
     return {
         "action": "released",

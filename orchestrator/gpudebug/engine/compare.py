@@ -22,7 +22,7 @@ from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.baseline import by_the_user
-from gpudebug.engine.bench import claim_of, lone_bench
+from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.measure import Bench, Job, Measured, measure
 from gpudebug.engine.watch import Report
@@ -283,7 +283,11 @@ def _run_in_turn(
         fds: tuple[int, ...] = ()
         if root is not None:
             fds = (held.enter_context(claim_of(workspace, "gpudebug compare")).fd,)
-        ready = [replace(c, bench=replace(c.bench, workspace=workspace, hold_fds=fds)) for c in commands]
+        benches = held.enter_context(devices_held([c.bench for c in commands], directory, "gpudebug compare"))
+        ready = [
+            replace(c, bench=replace(b, workspace=workspace, hold_fds=(*fds, *b.hold_fds)))
+            for c, b in zip(commands, benches, strict=True)
+        ]
         for command in ready if warm_up else ():
             workspace.discard(_once(command).folder)
         found: dict[str, list[Measured]] = {c.letter: [] for c in ready}

@@ -29,7 +29,6 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
     if found is not None:
         return found
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
-        claims.renew(cycle.loaded)
         places.tidy(cycle.loaded)
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:

@@ -240,14 +240,18 @@ def tidy(loaded: Loaded) -> list[str]:
 
 
 def _whole(where: Path) -> list[Path]:
-    """The worktrees of ours in a folder."""
-    return [path for path in where.iterdir() if snapshot.began_with(path) is not None]
+    """The worktrees of ours in a folder; none where it is gone."""
+    return (
+        []
+        if not where.exists()
+        else [path for path in where.iterdir() if snapshot.began_with(path) is not None]
+    )
 
 
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch."""
     where = folder(loaded)
-    for path in _whole(where) if where.exists() else []:
+    for path in _whole(where):
         number = path.name.removeprefix("h")
         if number.isdecimal() and any(h.number == int(number) for h in loaded.document.hypotheses):
             rescue(loaded, int(number))

@@ -14,7 +14,7 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
-from gpudebug.engine.bench import claim_of, lone_bench
+from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
 from gpudebug.engine.watch import Report
@@ -51,17 +51,18 @@ def sample(
         stall_timeout=None,
         max_output=None,
     )
-    if output is None and root is not None:
-        return _in_campaign(bench, job)
-    files = _files(directory, output)
-    launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
+    with devices_held([bench], directory, "gpudebug sample") as (bench,):
+        if output is None and root is not None:
+            return _in_campaign(bench, job)
+        files = _files(directory, output)
+        launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
     files.notes.unlink(missing_ok=True)
     return _answer(evidence, launched.exit_status, launched.signal, files, bench.notes)
 
 
 def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
     with claim_of(bench.workspace, "gpudebug sample") as claim:
-        bench = replace(bench, hold_fds=(claim.fd,))
+        bench = replace(bench, hold_fds=(claim.fd, *bench.hold_fds))
         measured = measure(bench, job)
         bench.workspace.seal(measured.folder)
     folder, record = measured.folder, measured.record

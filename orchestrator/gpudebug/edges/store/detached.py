@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, GpudebugError, StoreError
-from gpudebug.edges.store.files import make_folder, os_error, read_file, start_file, write_beside
+from gpudebug.edges.store.files import make_folder, os_error, read_file, read_head, start_file, write_beside
 from gpudebug.edges.store.locks import Claim, held_by, locked
 
 KEPT_LOGS = 10
@@ -38,13 +38,12 @@ def said(lock: Path) -> Said:
     holder = held_by(lock)
     if holder is not None:
         return Said(holder, True)
-    try:
-        with lock.open("rb") as f:
-            left = json.loads(f.read(_MAX_SAID))
-    except (FileNotFoundError, ValueError):
+    if not os.path.lexists(lock):
         return Said({}, False)
-    except OSError as e:
-        raise os_error(e, lock, "cannot read") from None
+    try:
+        left = json.loads(read_head(lock, _MAX_SAID))
+    except ValueError:
+        return Said({}, False)
     return Said(left if isinstance(left, dict) else {}, False)
 
 
@@ -105,7 +104,7 @@ class Detached:
 
     def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
         """The answer, where there is one that is `wanted`: it is handed out once."""
-        if not self.answer.exists():
+        if not os.path.lexists(self.answer):
             return None
         with locked(self.folder / "answer.lock"):
             try:
@@ -121,7 +120,7 @@ class Detached:
         start_file(self._stop(id))
 
     def asked_to_stop(self, id: str) -> bool:
-        return self._stop(id).exists()
+        return os.path.lexists(self._stop(id))
 
     def forget_request(self, id: str) -> None:
         self._stop(id).unlink(missing_ok=True)

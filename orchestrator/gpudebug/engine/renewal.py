@@ -1,0 +1,22 @@
+"""Every command of a session renews its claims to implement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpudebug.edges import store
+from gpudebug.engine.session import session_of
+
+
+def renew(directory: Path) -> None:
+    """Let the leases of this caller's session count from now; nothing for a person, or outside a campaign."""
+    session = session_of()
+    root = store.find_root(directory) if session is not None else None
+    if root is None:
+        return
+    from gpudebug.edges.store import leases
+
+    folder = store.Workspace(root).leases
+    for number, lease in leases.read(folder).items():
+        if lease.session == session:
+            leases.renew(folder, number, lease.session, lease.since)
