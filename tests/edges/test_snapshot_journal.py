@@ -63,7 +63,7 @@ def test_a_torn_journal_does_not_stick(tmp_path: Path) -> None:
     snapshot.add_worktree(top, path, commit)
     journal.file_of(path).write_bytes(b"{")
     snapshot.remove_worktree(top, path)
-    assert (registered(top), os.listdir(tmp_path)) == ([], ["repo"])
+    assert (registered(top), os.listdir(tmp_path / "w")) == ([], [])
 
 
 def test_it_is_waited_for_and_then_named(tmp_path: Path) -> None:
@@ -110,4 +110,4 @@ def test_many_at_once_make_and_remove_the_same_and_others(tmp_path: Path) -> Non
     assert registered(top) == ["h0", "h1", "h2", "h3"]
     pids = [fork(lambda path=path: snapshot.remove_worktree(top, path)) for path in paths]
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 8
-    assert (registered(top), os.listdir(tmp_path)) == ([], ["repo"])
+    assert (registered(top), os.listdir(tmp_path / "w")) == ([], [])

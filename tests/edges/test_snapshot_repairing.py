@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import git
 from tests.support.processes import fork
-from tests.support.repositories import REF, lies, registered, repository, users, worktrees
+from tests.support.repositories import REF, left_over, lies, registered, repository, users, worktrees
 
 from gpudebug.core.errors import BusyError
 from gpudebug.edges import snapshot
@@ -89,7 +89,7 @@ def test_a_kill_at_any_moment_of_making_is_mended(top: Path, commit: str) -> Non
         assert snapshot.repair(top, place(top).parent) == []
         snapshot.remove_worktree(top, made.path)
         assert (len(registered(top)), users(top)) == (1, before)
-        assert os.listdir(top / "runs" / "worktrees") == []
+        assert left_over(top) == []
     assert mended
     git(top, "fsck", "--connectivity-only")
 
@@ -104,7 +104,7 @@ def test_a_kill_at_any_moment_of_removing_is_mended(top: Path, commit: str) -> N
         if moment % 2:
             assert lies(add(top, commit).path).keys() >= {"train.py", "new.py"}
         snapshot.remove_worktree(top, made.path)
-        assert (registered(top), os.listdir(top / "runs" / "worktrees")) == ([], [])
+        assert (registered(top), left_over(top)) == ([], [])
 
 
 def test_a_kill_in_the_middle_of_a_snapshot_leaves_nothing_of_the_users_changed(top: Path) -> None:

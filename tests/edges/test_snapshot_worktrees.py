@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF, lies, registered, repository, users, worktrees
+from tests.support.repositories import REF, left_over, lies, registered, repository, users, worktrees
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
@@ -41,7 +41,7 @@ def test_made_used_and_removed_under_any_name(hostile: Path) -> None:
     assert again == made
     snapshot.remove_worktree(top, made.path)
     assert users(top) == before
-    assert (registered(top), os.listdir(top / "runs" / "worktrees")) == ([], [])
+    assert (registered(top), left_over(top)) == ([], [])
     assert (top / ".venv" / "bin" / "python").read_text() == "#!"
     snapshot.remove_worktree(top, made.path)
     assert snapshot.began_with(made.path) is None

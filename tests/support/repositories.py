@@ -87,3 +87,8 @@ def registered(top: Path) -> list[str]:
     """What is in git's folder of worktrees, whole or not."""
     place = top / ".git" / "worktrees"
     return sorted(os.listdir(place)) if place.is_dir() else []
+
+
+def left_over(top: Path) -> list[str]:
+    """What is in runs/worktrees below the folder of a campaign, and of the journals."""
+    return sorted(str(path.relative_to(top)) for path in (top / "runs" / "worktrees").glob("*/*"))

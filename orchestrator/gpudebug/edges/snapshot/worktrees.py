@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -101,7 +100,6 @@ def remove_worktree(top: Path, path: Path) -> None:
     repository, _ = opened(top)
     path = _placed(path)
     if not os.path.lexists(path) and journal.peek(path) is None and _marked(repository, path) is None:
-        remove_empty(path.parent)
         return
     with journal.held(path) as ours:
         record = ours.read() or _marked(repository, path)
@@ -114,13 +112,6 @@ def remove_worktree(top: Path, path: Path) -> None:
             ours.write(record)
         admin.clear(repository, path, record)
         ours.remove()
-    remove_empty(path.parent)
-
-
-def remove_empty(folder: Path) -> None:
-    """Take the folder of worktrees away where it holds none."""
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def began_with(path: Path) -> str | None:
