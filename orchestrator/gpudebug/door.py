@@ -50,10 +50,26 @@ def working_folder(directory: Path) -> Path:
         if directory.is_dir():
             return directory.resolve()
     except OSError as e:
+        owner = _owner_of_removed_worktree(directory)
+        if owner is not None:
+            return owner
         raise UsageError(
             f"cannot work here: {e.strerror}", file=str(directory), next="change to a folder"
         ) from None
     raise UsageError("-C names no folder", file=str(directory), next="check the path")
+
+
+def _owner_of_removed_worktree(directory: Path) -> Path | None:
+    """The campaign of a caller whose folder is gone because it was a worktree that has had its verdict."""
+    import os
+
+    if directory != Path() or not os.environ.get("PWD"):
+        return None
+    from gpudebug.edges.store import find_root
+
+    gone = Path(os.environ["PWD"])
+    root = find_root(next(folder for folder in gone.parents if folder.is_dir()))
+    return root if root is not None and gone.is_relative_to(root / "runs" / "worktrees") else None
 
 
 def timeout(text: str | None) -> float | None:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, contents, copied, git, make_replay_campaign, record
+from tests.support.campaigns import (
+    GPUDEBUG,
+    Campaign,
+    contents,
+    copied,
+    environment,
+    git,
+    make_replay_campaign,
+    record,
+)
 
 TITLE = "The loader reads one file at a time"
 
@@ -204,6 +215,19 @@ def test_gpudebug_called_inside_a_worktree_finds_its_campaign(code: Campaign) ->
     inside = Campaign(worktree)
     assert inside.json("next", **session("a"))["verdict"] == "VALIDATED"
     assert "VALIDATED" in code.text
+    assert not worktree.exists()
+
+
+def test_an_agent_that_stays_in_its_worktree_is_still_answered(code: Campaign) -> None:
+    worktree = begin(code)
+    (worktree / "data.py").write_text("READERS = 8\n")
+    words = shlex.join([*GPUDEBUG, "next"])
+    asked = f"cd {shlex.quote(str(worktree))} && {words} && {words}; echo exit status $?"
+    env = environment({"GPUDEBUG_SESSION": "a"})
+    done = subprocess.run(["sh", "-c", asked], env=env, capture_output=True, text=True, check=False)
+    assert "Hypothesis 1" in done.stdout
+    assert "has had its hypothesis" in done.stdout
+    assert done.stdout.endswith("exit status 7\n")
 
 
 def test_the_end_of_a_campaign_leaves_nothing_in_git(code: Campaign) -> None:
