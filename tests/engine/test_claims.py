@@ -236,3 +236,19 @@ def test_the_end_of_a_campaign_leaves_nothing_in_git(code: Campaign) -> None:
     code.json("next", **session("a"))
     assert code.json("next", status=4)["action"] == "stop"
     assert git(code.folder, "for-each-ref", "refs/gpudebug") == ""
+
+
+def test_what_was_changed_in_a_linked_folder_is_named(code: Campaign) -> None:
+    (code.folder / ".gitignore").write_text("runs/\ncache/\n")
+    (code.folder / "cache").mkdir()
+    (code.folder / "cache" / "index").write_text("1\n")
+    code.config.write_text(code.config.read_text() + "worktree: {link: [cache]}\n")
+    worktree = begin(code)
+    (worktree / "data.py").write_text("READERS = 8\n")
+    (worktree / "cache" / "index").write_text("2 3\n")
+    answer = code.json("next", **session("a"))
+    assert answer["verdict"] == "VALIDATED"
+    named = [n for n in answer["notes"] if n.startswith("changed in a linked folder")]
+    assert named == ["changed in a linked folder, and no part of the change: cache/index"]
+    assert (code.folder / "cache" / "index").read_text() == "2 3\n"
+    assert "cache" not in next((code.folder / "hypotheses" / "patches").iterdir()).read_text()

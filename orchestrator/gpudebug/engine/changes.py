@@ -82,7 +82,8 @@ def change_of(loaded: Loaded, number: int) -> Change:
         )
     check_patch(loaded, found.patch, f"the change of hypothesis {number}")
     path = places.keep_patch(loaded, number, found.patch)
-    notes = tuple(f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
+    left_out = (f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
+    notes = (*left_out, *places.changed_in_links(loaded, number))
     return Change(intervention.with_patch(path), found.patch, written=True, notes=notes)
 
 

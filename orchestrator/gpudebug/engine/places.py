@@ -21,6 +21,27 @@ PATCHES = "hypotheses/patches"
 
 
 @dataclass(frozen=True)
+class Linked:
+    """What is linked from the checkout into a worktree, and how it looked there."""
+
+    checkout: Path
+    links: tuple[str, ...]
+    seen: snapshot.Fingerprint
+
+    def changed(self) -> list[str]:
+        """A line on what is different by now, none where nothing is."""
+        found = snapshot.linked_changes(self.checkout, self.links, self.seen)
+        return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
+
+
+def _linked(loaded: Loaded, made: snapshot.Worktree) -> Linked | None:
+    if not made.linked:
+        return None
+    top = loaded.checkout.top
+    return Linked(top, made.linked, snapshot.fingerprint(top, made.linked))
+
+
+@dataclass(frozen=True)
 class Place:
     """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
 
@@ -34,6 +55,7 @@ class Place:
     commit: str
     patch: bytes | None = None
     notes: tuple[str, ...] = ()
+    linked: Linked | None = None
 
     def changed(self) -> list[str]:
         """The files of the tree that are different by now."""
@@ -157,7 +179,8 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
     try:
         root = path / loaded.workspace.root.relative_to(top)
         mine = ours(loaded, root)
-        yield Place(path, root, snapshot.identify(path, mine), mine, commit, patch, made.notes)
+        before, linked = snapshot.identify(path, mine), _linked(loaded, made)
+        yield Place(path, root, before, mine, commit, patch, made.notes, linked)
     finally:
         snapshot.remove_worktree(top, path)
 
@@ -168,8 +191,32 @@ def worktree_for(loaded: Loaded, number: int) -> Path:
     if snapshot.began_with(path) is None:
         snapshot.remove_worktree(top, path)
         links = loaded.config.worktree.link
-        snapshot.add_worktree(top, path, base(loaded).commit, links=links, checkout=loaded.workspace.root)
+        made = snapshot.add_worktree(
+            top, path, base(loaded).commit, links=links, checkout=loaded.workspace.root
+        )
+        linked = _linked(loaded, made)
+        if linked is not None:
+            store.put_json(
+                _seen_file(path),
+                {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files},
+            )
     return path / loaded.workspace.root.relative_to(top)
+
+
+def _seen_file(worktree: Path) -> Path:
+    return worktree.with_name(f".{worktree.name}.linked.json")
+
+
+def changed_in_links(loaded: Loaded, number: int) -> list[str]:
+    """What somebody who wrote the change of a hypothesis did to what is linked into its worktree."""
+    found = store.get_json(_seen_file(folder(loaded) / f"h{number}"))
+    try:
+        files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in found["files"].items()}
+        links = tuple(str(link) for link in found["links"])
+        seen = snapshot.Fingerprint(files, bool(found["whole"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+    return Linked(loaded.checkout.top, links, seen).changed()
 
 
 def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
@@ -213,6 +260,7 @@ def remove(loaded: Loaded, number: int) -> None:
         return
     for name in (f"h{number}", f"h{number}-trial"):
         snapshot.remove_worktree(top, folder(loaded) / name)
+        _seen_file(folder(loaded) / name).unlink(missing_ok=True)
     snapshot.forget(top, f"{_refs(loaded)}/h{number}-trial")
 
 
@@ -228,7 +276,7 @@ def tidy(loaded: Loaded) -> list[str]:
     Where somebody wrote a change that has no verdict yet, it stays: also where the claim has run out.
     """
     top, where = loaded.checkout.top, folder(loaded)
-    if not where.exists():
+    if not loaded.workspace.worktrees.exists():
         return []
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
     told = snapshot.repair(top, where, keep=[where / name for name in waiting])

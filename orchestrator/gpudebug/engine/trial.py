@@ -50,6 +50,12 @@ class _Trial:
     spoilt: list[Measured] = field(default_factory=list)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and what the runs so far have changed in linked folders."""
+        linked = self.place.linked
+        return (*self.notes, *(linked.changed() if linked is not None else ()))
+
+    @property
     def early_stop(self) -> bool:
         return self.cycle.loaded.config.protocol.early_stop
 
@@ -209,7 +215,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         measured = _launch(trial, step)
         side = trial.before if step is Step.BASELINE else trial.after
         side.append(measured)
-        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
+        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.remarks)
         if verdict.status is Status.INVALID and not trial.spoilt:
             trial.spoilt.append(side.pop())
             set_aside(measured, verdict.why)
@@ -228,7 +234,7 @@ def _first_step(trial: _Trial) -> Step:
     """What a trial goes on with, after the runs of it that were made before it was cut off."""
     if not trial.after:
         return Step.TRIAL
-    verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.notes)
+    verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.remarks)
     step = step_after(verdict, trial.before, trial.after)
     if step is not Step.DONE:
         return step

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import json
 import os
 import stat
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
 
@@ -72,6 +73,21 @@ def copy_into(path: Path, data: bytes) -> None:
         write_beside(path, data, 0o600)
     except OSError as e:
         raise os_error(e, path, "cannot write") from None
+
+
+def put_json(path: Path, value: Any) -> None:
+    """Write a private JSON file at once."""
+    copy_into(path, json.dumps(value).encode("utf-8", "surrogateescape"))
+
+
+def get_json(path: Path) -> Any:
+    """What a private JSON file holds; {} where there is none, or no JSON in it."""
+    if not os.path.lexists(path):
+        return {}
+    try:
+        return json.loads(read_file(path).decode("utf-8", "surrogateescape"))
+    except ValueError:
+        return {}
 
 
 def digest(data: bytes) -> str:

@@ -1,0 +1,61 @@
+"""Where runs happen: the checkout while it is the base, else worktrees that nobody else's edit reaches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, git
+
+from gpudebug.engine.campaign import load
+from gpudebug.engine.places import base, in_checkout, place_of_base, refs
+
+
+def cwd_of(campaign: Campaign, run: str) -> Path:
+    return Path(json.loads((campaign.folder / "runs" / run / "run.json").read_text())["cwd"])
+
+
+def test_flags_run_in_the_checkout(told: Campaign) -> None:
+    assert cwd_of(told, told.json("show", "1")["runs"][0]) == told.folder
+
+
+def test_a_session_measures_the_base_while_the_checkout_is_another_tree(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    (recorded.folder / "train.py").write_text("print('edited')\n")
+    agent = {"GPUDEBUG_SESSION": "a"}
+    answer = recorded.json("next", env=agent)
+    assert (answer["action"], answer["hypothesis"]) == ("tested", 1)
+    assert cwd_of(recorded, recorded.json("show", "1", env=agent)["runs"][0]).name == "base"
+    assert not (recorded.folder / "runs" / "worktrees" / "test").exists()
+    person = recorded.json("next")
+    assert (person["action"], person["why"]) == (
+        "recorded_baseline",
+        "baseline workload: tree changed since it was recorded",
+    )
+
+
+@pytest.mark.parametrize("session", [None, "a"])
+def test_what_stands_in_the_place_of_the_base(recorded: Campaign, session: str | None) -> None:
+    before = (recorded.folder / "helper.py").read_text()
+    (recorded.folder / "helper.py").write_text("y = 2\n")
+    loaded = load(recorded.folder, session)
+    assert in_checkout(loaded) is (session is None)
+    with place_of_base(loaded) as place:
+        assert (place.root / "helper.py").read_text() == (before if session else "y = 2\n")
+        assert place.changed() == []
+        (place.root / "helper.py").write_text("y = 3\n")
+        assert place.changed() == ["helper.py"]
+
+
+def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -> None:
+    loaded = load(recorded.folder)
+    first = base(loaded)
+    for ref in git(recorded.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split():
+        git(recorded.folder, "update-ref", "-d", ref)
+    assert base(loaded) == first
+
+
+def test_two_campaigns_of_one_repository_keep_their_commits_apart(tmp_path: Path) -> None:
+    places = [(tmp_path, "a"), (tmp_path / "x", "a"), (tmp_path / "y", "a"), (tmp_path, "b")]
+    assert len({refs(root, name, tmp_path) for root, name in places}) == 4
