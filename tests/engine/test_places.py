@@ -17,7 +17,9 @@ def cwd_of(campaign: Campaign, run: str) -> Path:
 
 
 def test_flags_run_in_the_checkout(told: Campaign) -> None:
-    assert cwd_of(told, told.json("show", "1")["runs"][0]) == told.folder
+    run = told.json("show", "1")["runs"][0]
+    assert "worktrees" not in cwd_of(told, run).parts
+    assert cwd_of(told, run) == cwd_of(told, "0001-baseline-workload")
 
 
 def test_a_session_measures_the_base_while_the_checkout_is_another_tree(recorded: Campaign) -> None:
@@ -27,7 +29,7 @@ def test_a_session_measures_the_base_while_the_checkout_is_another_tree(recorded
     answer = recorded.json("next", env=agent)
     assert (answer["action"], answer["hypothesis"]) == ("tested", 1)
     assert cwd_of(recorded, recorded.json("show", "1", env=agent)["runs"][0]).name == "base"
-    assert not (recorded.folder / "runs" / "worktrees" / "test").exists()
+    assert list((recorded.folder / "runs" / "worktrees" / "test").iterdir()) == []
     person = recorded.json("next")
     assert (person["action"], person["why"]) == (
         "recorded_baseline",
