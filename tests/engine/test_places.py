@@ -19,7 +19,7 @@ def cwd_of(campaign: Campaign, run: str) -> Path:
 def test_flags_run_in_the_checkout(told: Campaign) -> None:
     run = told.json("show", "1")["runs"][0]
     assert "worktrees" not in cwd_of(told, run).parts
-    assert cwd_of(told, run) == cwd_of(told, "0001-baseline-workload")
+    assert cwd_of(told, run).name == "repo"
 
 
 def test_a_session_measures_the_base_while_the_checkout_is_another_tree(recorded: Campaign) -> None:
