@@ -63,13 +63,9 @@ def _owner_of_removed_worktree(directory: Path) -> Path | None:
     """The campaign of a caller whose folder is gone because it was a worktree that has had its verdict."""
     import os
 
-    if directory != Path() or not os.environ.get("PWD"):
-        return None
-    from gpudebug.edges.store import find_root
-
-    gone = Path(os.environ["PWD"])
-    root = find_root(next(folder for folder in gone.parents if folder.is_dir()))
-    return root if root is not None and gone.is_relative_to(root / "runs" / "worktrees") else None
+    gone = Path(os.environ.get("PWD", "")) if directory == Path() else Path()
+    owners = [f.parents[1] for f in gone.parents if f.parts[-2:] == ("runs", "worktrees")]
+    return next((root for root in reversed(owners) if (root / "gpudebug.yaml").is_file()), None)
 
 
 def timeout(text: str | None) -> float | None:
@@ -112,10 +108,33 @@ def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[
 def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     """Print an expected error where its reader looks for it; returns `status`."""
     if as_json:
-        print(_document({"error": error.as_json()}), flush=True)
+        print(_document(told(error)), flush=True)
     else:
-        print(f"gpudebug: {_one_line(str(error))}", file=sys.stderr)
+        print(f"gpudebug: {_one_line(plain(str(error)))}", file=sys.stderr)
     return status
+
+
+def told(error: GpudebugError) -> dict[str, Any]:
+    """The object that `--json` prints of an expected error, without secrets."""
+    from gpudebug.core.redact import scrubbed
+
+    return {"error": dict(scrubbed(error.as_json(), plain))}
+
+
+def plain(text: str) -> str:
+    """A text of ours, which may quote anything, without this process's own secrets and what looks like one."""
+    import os
+
+    from gpudebug.core.redact import Redactor
+
+    return Redactor(os.environ, sys.argv).redact(text)
+
+
+def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer without what looks like a secret: engines take out those that they know, files hold others."""
+    from gpudebug.core.redact import Redactor, scrubbed
+
+    return dict(scrubbed(answer, Redactor().redact))
 
 
 def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any]:
@@ -130,6 +149,7 @@ def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any
 
 def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     """An answer of the engine: one JSON document, or text for people."""
+    answer = without_secrets(answer)
     try:
         print(_document(answer) if as_json else text(_harmless(answer)), flush=True)
     except BrokenPipeError:
@@ -180,7 +200,7 @@ def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
     if debug:
         import traceback
 
-        traceback.print_exception(error)
+        sys.stderr.write(plain("".join(traceback.format_exception(error))))
     return report(defect(error), DEFECT, as_json=as_json)
 
 
@@ -193,7 +213,7 @@ def defect(error: Exception) -> GpudebugError:
     try:
         fd, path = tempfile.mkstemp(prefix="gpudebug-defect-", suffix=".log")
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as f:
-            traceback.print_exception(error, file=f)
+            f.write(plain("".join(traceback.format_exception(error))))
         file, after = path, "report it with this file"
     except OSError:
         file, after = None, "run it again with --debug, which shows the rest, and report it"

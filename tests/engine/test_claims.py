@@ -252,3 +252,21 @@ def test_what_was_changed_in_a_linked_folder_is_named(code: Campaign) -> None:
     assert named == ["changed in a linked folder, and no part of the change: cache/index"]
     assert (code.folder / "cache" / "index").read_text() == "2 3\n"
     assert "cache" not in next((code.folder / "hypotheses" / "patches").iterdir()).read_text()
+
+
+def test_code_that_was_tested_under_another_name_is_not_tested_again(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    code.json("next", **session("a"))
+    code.propose("--code", "Something else entirely")
+    worktree = Path(code.json("next", status=5, **session("b"))["worktree"])
+    (worktree / "data.py").write_text("READERS  =  8  # eight of them\n")
+    refused = code.json("next", status=1, **session("b"))["error"]
+    assert refused["message"].startswith("the change of hypothesis 2 is that of hypothesis 1, VALIDATED")
+    (worktree / "data.py").write_text("READERS = 9\n")
+    assert code.json("next", **session("b"))["action"] == "tested"
+
+
+def test_a_comment_is_no_change(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 1  # one\n")
+    refused = code.json("next", status=1, **session("a"))["error"]
+    assert "nothing but comments" in refused["message"]

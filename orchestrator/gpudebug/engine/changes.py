@@ -65,12 +65,14 @@ def change_of(loaded: Loaded, number: int) -> Change:
 
     InterventionError where the change may not be made, StoreError where its patch is not there.
     """
+    from gpudebug.engine import patchfiles
+
     entry = loaded.document.hypothesis(number)
     intervention = loaded.interventions.get(number, _NO_INTERVENTION)
     if intervention.changes and not intervention.needs_code:
         patch = patch_of(loaded.workspace, intervention)
         if patch is not None:
-            check_patch(loaded, patch, str(intervention.patch))
+            patchfiles.check(loaded, patch, str(intervention.patch))
         return Change(intervention, patch)
     found = places.written_change(loaded, number)
     if found is None or not found.patch:
@@ -80,18 +82,10 @@ def change_of(loaded: Loaded, number: int) -> Change:
             line=entry.line,
             next=f"write it in {places.worktree_for(loaded, number)}, then gpudebug next",
         )
-    check_patch(loaded, found.patch, f"the change of hypothesis {number}")
+    patchfiles.check(loaded, found.patch, f"the change of hypothesis {number}")
+    as_patch = intervention.with_patch(f"{places.PATCHES}/h{number}.new")
+    patchfiles.refuse_tested(loaded, number, as_patch, found.patch)
     path = places.keep_patch(loaded, number, found.patch)
     left_out = (f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
     notes = (*left_out, *places.changed_in_links(loaded, number))
     return Change(intervention.with_patch(path), found.patch, written=True, notes=notes)
-
-
-def check_patch(loaded: Loaded, patch: bytes, file: str) -> None:
-    """Refuse a patch that would touch git's own files or gpudebug's, or lead out of the repository."""
-    from gpudebug.core import patches
-
-    top = loaded.checkout.top
-    own = places.ours(loaded, loaded.workspace.root)
-    inside = [str(p.relative_to(top)) for p in own if p.is_relative_to(top)]
-    patches.refuse_unsafe(patches.read(patch, file), own=inside)

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from gpudebug.core import patches
 from gpudebug.core.errors import GpudebugError, InterventionError, StoreError
-from gpudebug.core.intervention import PATCHES
+from gpudebug.core.intervention import PATCHES, Intervention
 from gpudebug.core.intervention import parse as parse_intervention
+from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import places
 from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.premises import why_of
 
 _TRIED = "tried"
 
@@ -26,23 +28,52 @@ def read(workspace: store.Workspace, path: str) -> bytes:
 
 def refuse_unusable(loaded: Loaded, path: str) -> None:
     """Refuse a patch that no trial could test: unsafe, secret, or none that the base takes."""
-    data = read(loaded.workspace, path)
-    patch = patches.read(data, path)
+    check(loaded, read(loaded.workspace, path), path)
+    refuse_unless_applies(loaded, path)
+
+
+def check(loaded: Loaded, data: bytes, file: str) -> None:
+    """Refuse what would touch git's own files or gpudebug's, leave the repository, show a secret, or change
+    nothing; `file` names it."""
+    patch = patches.read(data, file)
     patches.refuse_unsafe(patch, own=_own(loaded))
     if not patches.effective(patch):
         raise InterventionError(
             "the patch changes nothing but comments and white space",
-            file=path,
+            file=file,
             next="change what the program does",
         )
     text = data.decode("utf-8", "surrogateescape")
     if loaded.workspace.scrub(text) != text:
         raise InterventionError(
             "the patch holds a secret, and it is for everyone to read",
-            file=path,
+            file=file,
             next="read it from the environment instead",
         )
-    refuse_unless_applies(loaded, path)
+
+
+def refuse_tested(loaded: Loaded, number: int, change: Intervention, data: bytes) -> None:
+    """Refuse code, written for hypothesis `number`, whose effect another hypothesis has its verdict on.
+
+    `change` is that code as a patch, under whatever name; `data` is what the patch holds.
+    """
+    judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS and h.intervention]
+    known = {**effects(loaded.workspace, [h.intervention for h in judged])}
+    known[str(change.patch)] = patches.digest(data)
+    argv, env = loaded.config.workload.argv(), loaded.config.workload.env
+    for h in judged:
+        try:
+            same = change.same_effect(parse_intervention(h.intervention or ""), argv, env, known)
+        except InterventionError:
+            continue
+        if same:
+            raise InterventionError(
+                f"the change of hypothesis {number} is that of hypothesis {h.number}, {h.status}: "
+                f"{why_of(loaded, h)}",
+                file=loaded.document.file,
+                line=h.line,
+                next=f"write another change, or gpudebug release {number}",
+            )
 
 
 def _own(loaded: Loaded) -> list[str]:
