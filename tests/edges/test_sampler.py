@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.support.campaigns import record
 from tests.support.sampling import SamplerProcess, numbers
 
 from gpudebug.core.isolation import isolated_argv
@@ -123,6 +124,23 @@ def test_a_second_sampler_goes_on_in_the_file_of_the_first(tmp_path: Path, left:
     assert notes["restarts"] == 1
     assert notes["resumed_after"] == (None if kept == 0 else (kept - 1) / 10)
     assert notes["missed"] >= 48
+
+
+def test_a_recording_goes_on_after_its_last_row(tmp_path: Path) -> None:
+    recording = record(tmp_path, "0001-h1", seconds=4)
+    for resume in (False, True):
+        with SamplerProcess(
+            tmp_path, {"kind": "replay", "path": str(recording), "speed": 10.0}, resume=resume
+        ) as run:
+            run.launch(t0=time.monotonic() - 0.1 - 0.2 * resume)
+            run.wait_for_rows(8 if resume else 5)
+            if resume:
+                assert run.stop() == 0
+            else:
+                run.process.kill()
+    seen = numbers(run.rows(), "elapsed")
+    assert seen == sorted(set(seen))
+    assert len(seen) >= 14
 
 
 def test_without_resume_an_old_file_is_replaced(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from gpudebug.core.readings import (
     DeviceLostError,
     HostReading,
     Processes,
+    Reading,
     csv_row,
     parse_row,
 )
@@ -156,7 +157,7 @@ class _Sampling:
 
     def _sample(self, elapsed: float, final: bool = False) -> None:
         with _deadline(self._order.hang):
-            readings = self._device.read(elapsed, final)
+            readings = [r for r in self._device.read(elapsed, final) if self._is_new(r)]
         live = [reading for reading in readings if reading.elapsed is None]
         host = self._host(elapsed, final) if live else HostReading()
         size = _size(self._log)
@@ -170,6 +171,11 @@ class _Sampling:
         ]
         self._notes.ticks += 1
         self._notes.unwritten += not self._file.append("".join(rows))
+
+    def _is_new(self, reading: Reading) -> bool:
+        """Not a recorded row that stands in the file already, from before this sampler was started again."""
+        last = self._file.last_elapsed
+        return reading.elapsed is None or last is None or reading.elapsed > last
 
     def _host(self, elapsed: float, final: bool) -> HostReading:
         if elapsed < self._host_due and not final:
