@@ -121,3 +121,16 @@ def test_a_run_that_was_set_aside_serves_nobody(recorded: Campaign) -> None:
     folder = recorded.folder / "runs" / "0005-baseline-workload"
     used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
     assert "0003-baseline-workload" not in used
+
+
+def test_a_fresh_baseline_whose_figures_cannot_be_read_serves_no_later_trial(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.propose("--set --lr=0.3", "Another")
+    recorded.json("next")
+    path = recorded.folder / "runs" / "0003-baseline-workload" / "evidence.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "utilisation": None}))
+    recorded.json("next")
+    folder = recorded.folder / "runs" / recorded.runs()[-1]
+    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
+    assert "0003-baseline-workload" not in used
+    assert len(used) > 1

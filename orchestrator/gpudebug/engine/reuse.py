@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpudebug.core.gates.case import has_metric
 from gpudebug.core.verdict import is_infrastructure
 from gpudebug.core.words import Outcome
 from gpudebug.edges.store import run_number
@@ -42,13 +43,15 @@ def reusable(
 def shared(loaded: Loaded, surroundings: Surroundings) -> list[Measured]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
 
-    They serve every later trial as well. One that was not alone on its device serves none.
+    They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
+    read, serves none: where its trial ended without an answer, the later ones need not.
     """
     newer_than = newest(loaded.baselines["workload"].runs)
     identity = loaded.identities["workload"]
     alike = _alike(loaded, "baseline-workload", identity, newer_than)
     found = _read(loaded, [n for n, r in alike if r.get("hypothesis") is not None], surroundings)
-    return [m for m in found if not m.evidence.conditions.foreign_procs]
+    metric = loaded.metric
+    return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
 
 
 def _alike(
