@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, git
+from tests.support.campaigns import Campaign, commit_all, git
 
 from gpudebug.engine.campaign import load
 from gpudebug.engine.places import base, in_checkout, place_of_base, refs
@@ -48,6 +48,20 @@ def test_what_stands_in_the_place_of_the_base(recorded: Campaign, session: str |
         assert place.changed() == []
         (place.root / "helper.py").write_text("y = 3\n")
         assert place.changed() == ["helper.py"]
+
+
+@pytest.mark.parametrize("session", [None, "a"])
+def test_what_agents_are_told_is_no_code(recorded: Campaign, session: str | None) -> None:
+    (recorded.folder / "AGENTS.md").write_text("Read this.\n")
+    commit_all(recorded.folder)
+    if session:
+        (recorded.folder / "helper.py").write_text("y = 2\n")
+    with place_of_base(load(recorded.folder, session)) as place:
+        assert place.changed() == []
+        (place.root / "AGENTS.md").write_text("Read that.\n")
+        assert place.changed() == []
+    recorded.propose("--set --lr=0.2")
+    assert recorded.json("next", env={"GPUDEBUG_SESSION": session})["action"] == "tested"
 
 
 def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -> None:

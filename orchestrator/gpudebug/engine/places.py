@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpudebug.core.agents import AGENTS
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.words import VERDICTS
@@ -51,7 +52,7 @@ class Place:
     top: Path
     root: Path
     before: snapshot.Checkout
-    ours: tuple[Path, ...]
+    unmeasured: tuple[Path, ...]
     commit: str
     patch: bytes | None = None
     notes: tuple[str, ...] = ()
@@ -59,7 +60,7 @@ class Place:
 
     def changed(self) -> list[str]:
         """The files of the tree that are different by now."""
-        return snapshot.identify(self.top, self.ours).changed_since(self.before)
+        return snapshot.identify(self.top, self.unmeasured).changed_since(self.before)
 
 
 def refs(root: Path, campaign: str, top: Path) -> str:
@@ -83,6 +84,11 @@ def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     written: tuple[Path, ...] = (workspace.config, loaded.progress_path, workspace.runs)
     inside = [str(p.relative_to(workspace.root)) for p in written if p.is_relative_to(workspace.root)]
     return tuple(root / p for p in (*inside, "progress", "hypotheses", ".gitignore"))
+
+
+def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
+    """What is no code: ours, and what agents are told. It may change while a run is under way."""
+    return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
 
 
 def checkout_base(loaded: Loaded) -> snapshot.Base:
@@ -148,7 +154,7 @@ def place_of_base(loaded: Loaded) -> Iterator[Place]:
     if in_checkout(loaded):
         root = loaded.workspace.root
         checkout = loaded.checkout
-        yield Place(checkout.top, root, checkout, ours(loaded, root), checkout.commit)
+        yield Place(checkout.top, root, checkout, unmeasured(loaded, root), checkout.commit)
         return
     with _worktree(loaded, "base", base(loaded).commit, None) as place:
         yield place
@@ -178,7 +184,7 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
     made = snapshot.add_worktree(top, path, commit, links=links, checkout=loaded.workspace.root)
     try:
         root = path / loaded.workspace.root.relative_to(top)
-        mine = ours(loaded, root)
+        mine = unmeasured(loaded, root)
         before, linked = snapshot.identify(path, mine), _linked(loaded, made)
         yield Place(path, root, before, mine, commit, patch, made.notes, linked)
     finally:
