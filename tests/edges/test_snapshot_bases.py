@@ -116,6 +116,15 @@ class TestPatch:
         with pytest.raises(GitError, match="there already"):
             snapshot.with_patch(top, made.commit, patch, label="l", file="p")
 
+    def test_how_many_of_a_stack_are_there(self, top: Path) -> None:
+        base = taken(top)
+        stack = [diff("a = 1", "a = 7", context=DIRTY), diff("a = 7", "a = 8", context=DIRTY)]
+        first = snapshot.with_patch(top, base.commit, stack[0], label="l", file="p")
+        both = snapshot.with_patch(top, first.commit, stack[1], label="l", file="p")
+        found = [snapshot.first_there(top, made.commit, stack) for made in (base, first, both)]
+        assert (found, snapshot.first_there(top, base.commit, [])) == ([0, 1, 2], 0)
+        assert not snapshot.already_there(top, both.commit, stack[0])
+
     REFUSED = (
         (diff("a = 2", "a = 7"), "does not apply to train.py at line 1", 3),
         (diff("a = 1", "a = 7") + LAST, "does not apply to train.py at line 2", 10),

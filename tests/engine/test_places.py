@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, commit_all, git
 
-from gpudebug.engine.campaign import load
+from gpudebug.core.errors import GitError
+from gpudebug.engine.campaign import Code, load
 from gpudebug.engine.places import base, in_checkout, place_of_base, refs
 
 
@@ -70,6 +73,30 @@ def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -
     for ref in git(recorded.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split():
         git(recorded.folder, "update-ref", "-d", ref)
     assert base(loaded) == first
+
+
+def changing(before: str, after: str) -> bytes:
+    lines = difflib.unified_diff([before], [after], "a/helper.py", "b/helper.py")
+    return "".join(lines).encode()
+
+
+def test_accepted_patches_that_the_user_applied_are_there(recorded: Campaign) -> None:
+    stack = changing("y = 1\n", "y = 2\n"), changing("y = 2\n", "y = 3\n")
+    for applied in (1, 2, 3):
+        (recorded.folder / "helper.py").write_text(f"y = {applied}\n")
+        loaded = load(recorded.folder)
+        loaded = replace(loaded, code=Code(loaded.code.tree, stack))
+        assert git(recorded.folder, "show", f"{base(loaded).commit}:helper.py") == "y = 3\n"
+
+
+def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -> None:
+    loaded = load(recorded.folder)
+    stack = changing("y = 1\n", "y = 2\n"), changing("y = 7\n", "y = 8\n")
+    loaded = replace(loaded, code=Code(loaded.code.tree, stack))
+    for _ in range(2):
+        with pytest.raises(GitError, match="does not apply") as e:
+            base(loaded)
+        assert "checkout" in str(e.value.next)
 
 
 def test_two_campaigns_of_one_repository_keep_their_commits_apart(tmp_path: Path) -> None:

@@ -103,13 +103,14 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
 def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
     """The accepted hypotheses, each patch as the difference that it makes to those before it."""
     top, found = loaded.checkout.top, list[_Part]()
-    patches = iter(loaded.code.patches)
+    patches = iter(enumerate(loaded.code.patches))
     base = places.checkout_base(loaded).commit if loaded.code.patches else ""
+    there = snapshot.first_there(top, base, loaded.code.patches)
     for entry, step in zip(entries, stack.changes(loaded.document, entries), strict=True):
         part = _Part(entry, step, loaded.trials[entry.number].verdict or {})
         file = step.intervention.patch
-        patch = next(patches) if file is not None else None
-        if patch is not None and snapshot.already_there(top, base, patch):
+        place, patch = next(patches) if file is not None else (0, None)
+        if patch is not None and (place < there or snapshot.already_there(top, base, patch)):
             part = replace(part, in_checkout=True)
         elif patch is not None:
             made = snapshot.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit

@@ -100,11 +100,7 @@ def _base(loaded: Loaded) -> str:
     ref, ours = f"{refs}/{_TRIED}", places.ours(loaded, loaded.workspace.root)
     commit = snapshot.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
     snapshot.forget(top, ref)
-    for patch in loaded.code.patches:
-        if not snapshot.already_there(top, commit, patch):
-            made = snapshot.with_patch(top, commit, patch, label=_TRIED, file="an accepted patch")
-            commit = made.commit
-    return commit
+    return places.with_accepted(loaded, commit)
 
 
 def effects(workspace: store.Workspace, written: Iterable[str | None]) -> dict[str, object]:

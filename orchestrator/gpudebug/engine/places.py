@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpudebug.engine.campaign import Loaded
 
 PATCHES = "hypotheses/patches"
+_STACKED = "an accepted patch"
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,28 @@ def base(loaded: Loaded) -> snapshot.Base:
     stored = snapshot.stored(top, ref)
     if stored is not None and stored.tree == loaded.code.digest:
         return stored
-    for patch in loaded.code.patches:
-        if not snapshot.already_there(top, found.commit, patch):
-            found = snapshot.with_patch(
-                top, found.commit, patch, ref=ref, label=loaded.code.digest, file="an accepted patch"
-            )
-    return found
+    commit = with_accepted(loaded, found.commit)
+    # Last: a base that lacks a patch must not be taken for the whole one.
+    if commit != found.commit:
+        snapshot.keep(top, ref, commit)
+    return snapshot.Base(commit, loaded.code.digest)
+
+
+def with_accepted(loaded: Loaded, commit: str) -> str:
+    """A commit with every accepted patch on top of it, but for those that the user applied there already."""
+    top, stack = loaded.checkout.top, loaded.code.patches
+    for patch in stack[snapshot.first_there(top, commit, stack) :]:
+        if not snapshot.already_there(top, commit, patch):
+            try:
+                made = snapshot.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
+            except GitError as e:
+                e.next = (
+                    "take back what was changed there in the checkout, apply the patch there yourself, or "
+                    "delete the Accepted line of its hypothesis"
+                )
+                raise
+            commit = made.commit
+    return commit
 
 
 def remember(loaded: Loaded) -> list[str]:

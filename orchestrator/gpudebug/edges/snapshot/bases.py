@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,6 +97,20 @@ def already_there(top: Path, commit: str, patch: bytes) -> bool:
     with repository.index(copied=False) as index:
         index.run("read-tree", commit)
         return _applied(index, patch, "--check", "--reverse").status == 0
+
+
+def first_there(top: Path, commit: str, stack: Sequence[bytes]) -> int:
+    """How many of a stack's first patches are in `commit` already: they can be taken out, the last one first.
+
+    Each by itself cannot, where one that came later changed the lines around it.
+    """
+    repository, _ = opened(top)
+    for count in range(len(stack), 0, -1):
+        with repository.index(copied=False) as index:
+            index.run("read-tree", commit)
+            if all(_applied(index, patch, "--reverse").status == 0 for patch in reversed(stack[:count])):
+                return count
+    return 0
 
 
 def difference(top: Path, a: str, b: str) -> bytes:
