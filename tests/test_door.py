@@ -23,11 +23,16 @@ sys.exit(door.run(command, json=lambda: {}, debug=lambda: {}))
 
 
 def run(
-    body: str, tmp_path: Path, *, as_json: bool = False, debug: bool = False
+    body: str,
+    tmp_path: Path,
+    *,
+    as_json: bool = False,
+    debug: bool = False,
+    env: dict[str, str | None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PROGRAM.format(body, as_json, debug)],
-        env=environment({"TMPDIR": str(tmp_path)}),
+        env=environment(env or {"TMPDIR": str(tmp_path)}),
         capture_output=True,
         text=True,
         check=False,
@@ -106,3 +111,18 @@ def test_what_is_no_number_in_json_is_a_defect_and_not_broken_json(tmp_path: Pat
     done = run("door.print_answer({'a': float('nan')}, str, as_json=True)", tmp_path, as_json=True)
     assert done.returncode == 3
     assert json.loads(done.stdout)["error"]["code"] == "defect"
+
+
+TOKEN = "hf_" + "Ab3dEf6h" * 3
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_no_failure_tells_a_secret(tmp_path: Path, debug: bool) -> None:
+    env = {"TMPDIR": str(tmp_path), "WANDB_API_KEY": "correct-horse"}
+    for error in ("UsageError('{0} {1}', file='{0}', next='{1}')", "KeyError('{0}', '{1}')"):
+        raising = f"raise {error.format(TOKEN, 'correct-horse')}"
+        for as_json in (False, True):
+            done = run(raising, tmp_path, as_json=as_json, debug=debug, env=env)
+            said = [done.stdout, done.stderr, *(log.read_text() for log in tmp_path.iterdir())]
+            assert not any(TOKEN in text or "correct-horse" in text for text in said)
+            assert "[redacted]" in "".join(said)

@@ -122,7 +122,7 @@ def told(error: GpudebugError) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """A text of ours, which may quote anything, without this process's own secrets and what looks like one."""
+    """A text of ours, which may quote anything, without this process's secrets and what looks like one."""
     import os
 
     from gpudebug.core.redact import Redactor
@@ -131,7 +131,7 @@ def plain(text: str) -> str:
 
 
 def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer without what looks like a secret: engines take out those that they know, files hold others."""
+    """An answer without what looks like a secret: engines take out those that they know."""
     from gpudebug.core.redact import Redactor, scrubbed
 
     return dict(scrubbed(answer, Redactor().redact))

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import present
+from gpudebug.door import plain
 
 if TYPE_CHECKING:
     from gpudebug.engine.watch import Live
@@ -71,7 +72,7 @@ class LiveLine:
         self._remarks.add(text)
         self.close()
         try:
-            print(f"gpudebug: {text}", file=sys.stderr, flush=True)
+            print(f"gpudebug: {plain(text)}", file=sys.stderr, flush=True)
         except OSError:
             self._blind = True
 

@@ -128,6 +128,25 @@ def test_released_work_is_kept_as_a_patch(code: Campaign) -> None:
     assert not (begin(code, "b") / "data.py").read_text().startswith("READERS = 2")
 
 
+def test_work_with_a_secret_in_it_stays_where_it_is(code: Campaign) -> None:
+    worktree = begin(code)
+    (worktree / "data.py").write_text('READERS = 8\nPASSWORD = "correct-horse"\n')
+    refused = code.json("next", status=1, **session("a"))["error"]
+    assert "holds a secret" in refused["message"] and "correct-horse" not in str(refused)
+    answer = code.json("release", "1", **session("a"))
+    assert Path(answer["kept"]) == worktree and "it stays in" in answer["why"]
+    assert "- **Status**: UNTESTED" in code.text
+    assert not (code.folder / "hypotheses" / "patches").exists()
+    # Whoever takes it over finds it there; also the end of the campaign leaves it.
+    assert begin(code, "b") == worktree
+    code.json("release", "1", **session("b"))
+    code.config.write_text(code.config.read_text() + "budget: {hypotheses: 1}\n")
+    code.propose("--set --lr=0.2")
+    assert code.json("next")["hypothesis"] == 2
+    assert code.json("next", status=4)["action"] == "stop"
+    assert "correct-horse" in (worktree / "data.py").read_text()
+
+
 def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None:
     worktree = begin(code)
     (code.folder / "data.py").write_text("READERS = 8\n")

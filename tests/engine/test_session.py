@@ -42,3 +42,20 @@ def test_an_agents_odd_name_becomes_a_plain_one_that_stays_the_same() -> None:
     assert found == session_of(odd)
     assert session_of({"GPUDEBUG_SESSION": found}) == found
     assert found != session_of({AGENT: "another thread"})
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("hf_" + "Ab3d" * 6, {}),
+        ("correct-horse", {"WANDB_API_KEY": "correct-horse"}),
+        ("ghp_" + "a1" * 15, {}),
+    ],
+)
+def test_a_secret_is_no_name_of_a_session(name: str, more: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="looks like one") as refused:
+        session_of({"GPUDEBUG_SESSION": name, **more})
+    assert name not in str(refused.value)
+    found = session_of({AGENT: name, **more})
+    assert found is not None
+    assert found.startswith("agent-") and name not in found

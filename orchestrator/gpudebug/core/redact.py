@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from . import commandline
@@ -166,6 +167,15 @@ class Redactor:
             else:
                 words[option.start] = f"{option.name}={REDACTED}"
         return tuple(words)
+
+
+def scrubbed(value: Any, scrub: Callable[[str], str]) -> Any:
+    """A JSON value with each of its texts passed through `scrub`; names of keys stay."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {k: scrubbed(v, scrub) for k, v in value.items()}
+    return [scrubbed(v, scrub) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _without_values(named: re.Pattern[str], text: str) -> str:

@@ -15,14 +15,14 @@ from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, Launch
 from gpudebug.core.metrics import SECTION
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
-from gpudebug.edges import launcher, store, templates
+from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Report
-from gpudebug.engine.written import find, read_progress, training_environment
+from gpudebug.engine.written import find, progress_head, read_progress, training_environment
 
 _RETRIES = 3
 
@@ -138,8 +138,7 @@ def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> No
 def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.ProgressFile:
     if document.data.strip():
         return document
-    head = templates.render("progress.md.j2", campaign=loaded.config.campaign, goal=loaded.config.goal)
-    return progress.with_heading(document, head)
+    return progress.with_heading(document, progress_head(loaded.config))
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

@@ -106,7 +106,8 @@ def had(loaded: Loaded) -> dict[str, Any] | None:
 
 
 def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
-    """`release H`: give a claim back. The work in its worktree is kept as a patch, and named.
+    """`release H`: give a claim back. The work in its worktree is kept, and named: as a patch,
+    or where it is if it holds a secret.
 
     A session gives back its own claims only, a person any; a detached run of it is ended. BusyError where it
     is another's, or tested in the foreground.
@@ -134,18 +135,31 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
             line=entry.line,
             next="gpudebug next takes another hypothesis",
         )
-    stop(directory, session)
+    if loaded.claimed(entry) is None:
+        # A claim to run. One to implement has no run: what is under way then is another hypothesis's.
+        stop(directory, session)
     with claim_of(find(directory), "gpudebug release", session):
         loaded = load(directory, session)
         kept = places.rescue(loaded, number)
         splice(loaded, lambda d: _untested(d, number))
-        forget(loaded, number)
+        if kept.worktree is None:
+            forget(loaded, number)
+        else:
+            leases.drop(loaded.workspace.leases, number)
+    where, why = _told(kept)
     return {
         "action": "released",
         "campaign": loaded.config.campaign,
         "hypothesis": number,
-        "kept": kept,
-        "why": f"hypothesis {number} is UNTESTED again" + (f"; its change is kept in {kept}" if kept else ""),
+        "kept": where,
+        "why": f"hypothesis {number} is UNTESTED again{why}",
         "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path), *([kept] if kept else [])],
+        "files": [str(loaded.progress_path), *([where] if where else [])],
     }
+
+
+def _told(kept: places.Kept) -> tuple[str | None, str]:
+    """Where a change is kept, and the clause that says so."""
+    if kept.worktree is not None:
+        return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"
+    return kept.patch, f"; its change is kept in {kept.patch}" if kept.patch else ""

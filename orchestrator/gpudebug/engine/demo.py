@@ -13,12 +13,12 @@ from typing import Any
 from gpudebug import demo as program
 from gpudebug.core import intervention as interventions
 from gpudebug.core.machine import Kind
-from gpudebug.edges import snapshot, store, templates
+from gpudebug.edges import snapshot, store
 from gpudebug.engine.cycle import next_cycle
 from gpudebug.engine.propose import propose
 from gpudebug.engine.status import status
 from gpudebug.engine.watch import Report
-from gpudebug.engine.written import read_config
+from gpudebug.engine.written import progress_head, read_config
 
 Tell = Callable[[str], None]
 
@@ -59,8 +59,7 @@ def prepare(folder: Path) -> None:
     program.write_campaign(folder)
     workspace = store.Workspace(folder)
     config = read_config(workspace)
-    head = templates.render("progress.md.j2", campaign=config.campaign, goal=config.goal)
-    store.replace_file(folder / config.progress, head.encode(), root=folder, expected=None)
+    store.replace_file(folder / config.progress, progress_head(config).encode(), root=folder, expected=None)
     snapshot.create(folder, "Start the demo campaign")
 
 

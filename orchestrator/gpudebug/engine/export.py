@@ -114,7 +114,8 @@ def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
             part = replace(part, in_checkout=True)
         elif patch is not None:
             made = snapshot.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit
-            name = "-".join(filter(None, (f"{_named(found) + 1:04d}", store.slug(entry.title)))) + ".patch"
+            slug = store.slug(loaded.workspace.scrub(entry.title))
+            name = "-".join(filter(None, (f"{_named(found) + 1:04d}", slug))) + ".patch"
             part = replace(part, name=name, diff=snapshot.difference(top, base, made), base=base, made=made)
             base = made
         found.append(part)

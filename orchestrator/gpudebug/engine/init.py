@@ -13,9 +13,9 @@ from gpudebug.core import frameworks
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.shellwords import ShellSyntaxError
-from gpudebug.edges import snapshot, store, templates
+from gpudebug.edges import snapshot, store
 from gpudebug.engine import agents
-from gpudebug.engine.written import read_config
+from gpudebug.engine.written import progress_head, read_config
 
 _FOLDERS = ("runs", "progress", "hypotheses")
 
@@ -158,8 +158,7 @@ def _write(directory: Path, config: Config, text: str) -> list[str]:
         store.make_folder(directory / folder)
     progress = directory / config.progress
     if not progress.exists():
-        head = templates.render("progress.md.j2", campaign=config.campaign, goal=config.goal)
-        store.replace_file(progress, head.encode(), root=directory, expected=None)
+        store.replace_file(progress, progress_head(config).encode(), root=directory, expected=None)
         written.append(str(progress))
     ignore = directory / ".gitignore"
     if not snapshot.ignores(directory, "runs/0001-x/run.json"):

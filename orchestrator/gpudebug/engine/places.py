@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.digests import short_digest
@@ -260,13 +260,13 @@ def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
 
     InterventionError where it holds a secret, which the file would show to everyone.
     """
-    text = patch.decode("utf-8", "surrogateescape")
-    if loaded.workspace.scrub(text) != text:
+    if _holds_secret(loaded, patch):
         raise InterventionError(
             f"the change of hypothesis {number} holds a secret, and its patch is for everyone to read",
+            file=str(folder(loaded) / f"h{number}"),
             next="read it from the environment instead, then gpudebug next",
         )
-    name = store.slug(loaded.document.hypothesis(number).title)
+    name = store.slug(loaded.workspace.scrub(loaded.document.hypothesis(number).title))
     for counted in ("", *(f"-{n}" for n in range(2, 1000))):
         relative = f"{PATCHES}/h{number}{'-' if name else ''}{name}{counted}.patch"
         if store.place_new(loaded.workspace.root, relative, patch):
@@ -287,10 +287,26 @@ def remove(loaded: Loaded, number: int) -> None:
     snapshot.forget(top, f"{_refs(loaded)}/h{number}-trial")
 
 
-def rescue(loaded: Loaded, number: int) -> str | None:
-    """Keep what was written in the worktree of a hypothesis as a patch; its path, None for no change."""
+class Kept(NamedTuple):
+    """Where the change of a hypothesis is kept: as a patch, or in its worktree, which then may not go."""
+
+    patch: str | None = None
+    worktree: Path | None = None
+
+
+def rescue(loaded: Loaded, number: int) -> Kept:
+    """Keep what was written in the worktree of a hypothesis: as a patch, where it holds no secret."""
     found = written_change(loaded, number)
-    return keep_patch(loaded, number, found.patch) if found is not None and found.patch else None
+    if found is None or not found.patch:
+        return Kept()
+    if _holds_secret(loaded, found.patch):
+        return Kept(worktree=folder(loaded) / f"h{number}")
+    return Kept(keep_patch(loaded, number, found.patch))
+
+
+def _holds_secret(loaded: Loaded, patch: bytes) -> bool:
+    text = patch.decode("utf-8", "surrogateescape")
+    return loaded.workspace.scrub(text) != text
 
 
 def tidy(loaded: Loaded) -> list[str]:
@@ -320,11 +336,13 @@ def _whole(where: Path) -> list[Path]:
 
 
 def end(loaded: Loaded) -> None:
-    """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch."""
+    """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
+    or stays in its worktree where it holds a secret."""
     where = folder(loaded)
     for path in _whole(where):
         number = path.name.removeprefix("h")
-        if number.isdecimal() and any(h.number == int(number) for h in loaded.document.hypotheses):
-            rescue(loaded, int(number))
+        ours = number.isdecimal() and any(h.number == int(number) for h in loaded.document.hypotheses)
+        if ours and rescue(loaded, int(number)).worktree is not None:
+            continue
         snapshot.remove_worktree(loaded.checkout.top, path)
     snapshot.forget(loaded.checkout.top, _refs(loaded))

@@ -24,7 +24,7 @@ def status(directory: Path) -> dict[str, Any]:
     action = _under_way(loaded) if running else machine.decide(c)
     return {
         "campaign": loaded.config.campaign,
-        "goal": loaded.config.goal,
+        "goal": loaded.workspace.scrub(loaded.config.goal),
         "device": _device(loaded),
         "running": running,
         "progress": _progress(loaded) if running else None,
@@ -129,7 +129,7 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
     ratio = (verdict or {}).get("throughput_ratio")
     return {
         "number": entry.number,
-        "title": entry.title,
+        "title": loaded.workspace.scrub(entry.title),
         "status": entry.status.value,
         "verified": trial.verified if entry.status in VERDICTS else None,
         "intervention": entry.intervention,
@@ -227,16 +227,16 @@ def show(directory: Path, number: int) -> dict[str, Any]:
             file=str(loaded.progress_path),
             next="gpudebug status",
         )
-    trial = loaded.trials[number]
+    trial, scrub = loaded.trials[number], loaded.workspace.scrub
     folders = [loaded.workspace.run(name) for name in entry.runs]
     evidence = [f.read("evidence.json") for f in folders if f.has("evidence.json")]
     return {
         **_hypothesis(loaded, entry),
-        "description": entry.description,
-        "test_method": entry.test_method,
+        "description": scrub(entry.description),
+        "test_method": scrub(entry.test_method),
         "line": entry.line,
         "notes": trial.verdict["notes"] if trial.verdict else [],
-        "figures": dict(entry.result),
+        "figures": {name: scrub(said) for name, said in entry.result.items()},
         "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],

@@ -16,6 +16,7 @@ from gpudebug.edges import store
 if TYPE_CHECKING:
     from gpudebug.core.redact import Redactor
 
+_GOAL = 2000
 ROLES = ("workload", "reference")
 
 
@@ -79,6 +80,15 @@ def read_progress(path: Path) -> progress.ProgressFile:
     if not path.exists():
         return progress.parse(b"", str(path))
     return progress.parse(store.read_file(path), str(path))
+
+
+def progress_head(config: Config) -> str:
+    """How a new progress file begins. The goal in it is harmless and has no secret."""
+    from gpudebug.edges import templates
+
+    scrub = _scrub(config)
+    goal = scrub(progress.harmless(scrub(config.goal), limit=_GOAL))
+    return templates.render("progress.md.j2", campaign=config.campaign, goal=goal)
 
 
 def _scrub(config: Config) -> store.Scrub:

@@ -124,7 +124,7 @@ async def _answer(
     try:
         arguments = tool.checked(given)
     except UsageError as e:
-        return Answer({"error": e.as_json()}, failed=True)
+        return Answer(door.told(e), failed=True)
     told: asyncio.Queue[str | Answer] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
 
@@ -159,7 +159,7 @@ class _Telling:
 
     def report(self, now: Live) -> None:
         if now.remark is not None:
-            self.put(now.remark)
+            self.put(door.plain(now.remark))
         elif time.monotonic() - self._last >= PROGRESS_S:
             self._last = time.monotonic()
             self.put(live.line(now))
@@ -167,7 +167,7 @@ class _Telling:
 
 def _result(answer: Answer, chosen: Path | None) -> CallToolResult:
     """The object that `--json` prints, as it is and as text."""
-    document = _sendable(door.with_folder(answer.document, chosen))
+    document = _sendable(door.with_folder(door.without_secrets(answer.document), chosen))
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return CallToolResult(
         content=[TextContent(type="text", text=text)],

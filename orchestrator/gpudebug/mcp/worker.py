@@ -124,4 +124,4 @@ def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
 
 
 def _failed(error: GpudebugError, *, interrupted: bool = False) -> Answer:
-    return Answer({"error": error.as_json()}, failed=True, interrupted=interrupted)
+    return Answer(door.told(error), failed=True, interrupted=interrupted)

@@ -136,7 +136,9 @@ class RunFolder:
         sync_folder(self.path)
 
     def _put(self, name: str, data: Any) -> None:
-        text = json.dumps(_scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
+        from gpudebug.core.redact import scrubbed
+
+        text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
         try:
             write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
         except OSError as e:
@@ -166,16 +168,6 @@ class RunFolder:
             }
         except OSError as e:
             raise os_error(e, self.path, "cannot read what the run wrote") from None
-
-
-def _scrubbed(value: Any, scrub: Scrub) -> Any:
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {k: _scrubbed(v, scrub) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_scrubbed(v, scrub) for v in value]
-    return value
 
 
 class Workspace:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.redact import scrubbed
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -36,8 +38,8 @@ class Problem:
             "baseline": self.baseline,
             "run": self.run,
             "field": self.field,
-            "expected": _scrubbed(self.expected, scrub),
-            "found": _scrubbed(self.found, scrub),
+            "expected": scrubbed(self.expected, scrub),
+            "found": scrubbed(self.found, scrub),
             "why": self.why,
             "file": str(self.file),
             "line": self.line,
@@ -66,11 +68,3 @@ class Findings:
         self, runs: Sequence[str], *, hypothesis: int | None = None, baseline: str | None = None
     ) -> None:
         self.absent.append({"hypothesis": hypothesis, "baseline": baseline, "runs": list(runs)})
-
-
-def _scrubbed(value: Any, scrub: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {k: _scrubbed(v, scrub) for k, v in value.items()}
-    return [_scrubbed(v, scrub) for v in value] if isinstance(value, list) else value
