@@ -39,8 +39,8 @@ class Cell:
 
 
 def wilson(count: int, trials: int) -> tuple[float, float]:
-    """95 % interval of a share (Wilson 1927, *JASA* 22)."""
+    """95 % interval of a share (Wilson 1927, *JASA* 22); it holds the share whatever the rounding."""
     share, z2 = count / trials, Z * Z
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
