@@ -185,3 +185,10 @@ def test_a_run_without_a_window_makes_no_figure(tmp_path: Path) -> None:
     util = answer["resolution"]["figures"][0]
     assert (util["runs"], util["own_sd"]) == (1, None)
     assert any("min_window" in line for line in answer["advice"])
+
+
+def test_a_session_measures_the_base_whatever_lies_in_the_checkout(done: Campaign) -> None:
+    (done.folder / "train.py").write_text("print('edited')\n")
+    answer = done.json("baseline", "--aa", "--runs", "1", env={"GPUDEBUG_SESSION": "a"})
+    assert answer["notes"] == []
+    assert Path(records(done)[-1]["cwd"]).name == "base"

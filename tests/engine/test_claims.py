@@ -289,3 +289,13 @@ def test_a_comment_is_no_change(code: Campaign) -> None:
     (begin(code) / "data.py").write_text("READERS = 1  # one\n")
     refused = code.json("next", status=1, **session("a"))["error"]
     assert "nothing but comments" in refused["message"]
+
+
+def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Campaign) -> None:
+    begin(code)
+    code.config.write_text(code.config.read_text().replace("@60x", "@8x"))
+    assert code.json("next", "--detach", **session("b"))["action"] == "running"
+    code.run("release", "1").expect(6)
+    assert code.json("wait", **session("b"))["action"] == "recorded_baseline"
+    code.run("release", "1").expect(0)
+    assert code.statuses() == ["UNTESTED"]

@@ -29,6 +29,15 @@ def test_a_baseline_is_told_as_the_status_tells_it(told: Campaign) -> None:
     assert "Baseline workload recorded" in render.next_(answer)
 
 
+def test_a_session_is_told_of_its_baseline_whatever_lies_in_the_checkout(recorded: Campaign) -> None:
+    runs = recorded.json("status")["baselines"]["workload"]["runs"]
+    (recorded.folder / "helper.py").write_text("y = 2\n")
+    answer = ending_of(recorded.folder, runs, "a")
+    assert answer is not None
+    assert answer["action"] == "recorded_baseline"
+    assert ending_of(recorded.folder, runs) is None
+
+
 def test_runs_that_decided_nothing_tell_nothing(told: Campaign) -> None:
     assert ending_of(told.folder, []) is None
     assert ending_of(told.folder, ["0099-h1"]) is None

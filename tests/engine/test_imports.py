@@ -23,6 +23,14 @@ def campaign(tmp_path: Path) -> Campaign:
     return made
 
 
+def test_no_session_imports_a_baseline(campaign: Campaign) -> None:
+    before = contents(campaign.folder)
+    words = ("baseline", "workload", "--import", "seed.csv", "--log", "train.log")
+    error = campaign.json(*words, status=1, env={"GPUDEBUG_SESSION": "a"})["error"]
+    assert (error["code"], error["next"]) == ("import", "gpudebug baseline measures one; a person can import")
+    assert contents(campaign.folder) == before
+
+
 def test_a_seed_run_becomes_the_baseline(campaign: Campaign) -> None:
     answer = campaign.json("baseline", "workload", "--import", "seed.csv", "--log", "train.log")
     assert answer["action"] == "recorded_baseline"

@@ -40,6 +40,16 @@ def test_a_session_measures_the_base_while_the_checkout_is_another_tree(recorded
     )
 
 
+def test_no_session_moves_the_base_by_recording_a_baseline(recorded: Campaign) -> None:
+    before = git(recorded.folder, "for-each-ref", "refs/gpudebug")
+    (recorded.folder / "helper.py").write_text("y = 2\n")
+    answer = recorded.json("baseline", env={"GPUDEBUG_SESSION": "a"})
+    assert cwd_of(recorded, Path(answer["files"][0]).name).name == "base"
+    assert git(recorded.folder, "for-each-ref", "refs/gpudebug") == before
+    recorded.json("baseline")
+    assert git(recorded.folder, "for-each-ref", "refs/gpudebug") != before
+
+
 @pytest.mark.parametrize("session", [None, "a"])
 def test_what_stands_in_the_place_of_the_base(recorded: Campaign, session: str | None) -> None:
     before = (recorded.folder / "helper.py").read_text()

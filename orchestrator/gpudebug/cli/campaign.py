@@ -178,6 +178,7 @@ def baseline(
     """Record a baseline by running it, import a completed run, or measure the noise with --aa."""
     folder = choose(directory, json)
     from gpudebug import render
+    from gpudebug.engine.session import session_of
     from gpudebug.live import LiveLine
 
     if role not in (None, "workload", "reference"):
@@ -192,13 +193,15 @@ def baseline(
         if import_ is not None:
             from gpudebug.engine.imports import import_baseline
 
-            answer = import_baseline(folder, role or "workload", folder / import_, log and folder / log, live)
+            answer = import_baseline(
+                folder, role or "workload", folder / import_, log and folder / log, live, session_of()
+            )
         elif aa:
             from gpudebug.engine.aa import record_aa
 
-            answer = record_aa(folder, live, runs)
+            answer = record_aa(folder, live, runs, session_of())
         else:
             from gpudebug.engine.cycle import record_baseline
 
-            answer = record_baseline(folder, role, live)
+            answer = record_baseline(folder, role, live, session_of())
     print_(answer, render.next_)

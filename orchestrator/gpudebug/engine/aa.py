@@ -29,14 +29,16 @@ class Imported(GpudebugError):
     code = "baseline"
 
 
-def record_aa(directory: Path, report: Report, runs: int | None = None) -> dict[str, Any]:
+def record_aa(
+    directory: Path, report: Report, runs: int | None = None, session: str | None = None
+) -> dict[str, Any]:
     """Run the workload against its baseline and say what the noise is; a missing baseline comes first.
 
     `runs` defaults to as many as a baseline has. Fewer than that, left by an A/A that was cut off, are
     completed to it; otherwise as many are added. The verdict is what the campaign's rule makes of it. Raises
     Imported where the baseline was imported, and what recording a baseline raises.
     """
-    with claimed_campaign(directory, report, COMMAND) as claimed:
+    with claimed_campaign(directory, report, COMMAND, session) as claimed:
         action = decide(claimed.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(claimed, action)
@@ -53,7 +55,7 @@ def record_aa(directory: Path, report: Report, runs: int | None = None) -> dict[
 
 def _again(cycle: Cycle, directory: Path) -> Cycle:
     """The campaign as it is now, under the same claim."""
-    return replace(cycle, loaded=load(directory))
+    return replace(cycle, loaded=load(directory, cycle.loaded.session))
 
 
 def _with_baseline(cycle: Cycle, directory: Path) -> tuple[Cycle, tuple[str, ...]]:

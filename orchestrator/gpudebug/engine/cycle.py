@@ -25,10 +25,16 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
     """
     from gpudebug.engine.detached import attach
 
-    found = attach(directory, report, session) or _finished(directory, session)
+    found = attach(directory, report, session)
+    if found is None and session is not None:
+        found = _finished(load(directory, session))
     if found is not None:
         return found
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
+        # Again: another command of the session may have brought the verdict before the claim was free.
+        found = _finished(cycle.loaded)
+        if found is not None:
+            return found
         places.tidy(cycle.loaded)
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:
@@ -45,11 +51,8 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
         return _ask(cycle, action)
 
 
-def _finished(directory: Path, session: str | None) -> dict[str, Any] | None:
-    """What a session that has had its hypothesis is told; None while it has not."""
-    if session is None:
-        return None
-    loaded = load(directory, session)
+def _finished(loaded: Loaded) -> dict[str, Any] | None:
+    """What a session that has had its hypothesis is told; None while it has not, and for a person."""
     had = claims.had(loaded)
     if had is None:
         return None
@@ -63,7 +66,7 @@ def _finished(directory: Path, session: str | None) -> dict[str, Any] | None:
         "verdict": had.get("status"),
         "gates": [],
         "brief": None,
-        "why": f"session {session} has had its hypothesis, stop here; {said}",
+        "why": f"session {loaded.session} has had its hypothesis, stop here; {said}",
         "session_done": True,
         "next_command": None,
         "files": [str(loaded.progress_path)],

@@ -147,7 +147,7 @@ def attach(
         return _running(workspace, found)
     follower = Follower(workspace, found.since)
     _follow(workspace, found, follower, report, None)
-    answer = ending_of(directory, follower.seen)
+    answer = ending_of(directory, follower.seen, session)
     if answer is None and follower.seen:
         raise GpudebugError(
             f"what this session had under way since {found.since} ended without a result",
@@ -210,7 +210,7 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
     if found.id is not None and store.Detached(workspace.runs).said().killed:
         raise _killed(store.Detached(workspace.runs))
     if session is None or found.session == session:
-        told = ending_of(directory, follower.seen)
+        told = ending_of(directory, follower.seen, session)
         if told is not None:
             return told
     return _idle(workspace, f"what `{found.command}` did since {found.since} has ended")

@@ -15,11 +15,11 @@ from gpudebug.engine.campaign import Loaded, load
 WHY = "it was under way when this command was started"
 
 
-def ending_of(directory: Path, runs: Collection[str]) -> dict[str, Any] | None:
+def ending_of(directory: Path, runs: Collection[str], session: str | None = None) -> dict[str, Any] | None:
     """`next`'s JSON for the trial or baseline that some of these runs decided; None where they did none."""
     if not runs:
         return None
-    loaded = load(directory)
+    loaded = load(directory, session)
     for entry in loaded.document.hypotheses:
         judged = loaded.trials[entry.number]
         if judged.verified and judged.verdict and set(entry.runs) & set(runs):

@@ -23,14 +23,26 @@ from gpudebug.engine.watch import Report
 from gpudebug.engine.written import training_environment, workload_of
 
 
+class NotImported(GpudebugError):
+    """A baseline that nobody here measured is a person's word, and no agent's."""
+
+    code = "import"
+
+
 def import_baseline(
-    directory: Path, role: str, csv: Path, log: Path | None, report: Report
+    directory: Path, role: str, csv: Path, log: Path | None, report: Report, session: str | None = None
 ) -> dict[str, Any]:
     """Copy a completed run's samples and log into a run folder and enter it as the `role` baseline.
 
     The samples CSV is ours or the seed monitor's five columns. That the run was of this command, code and
-    device is the caller's word: it is recorded as such.
+    device is the caller's word: it is recorded as such. Raises NotImported where an agent's session calls.
     """
+    if session is not None:
+        raise NotImported(
+            f"session {session} cannot import a baseline: every verdict would rest on figures that it wrote",
+            file=str(csv),
+            next="gpudebug baseline measures one; a person can import",
+        )
     with claimed_campaign(directory, report, "gpudebug baseline --import") as cycle:
         if role not in cycle.loaded.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
