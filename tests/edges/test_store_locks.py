@@ -165,7 +165,9 @@ def dead_holder(path: Path, said: dict[str, object], ending: float) -> Iterator[
 
 
 class TestNoPidIsGuessed:
-    @pytest.mark.parametrize("pid", [os.getpid(), 1, NO_PID, "x", None])
+    @pytest.mark.parametrize(
+        "pid", [os.getpid(), 1, NO_PID, "x", None], ids=["ours", "init", "nobody", "text", "none"]
+    )
     def test_a_dead_holder_is_waited_for_whatever_number_it_had(self, tmp_path: Path, pid: object) -> None:
         """The number may be another process's by now, or one of another container."""
         path = tmp_path / ".claim"

@@ -46,6 +46,7 @@ def end_adopted(before: frozenset[int], limit: float = LIMIT_S) -> list[int]:
                 os.waitpid(proc.pid, os.WNOHANG)
 
     killed, _ = end_all(find, limit, reap)
+    reap()  # What died after its round was reaped.
     return [proc.pid for proc in killed]
 
 
