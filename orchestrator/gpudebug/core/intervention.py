@@ -20,6 +20,8 @@ from .errors import InterventionError
 Kind = Literal["set", "unset", "env", "patch", "code"]
 PATCHES = "hypotheses/patches"
 COMPOUND = "--compound"
+# With these a change would choose the program that workload.command names, or run one before it.
+_COMMANDS = frozenset({"PATH", "BASH_ENV", "ENV", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONEXECUTABLE"})
 SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/FILE or --code"
 
 _FLAG = re.compile(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
@@ -229,6 +231,11 @@ def _change(kind: str, text: str) -> Change:
     if kind == "env":
         if not equals or not _VARIABLE.fullmatch(name):
             raise InterventionError(f"--env {text!r} sets no variable", next="write --env NAME=VALUE")
+        if name in _COMMANDS or name.startswith("GPUDEBUG_"):
+            raise InterventionError(
+                f"--env {name} would decide which program runs, or what gpudebug takes it for",
+                next="change it in workload.env or workload.command of gpudebug.yaml",
+            )
         return Change("env", name, value)
     if not _FLAG.fullmatch(name):
         raise InterventionError(f"--{kind} {text!r} names no flag", next=f"write {SYNTAX}")

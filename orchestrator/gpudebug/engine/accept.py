@@ -13,6 +13,7 @@ from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import Loaded, load
 from gpudebug.engine.patchfiles import refuse_unless_applies
 from gpudebug.engine.premises import changed, entry_of, why_of
+from gpudebug.engine.verify import verify
 
 
 class NotAccepted(GpudebugError):
@@ -29,9 +30,9 @@ def accept(directory: Path, number: int, session: str | None = None) -> dict[str
     """
     loaded = load(directory, session)
     entry = entry_of(loaded, number)
-    if entry.status is Status.VALIDATED and entry.accepted is not None:
-        return _answer(loaded, entry, entry.accepted, already=True)
     _refuse(loaded, entry)
+    if entry.accepted is not None:
+        return _answer(loaded, entry, entry.accepted, already=True)
     (step,) = stack.changes(loaded.document, [entry])
     stack.effective(loaded.config.workload, [step])
     if step.intervention.patch is not None:
@@ -60,6 +61,7 @@ def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
     file, line = str(loaded.progress_path), entry.status_line or entry.line
     said = f"hypothesis {entry.number}"
     if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
+        _refuse_underived(loaded, entry)
         return
     if entry.status is Status.UNTESTED:
         raise NotAccepted(f"{said} is not tested yet", file=file, line=line, next="gpudebug next")
@@ -79,6 +81,19 @@ def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
         line=line,
         next=f"gpudebug show {entry.number}",
     )
+
+
+def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
+    """Refuse a verdict that does not follow from its runs' own samples and logs."""
+    found = verify(loaded.workspace.root, entry.number)
+    if found["ok"] is False:
+        first = found["problems"][0]
+        raise NotAccepted(
+            f"the verdict of hypothesis {entry.number} does not follow from its evidence ({first['field']})",
+            file=first["file"],
+            line=first["line"],
+            next=f"gpudebug verify {entry.number}",
+        )
 
 
 def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> dict[str, Any]:

@@ -129,7 +129,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     checkout = look(workspace, path)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
     stack = changes(document, [h for h in accepted(document) if trials[h.number].verified])
-    code = _code(workspace, config, checkout, stack, session)
+    records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
+    code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
     if stack:
         config = config.model_copy(update={"workload": effective(config.workload, stack)})
     identities = {
@@ -137,7 +138,6 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
-    records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
     interventions, problems = _interventions(document)
     return Loaded(
@@ -170,15 +170,28 @@ def _code(
     checkout: snapshot.Checkout,
     stack: Sequence[Accepted],
     session: str | None,
+    measured: str | None,
 ) -> Code:
-    """The code that this caller measures. People move the base by recording a baseline; sessions cannot."""
+    """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
+
+    Where the base is lost, the checkout is it if `measured`, the tree of the baseline, says so.
+    """
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
     if session is None:
         return Code(checkout.tree, patches)
     base = snapshot.stored(checkout.top, f"{refs(workspace.root, config.campaign, checkout.top)}/checkout")
-    tree = base.tree if base is not None else checkout.tree
-    return Code(tree, patches, drifted=tree != checkout.tree)
+    if base is not None:
+        return Code(base.tree, patches, drifted=base.tree != checkout.tree)
+    known = [Code(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
+    return Code(checkout.tree, patches, drifted=measured not in (None, *known))
+
+
+def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The tree that the workload's baseline was measured of, as its first run tells; None where none does."""
+    entry = next((b for b in document.baselines if b.role == "workload" and b.runs), None)
+    found = records.get(entry.runs[0], {}).get("identity", {}).get("tree") if entry else None
+    return str(found) if found else None
 
 
 def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
@@ -243,8 +256,10 @@ def _baseline(
     for name in entry.runs:
         run = workspace.run(name)
         found = stored_record(run, "evidence.json")
-        if not run.sealed or not records.get(name) or not found:
-            what = "cannot be read" if run.path.exists() else "is not here"
+        whole = run.sealed and records.get(name) and found
+        if not whole or not run.intact("run.json", "evidence.json"):
+            what = "is not as it was sealed" if whole else "cannot be read"
+            what = what if run.path.exists() else "is not here"
             return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
         if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
             return Baseline(role, f"run {name} is no completed run of it", entry.runs, unverified=True)
@@ -268,7 +283,7 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
     if entry.status not in VERDICTS or not entry.runs:
         return Judged(None, False)
     run = workspace.run(entry.runs[-1])
-    if not run.sealed:
+    if not run.intact("verdict.json"):
         return Judged(None, False)
     try:
         verdict = dict(run.read("verdict.json"))

@@ -96,7 +96,7 @@ def _judged_unlisted(
         and intervention is not None
         and loaded.document.hypothesis(number).status is Status.TESTING
         and run.name not in listed
-        and run.has("verdict.json")
+        and run.intact("run.json", "verdict.json")
         and _adoptable(loaded, number, stored_record(run, "verdict.json"))
         and not _superseded(loaded, record["hypothesis"], run.name)
     )

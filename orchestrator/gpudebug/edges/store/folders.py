@@ -158,6 +158,14 @@ class RunFolder:
             raise OtherFormat(found["format"], path)
         return found
 
+    def intact(self, *names: str) -> bool:
+        """Whether these files are there, byte by byte as the manifest says."""
+        try:
+            sealed = dict(self.read("manifest.json")["files"])
+            return all(sealed[name] == file_digest(self.path / name) for name in names)
+        except (StoreError, OSError, KeyError, TypeError, ValueError):
+            return False
+
     def digests(self) -> dict[str, str]:
         """SHA-256 of each file by its path in the folder: regular files only, links not followed."""
         try:
