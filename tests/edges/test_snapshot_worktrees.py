@@ -47,6 +47,26 @@ def test_made_used_and_removed_under_any_name(hostile: Path) -> None:
     assert snapshot.began_with(made.path) is None
 
 
+def test_touched_is_what_differs_and_is_not_linked(hostile: Path) -> None:
+    top = repository(hostile / "repo")
+    (top / "data set").mkdir()
+    (top / "data set" / "x.bin").write_text("x")
+    path = snapshot.add_worktree(top, place(top), base_of(top), links=[".venv", "data set"]).path
+    assert not snapshot.touched(path)
+    (path / "new.txt").write_text("new\n")
+    assert snapshot.touched(path)
+    git(path, "add", "new.txt")
+    commit_all(path)
+    assert snapshot.touched(path)
+    git(path, "reset", "--quiet", "--hard", "HEAD^")
+    assert not snapshot.touched(path)
+    (path / "train.py").write_text("a = 7\n")
+    assert snapshot.touched(path)
+    (path / ".git").write_text("gitdir: nowhere\n")
+    assert not snapshot.touched(path)
+    assert not snapshot.touched(place(top, "none"))
+
+
 def test_names_that_are_taken_are_no_matter(top: Path, tmp_path: Path) -> None:
     """Two campaigns have an h1, and the user has a worktree of that name."""
     commit = base_of(top)

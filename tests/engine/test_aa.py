@@ -191,4 +191,5 @@ def test_a_session_measures_the_base_whatever_lies_in_the_checkout(done: Campaig
     (done.folder / "train.py").write_text("print('edited')\n")
     answer = done.json("baseline", "--aa", "--runs", "1", env={"GPUDEBUG_SESSION": "a"})
     assert answer["notes"] == []
-    assert Path(records(done)[-1]["cwd"]).name == "base"
+    record = json.loads((done.folder / "runs" / answer["runs"][-1] / "run.json").read_text())
+    assert Path(record["cwd"]).name == "base"

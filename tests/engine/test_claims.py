@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -299,3 +300,24 @@ def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Camp
     assert code.json("wait", **session("b"))["action"] == "recorded_baseline"
     code.run("release", "1").expect(0)
     assert code.statuses() == ["UNTESTED"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_was_written_is_kept_where_somebody_else_ends_the_hypothesis(code: Campaign, gone: bool) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    head, _, entry = code.text.partition("### Hypothesis 1")
+    code.progress.write_text(
+        head if gone else head + "### Hypothesis 1" + re.sub("TESTING.*", "REJECTED", entry)
+    )
+    assert code.json("next", status=5)["action"] == "propose"
+    (patch,) = (code.folder / "hypotheses" / "patches").iterdir()
+    assert "+READERS = 8" in patch.read_text()
+    assert worktrees(code) == []
+
+
+def test_a_worktree_that_git_forgot_is_tested_all_the_same(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    shutil.rmtree(code.folder / ".git" / "worktrees")
+    code.json("status", **session("a"))
+    answer = code.json("next", **session("a"))
+    assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")

@@ -15,6 +15,12 @@ from gpudebug.engine.campaign import Code, load
 from gpudebug.engine.places import base, in_checkout, place_of_base, refs
 
 
+def lose(campaign: Campaign) -> None:
+    """Delete the campaign's commits, as a clone or a clean-up would."""
+    for ref in git(campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split():
+        git(campaign.folder, "update-ref", "-d", ref)
+
+
 def cwd_of(campaign: Campaign, run: str) -> Path:
     return Path(json.loads((campaign.folder / "runs" / run / "run.json").read_text())["cwd"])
 
@@ -80,9 +86,19 @@ def test_what_agents_are_told_is_no_code(recorded: Campaign, session: str | None
 def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -> None:
     loaded = load(recorded.folder)
     first = base(loaded)
-    for ref in git(recorded.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split():
-        git(recorded.folder, "update-ref", "-d", ref)
+    lose(recorded)
     assert base(loaded) == first
+
+
+def test_no_session_makes_its_checkout_the_base_where_that_was_lost(recorded: Campaign) -> None:
+    lose(recorded)
+    recorded.propose("--set --lr=0.2")
+    (recorded.folder / "helper.py").write_text("y = 2\n")
+    error = recorded.json("next", status=1, env={"GPUDEBUG_SESSION": "a"})["error"]
+    assert "base is lost" in error["message"]
+    assert error["next"] == "a person records the baseline anew: gpudebug baseline"
+    recorded.json("baseline")
+    assert recorded.json("next", env={"GPUDEBUG_SESSION": "a"})["action"] == "tested"
 
 
 def changing(before: str, after: str) -> bytes:

@@ -35,7 +35,8 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
         found = _finished(cycle.loaded)
         if found is not None:
             return found
-        places.tidy(cycle.loaded)
+        if places.tidy(cycle.loaded):
+            cycle.loaded = load(directory, session)
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:
             return recover.recover(cycle, action)

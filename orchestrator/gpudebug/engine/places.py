@@ -250,9 +250,8 @@ def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
 
 
 def is_written(loaded: Loaded, number: int) -> bool:
-    """Whether the worktree of a hypothesis has a change."""
-    found = written_change(loaded, number)
-    return found is not None and bool(found.patch)
+    """Whether the worktree of a hypothesis was changed. `written_change` says what of that is a change."""
+    return snapshot.touched(folder(loaded) / f"h{number}")
 
 
 def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
@@ -266,7 +265,8 @@ def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
             file=str(folder(loaded) / f"h{number}"),
             next="read it from the environment instead, then gpudebug next",
         )
-    name = store.slug(loaded.workspace.scrub(loaded.document.hypothesis(number).title))
+    title = next((h.title for h in loaded.document.hypotheses if h.number == number), "")
+    name = store.slug(loaded.workspace.scrub(title))
     for counted in ("", *(f"-{n}" for n in range(2, 1000))):
         relative = f"{PATCHES}/h{number}{'-' if name else ''}{name}{counted}.patch"
         if store.place_new(loaded.workspace.root, relative, patch):
@@ -312,7 +312,8 @@ def _holds_secret(loaded: Loaded, patch: bytes) -> bool:
 def tidy(loaded: Loaded) -> list[str]:
     """Repair or remove what a kill left half-made, and remove what ran; what was done.
 
-    Where somebody wrote a change that has no verdict yet, it stays: also where the claim has run out.
+    Where somebody wrote a change that has no verdict yet, it stays: also where the claim has run out. Where
+    a hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch.
     """
     top, where = loaded.checkout.top, folder(loaded)
     if not loaded.workspace.worktrees.exists():
@@ -320,10 +321,19 @@ def tidy(loaded: Loaded) -> list[str]:
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
     told = snapshot.repair(top, where, keep=[where / name for name in waiting])
     for path in _whole(where):
-        if path.name not in waiting:
-            snapshot.remove_worktree(top, path)
+        if path.name not in waiting and _cleared(loaded, path):
             told.append(f"{path.name}: nobody needs it any more; it is removed")
     return told
+
+
+def _cleared(loaded: Loaded, path: Path) -> bool:
+    """Remove a worktree; what somebody wrote in it becomes a patch first. False where it has to stay."""
+    number = path.name.removeprefix("h")
+    written = number.isdecimal() and snapshot.touched(path)
+    if written and rescue(loaded, int(number)).worktree is not None:
+        return False
+    snapshot.remove_worktree(loaded.checkout.top, path)
+    return True
 
 
 def _whole(where: Path) -> list[Path]:
@@ -338,11 +348,6 @@ def _whole(where: Path) -> list[Path]:
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree where it holds a secret."""
-    where = folder(loaded)
-    for path in _whole(where):
-        number = path.name.removeprefix("h")
-        ours = number.isdecimal() and any(h.number == int(number) for h in loaded.document.hypotheses)
-        if ours and rescue(loaded, int(number)).worktree is not None:
-            continue
-        snapshot.remove_worktree(loaded.checkout.top, path)
+    for path in _whole(folder(loaded)):
+        _cleared(loaded, path)
     snapshot.forget(loaded.checkout.top, _refs(loaded))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.snapshot.repairing import repair
     from gpudebug.edges.snapshot.untracked import LeftOut
-    from gpudebug.edges.snapshot.worktrees import Worktree, add_worktree, began_with, remove_worktree
+    from gpudebug.edges.snapshot.worktrees import Worktree, add_worktree, began_with, remove_worktree, touched
 
 __all__ = [
     "Base",
@@ -52,6 +52,7 @@ __all__ = [
     "snapshot",
     "stored",
     "top_folder",
+    "touched",
     "with_patch",
     "worktree_change",
 ]
@@ -60,7 +61,7 @@ _HOMES = {
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("Worktree", "add_worktree", "began_with", "remove_worktree"), "worktrees"),
+    **dict.fromkeys(("Worktree", "add_worktree", "began_with", "remove_worktree", "touched"), "worktrees"),
     "LeftOut": "untracked",
     "repair": "repairing",
 }

@@ -222,6 +222,21 @@ def _content(path: Path, sha256: bool) -> bytes | None:
     return kind + b" " + made.hexdigest().encode()
 
 
+def differs(folder: Path, commit: str, borrowed: Iterable[str] = ()) -> bool:
+    """Whether anything but `borrowed` paths is changed or new in the worktree at `folder`; False where git
+    cannot tell, for then somebody has to mend it first. What is ignored is not looked at.
+    """
+    process = _start(folder, "rev-parse", "--show-prefix")
+    if _answer(process, folder)[0] != b"\n":
+        return False
+    others = [f":(top,literal,exclude){path}" for path in borrowed]
+    process = _start(folder, "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit, "--", ".", *others)
+    _answer(process, folder)
+    if process.returncode:
+        return process.returncode == 1
+    return bool(looked(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others))
+
+
 def ignores(folder: Path, path: str) -> bool:
     """Whether git ignores `path`."""
     process = _start(folder, "check-ignore", "--quiet", "--", path)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import admin, journal, lfs, links, trees
+from gpudebug.edges.snapshot.checkout import differs
 from gpudebug.edges.snapshot.journal import Journal, Record
 from gpudebug.edges.snapshot.repository import Repository, alone, failing, opened
 
@@ -120,6 +121,12 @@ def began_with(path: Path) -> str | None:
     if record is None or record.state != "ready" or not (path / ".git").exists():
         return None
     return record.commit
+
+
+def touched(path: Path) -> bool:
+    """Whether anything was changed in a whole worktree of ours since it was made. Needs no gitpython."""
+    record, commit = journal.peek(path), began_with(path)
+    return record is not None and commit is not None and differs(path, commit, record.linked)
 
 
 def sound(repository: Repository, path: Path, record: Record) -> bool:
