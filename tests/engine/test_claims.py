@@ -321,3 +321,15 @@ def test_a_worktree_that_git_forgot_is_tested_all_the_same(code: Campaign) -> No
     code.json("status", **session("a"))
     answer = code.json("next", **session("a"))
     assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")
+
+
+def test_a_change_that_the_new_base_does_not_take_is_given_back(code: Campaign) -> None:
+    (begin(code) / "data.py").write_text("READERS = 8\n")
+    (code.folder / "data.py").write_text("READERS = 2\n")
+    code.json("baseline")
+    error = code.json("next", status=1, **session("a"))["error"]
+    assert "does not apply to data.py" in error["message"]
+    assert error["next"].startswith("gpudebug release 1 ")
+    code.run("release", "1", **session("a")).expect(0)
+    (begin(code) / "data.py").write_text("READERS = 9\n")
+    assert code.json("next", **session("a"))["verdict"] == "VALIDATED"

@@ -83,6 +83,22 @@ def test_what_agents_are_told_is_no_code(recorded: Campaign, session: str | None
     assert recorded.json("next", env={"GPUDEBUG_SESSION": session})["action"] == "tested"
 
 
+def test_another_campaign_of_the_repository_is_no_code(recorded: Campaign) -> None:
+    other = recorded.folder / "other"
+    for name in ("gpudebug.yaml", "progress/x.md", "hypotheses/patches/h1.patch", "train.py"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text("one\n")
+    commit_all(recorded.folder)
+    loaded = load(recorded.folder)
+    with place_of_base(loaded) as place:
+        for name in ("gpudebug.yaml", "progress/x.md", "hypotheses/patches/h1.patch"):
+            (other / name).write_text("two\n")
+        assert place.changed() == []
+        assert load(recorded.folder).checkout.tree == loaded.checkout.tree
+        (other / "train.py").write_text("two\n")
+        assert place.changed() == ["other/train.py"]
+
+
 def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -> None:
     loaded = load(recorded.folder)
     first = base(loaded)

@@ -198,7 +198,9 @@ def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
     """The code as it lies there, without what gpudebug itself, its users' notes and agents' files change."""
     instructions = (agent.path for agent in AGENTS.values())
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
-    return snapshot.identify(workspace.root, (workspace.config, progress, workspace.runs, *ours))
+    return snapshot.identify(
+        workspace.root, (workspace.config, progress, workspace.runs, *ours), store.CONFIG
+    )
 
 
 def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Place:
 
     def changed(self) -> list[str]:
         """The files of the tree that are different by now."""
-        return snapshot.identify(self.top, self.unmeasured).changed_since(self.before)
+        return snapshot.identify(self.top, self.unmeasured, store.CONFIG).changed_since(self.before)
 
 
 def refs(root: Path, campaign: str, top: Path) -> str:
@@ -180,14 +180,24 @@ def place_of_base(loaded: Loaded) -> Iterator[Place]:
 @contextmanager
 def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[Place]:
     """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
-    made = snapshot.with_patch(
-        loaded.checkout.top,
-        base(loaded).commit,
-        patch,
-        ref=f"{_refs(loaded)}/h{number}-trial",
-        label=short_digest(patch),
-        file=file,
-    )
+    commit = base(loaded).commit
+    try:
+        made = snapshot.with_patch(
+            loaded.checkout.top,
+            commit,
+            patch,
+            ref=f"{_refs(loaded)}/h{number}-trial",
+            label=short_digest(patch),
+            file=file,
+        )
+    except GitError as e:
+        began = snapshot.began_with(folder(loaded) / f"h{number}")
+        if began is not None and began != commit:
+            e.next = (
+                f"gpudebug release {number} keeps what was written, as a patch; the next worktree has the "
+                "code that is measured now"
+            )
+        raise
     with _worktree(loaded, f"h{number}-trial", made.commit, patch) as place:
         yield place
 
@@ -202,7 +212,7 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
     try:
         root = path / loaded.workspace.root.relative_to(top)
         mine = unmeasured(loaded, root)
-        before, linked = snapshot.identify(path, mine), _linked(loaded, made)
+        before, linked = snapshot.identify(path, mine, store.CONFIG), _linked(loaded, made)
         yield Place(path, root, before, mine, commit, patch, made.notes, linked)
     finally:
         snapshot.remove_worktree(top, path)

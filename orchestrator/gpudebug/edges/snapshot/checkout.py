@@ -122,8 +122,11 @@ def top_and_commit(folder: Path) -> tuple[Path, str | None]:
     raise GitError(said, file=str(folder), next="mend the git repository")
 
 
-def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
+def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = None) -> Checkout:
     """Digest the checkout around `folder`, leaving out the paths in `exclude` and all below them.
+
+    In every folder with a tracked file of the name `campaign` that one and what is written beside it
+    (`progress`, `hypotheses`, `runs`) are left out too: another campaign goes on while this one measures.
 
     Counted are the tracked files as they are now, and untracked Python files that lie beside tracked
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
@@ -136,9 +139,13 @@ def identify(folder: Path, exclude: Iterable[Path] = ()) -> Checkout:
             file=str(top),
             next="git add -A && git commit -m 'Start'",
         )
+    exclude = tuple(exclude)
     outside = _outside(top, exclude)
     listed = _finish(_start(top, "ls-files", *_LISTED), top)
     entries, changed, untracked = _read_listing(listed, outside)
+    theirs = _theirs(entries, campaign)
+    if theirs:
+        entries, changed, untracked = _read_listing(listed, _outside(top, (*exclude, *theirs)))
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
     beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
@@ -167,6 +174,16 @@ def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
         return not any(path == p or path.startswith(p + b"/") for p in prefixes)
 
     return outside
+
+
+def _theirs(entries: Iterable[bytes], campaign: str | None) -> list[Path]:
+    """What belongs to the campaigns of other folders, relative to the top."""
+    if campaign is None:
+        return []
+    end = os.fsencode(campaign)
+    found = [Path(os.fsdecode(path)) for path in entries if path.endswith(end)]
+    owners = [path.parent for path in found if path.name == campaign]
+    return [owner / name for owner in owners for name in (campaign, "progress", "hypotheses", "runs")]
 
 
 def _read_listing(
