@@ -32,7 +32,11 @@ def test_the_order_is_that_of_acceptance() -> None:
         (6, "--set f=1", "REJECTED", 1),
     )
     assert [h.number for h in stack.accepted(doc)] == [2, 1, 5]
-    assert [(c.hypothesis, c.line) for c in stack.changes(doc)] == [(2, 6), (1, 1), (5, 21)]
+    assert [(c.hypothesis, c.line) for c in stack.changes(doc, stack.accepted(doc))] == [
+        (2, 6),
+        (1, 1),
+        (5, 21),
+    ]
     assert [c.hypothesis for c in stack.changes(doc, doc.hypotheses[:2])] == [1, 2]
 
 
@@ -46,7 +50,8 @@ def test_the_order_is_that_of_acceptance() -> None:
 )
 def test_a_change_that_is_gone_is_named_with_its_line(written: str, says: str) -> None:
     with pytest.raises(InterventionError, match=says) as caught:
-        stack.changes(read((1, "--set a=1", "UNTESTED", ""), (7, written, "VALIDATED", 1)))
+        doc = read((1, "--set a=1", "UNTESTED", ""), (7, written, "VALIDATED", 1))
+        stack.changes(doc, stack.accepted(doc))
     assert (caught.value.file, caught.value.line) == ("p.md", 6)
     assert caught.value.next
 

@@ -8,7 +8,8 @@ import pytest
 from tests.support.campaigns import PROGRESS, Campaign, contents, git
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.engine.accept import accept
+from gpudebug.engine.accept import _notes, accept
+from gpudebug.engine.campaign import load
 
 ENTRY = "\n### Hypothesis {}: By hand\n- **Intervention**: --set --work=0.9\n- **Status**: {}\n"
 
@@ -106,8 +107,13 @@ def test_what_is_accepted_twice_at_once_has_one_number(judged: Campaign) -> None
     assert sorted(re.findall(r"\*\*Accepted\*\*: (\d)", judged.text)) == ["1", "2"]
 
 
-def test_a_flag_that_was_accepted_before_is_named(judged: Campaign) -> None:
+def test_a_flag_that_was_accepted_before_is_named_and_by_hand_none_was(judged: Campaign) -> None:
+    accept(judged.folder, 1)
+    loaded = load(judged.folder)
+    again = _notes(loaded, loaded.document.hypothesis(1))
+    assert again[-1] == "it changes --lr, as hypothesis 1 did before it"
+    judged.progress.write_text(judged.text.replace("- **Accepted**: 1\n", ""))
     judged.add(ENTRY.format(7, "VALIDATED\n- **Accepted**: 4").replace("--work=0.9", "lr=0.7"))
     answer = accept(judged.folder, 1)
     assert answer["order"] == 5
-    assert answer["notes"][-1] == "it changes --lr, as hypothesis 7 did before it"
+    assert not any("hypothesis 7" in note for note in answer["notes"])

@@ -139,6 +139,13 @@ def test_what_is_accepted_is_part_of_the_baseline(adopted: Campaign) -> None:
     )
 
 
+def test_an_acceptance_by_hand_stands_in_nobodys_way(told: Campaign) -> None:
+    by_hand = "- **Intervention**: {}\n- **Status**: VALIDATED\n- **Accepted**: 1\n"
+    told.add(f"\n### Hypothesis 7: Code\n{by_hand.format('--code')}")
+    told.add(f"\n### Hypothesis 8: Flag\n{by_hand.format('--set --work=0.9')}")
+    assert told.propose("--set --work=0.9 --set --lr=0.7 --compound")["hypothesis"] == 9
+
+
 def test_a_title_like_another_is_a_warning(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     assert campaign.propose("--set --work=0.3", "The loader waits for shards")["notes"] == []

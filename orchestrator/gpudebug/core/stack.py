@@ -30,13 +30,12 @@ def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
     return tuple(sorted(found, key=lambda h: (h.accepted or 0, h.number)))
 
 
-def changes(document: ProgressFile, entries: Sequence[HypothesisEntry] | None = None) -> tuple[Accepted, ...]:
-    """The changes of the accepted hypotheses, or of `entries`, in their order.
+def changes(document: ProgressFile, entries: Sequence[HypothesisEntry]) -> tuple[Accepted, ...]:
+    """The changes of these accepted hypotheses, in their order.
 
     Raises InterventionError, with its line, for one whose change cannot be read or was never written.
     """
-    chosen = accepted(document) if entries is None else entries
-    return tuple(Accepted(h.number, _change(document, h), document.file, h.line) for h in chosen)
+    return tuple(Accepted(h.number, _change(document, h), document.file, h.line) for h in entries)
 
 
 def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:

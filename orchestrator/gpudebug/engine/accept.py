@@ -124,7 +124,7 @@ def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
             f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
             "`gpudebug next` measures it"
         )
-    for earlier in stack.changes(loaded.document):
+    for earlier in loaded.stack:
         names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
         if names:
             notes.append(f"it changes {', '.join(names)}, as hypothesis {earlier.hypothesis} did before it")

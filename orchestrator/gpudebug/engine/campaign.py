@@ -115,6 +115,11 @@ class Loaded:
         return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
 
     @property
+    def stack(self) -> tuple[Accepted, ...]:
+        """The changes that were accepted and whose verdicts stand on runs that are here."""
+        return _stack(self.document, self.trials)
+
+    @property
     def metric(self) -> Metric:
         return Metric(self.config.metric, lower=self.config.direction == "lower")
 
@@ -123,12 +128,16 @@ class Loaded:
         return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
 
 
+def _stack(document: progress.ProgressFile, trials: Mapping[int, Judged]) -> tuple[Accepted, ...]:
+    return changes(document, [h for h in accepted(document) if trials[h.number].verified])
+
+
 def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
-    stack = changes(document, [h for h in accepted(document) if trials[h.number].verified])
+    stack = _stack(document, trials)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
     if stack:

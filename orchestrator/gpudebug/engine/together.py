@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpudebug.core import present, stack
+from gpudebug.core import present
 from gpudebug.core.combined import Combined, combined
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.metrics import Metric
@@ -114,7 +114,7 @@ def _unknown(made: Together, why: str) -> Together:
 
 def _other(loaded: Loaded, before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
     """What differs in the surroundings, but for what the accepted changes themselves set."""
-    set_ = frozenset(name for step in stack.changes(loaded.document) for name in step.intervention.names)
+    set_ = frozenset(name for step in loaded.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]
 
