@@ -138,3 +138,13 @@ def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Pat
     for name in campaign.runs():
         manifest = json.loads((campaign.folder / "runs" / name / "manifest.json").read_text())
         assert set(manifest["files"]) >= {"run.json", "samples.csv", "train.log", "evidence.json"}
+
+
+def test_a_verdict_by_hand_ends_the_lease_of_whoever_wrote_it(recorded: Campaign) -> None:
+    recorded.propose("--code")
+    recorded.json("next", status=5, env={"GPUDEBUG_SESSION": "a"})
+    leases = recorded.folder / "runs" / ".leases"
+    assert [p.name for p in leases.glob("*.json")] == ["h1.json"]
+    recorded.progress.write_text(re.sub(r"TESTING - .*", "VALIDATED", recorded.text))
+    assert recorded.json("next", status=5)["action"] == "propose"
+    assert list(leases.glob("*.json")) == []

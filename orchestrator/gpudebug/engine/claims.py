@@ -87,6 +87,14 @@ def _untested(document: progress.ProgressFile, number: int) -> bytes:
     return progress.set_status(document, number, Status.UNTESTED)
 
 
+def tidy(loaded: Loaded) -> None:
+    """End the leases of what nobody implements: a kill left them, or a verdict that was written by hand."""
+    for number in leases.read(loaded.workspace.leases):
+        entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+        if entry is None or entry.status is not Status.TESTING:
+            leases.drop(loaded.workspace.leases, number)
+
+
 def forget(loaded: Loaded, number: int) -> None:
     """A hypothesis has its verdict: neither lease nor worktree is needed any more."""
     leases.drop(loaded.workspace.leases, number)

@@ -35,6 +35,7 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
         found = _finished(cycle.loaded)
         if found is not None:
             return found
+        claims.tidy(cycle.loaded)
         if places.tidy(cycle.loaded):
             cycle.loaded = load(directory, session)
         action = decide(cycle.loaded.campaign)
