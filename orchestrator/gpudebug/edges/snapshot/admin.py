@@ -38,6 +38,16 @@ def token_of(folder: Path) -> str | None:
     return token if isinstance(token, str) and token else None
 
 
+def leads_to_ours(path: Path, token: str) -> bool:
+    """Whether the .git file of a worktree leads to git's folder of it: written anew, it could lead to the
+    checkout's own index."""
+    try:
+        said = (path / ".git").read_bytes()
+    except OSError:
+        return False
+    return token_of(path / os.fsdecode(said.removeprefix(b"gitdir:").strip())) == token
+
+
 def path_of(folder: Path) -> Path | None:
     """The worktree that git's folder stands for; None where it does not say (yet)."""
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges.snapshot import bases, journal, trees, untracked
+from gpudebug.edges.snapshot import admin, bases, journal, trees, untracked
 from gpudebug.edges.snapshot.repository import Repository, opened
 from gpudebug.edges.snapshot.untracked import LeftOut
 
@@ -66,11 +66,17 @@ def _index_of(repository: Repository, commit: str) -> Iterator[Repository]:
 
 def _opened(path: Path) -> Repository:
     """The repository of a worktree, not that of the checkout around it."""
+    record = journal.peek(path)
+    lost = GitError(
+        "is no git worktree any more",
+        file=str(path),
+        next="gpudebug next, which mends it; or put its .git file back",
+    )
+    if record is not None and not admin.leads_to_ours(path, record.token):
+        raise lost
     repository, _ = opened(path)
     if repository.top != Path(os.path.realpath(path)):
-        raise GitError(
-            "is no git worktree any more", file=str(path), next="put its .git file back, or remove the folder"
-        )
+        raise lost
     return repository
 
 

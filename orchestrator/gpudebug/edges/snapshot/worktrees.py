@@ -126,7 +126,10 @@ def began_with(path: Path) -> str | None:
 def touched(path: Path) -> bool:
     """Whether anything was changed in a whole worktree of ours since it was made. Needs no gitpython."""
     record, commit = journal.peek(path), began_with(path)
-    return record is not None and commit is not None and differs(path, commit, record.linked)
+    if record is None or commit is None:
+        return False
+    # Where its .git file leads elsewhere, nothing is looked at there: whoever reads the change says so.
+    return admin.leads_to_ours(path, record.token) and differs(path, commit, record.linked)
 
 
 def sound(repository: Repository, path: Path, record: Record) -> bool:
