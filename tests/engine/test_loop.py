@@ -57,7 +57,7 @@ def test_one_session_after_the_other(recorded: Campaign) -> None:
     looped = Looped(
         recorded,
         [["say", f"key {SECRET}"], ["propose", "--set --lr=0.2", "Left to the loop"]],
-        [["propose", "--code", "Forgotten"], ["write", "train.py", "# slow\n"]],
+        [["propose", "--code", "Forgotten"], ["write", "train.py", "slow = True\n"]],
         [["propose", "--code", "Astray"], ["next"], ["edit", "train.py", "# astray\n"]],
         [],
     )
