@@ -92,7 +92,7 @@ class Campaign:
 
     `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
     or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
-    `failure` is in pp, or a ratio. Device time in seconds.
+    `failure` is in pp, or a ratio. Device time in seconds. `accepted` says that changes were accepted.
     """
 
     baselines: tuple[BaselineState, ...]
@@ -104,15 +104,17 @@ class Campaign:
     device_time: float = 0.0
     device_time_budget: float | None = None
     metric: Metric = UTILISATION
+    accepted: bool = False
 
 
 def decide(campaign: Campaign) -> Action:
     """The one next thing to do. Total: every campaign has exactly one."""
     return (
         _recover(campaign)
+        or _measure_accepted(campaign)
         or _solved(campaign)
         or _out_of_budget(campaign)
-        or _record(campaign)
+        or _record(campaign.baselines)
         or _mine(campaign)
         or _test(campaign)
         or _implement(campaign)
@@ -133,6 +135,12 @@ def _recover(c: Campaign) -> Action | None:
     return Action(
         Kind.RECOVER, f"hypothesis {stuck.number} is TESTING but nothing runs", hypothesis=stuck.number
     )
+
+
+def _measure_accepted(c: Campaign) -> Action | None:
+    """The workload with what was accepted, also where the campaign is over: else it cannot be handed over."""
+    workload = tuple(b for b in c.baselines if b.role == "workload")
+    return _record(workload) if c.accepted else None
 
 
 def goal(c: Campaign) -> float | None:
@@ -180,8 +188,8 @@ def _out_of_budget(c: Campaign) -> Action | None:
     return None
 
 
-def _record(c: Campaign) -> Action | None:
-    for b in c.baselines:
+def _record(baselines: tuple[BaselineState, ...]) -> Action | None:
+    for b in baselines:
         if b.why is not None:
             return Action(Kind.RECORD_BASELINE, f"baseline {b.role}: {b.why}", role=b.role)
     return None

@@ -32,6 +32,7 @@ def decidable(loaded: Loaded) -> machine.Campaign:
         hypothesis_budget=config.budget.hypotheses,
         device_time=_device_time(loaded),
         device_time_budget=config.budget.device_time,
+        accepted=bool(loaded.stack),
     )
 
 
