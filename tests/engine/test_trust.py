@@ -32,13 +32,11 @@ def by_hand(number: int, change: str = "--set --lr=0.9", status: str = "VALIDATE
 
 
 def refused(campaign: Campaign, *words: str, status: int = 1, **more: Any) -> str:
-    """One clear line in both forms; nothing of the user's is different afterwards."""
+    """One clear line; nothing of the user's is different afterwards."""
     before = own(campaign)
     done = campaign.run(*words, **more).expect(status)
     (line,) = done.err.splitlines()
     assert done.out == "" and line.startswith("gpudebug: ") and "; next: " in line
-    error = campaign.json(*words, status=status, **more)["error"]
-    assert error["message"] in line and error["next"]
     assert own(campaign) == before
     return line
 
@@ -180,14 +178,5 @@ def test_a_change_by_hand_is_no_command_and_no_path(recorded: Campaign, change: 
 
 def test_a_malformed_name_of_a_session_is_refused(told: Campaign) -> None:
     env = {"GPUDEBUG_SESSION": "../a\n;touch pwned"}
-    if name == "-":
-        assert told.run("status", env=env).status == 0
-        return
-    for words in (
-        ("next",),
-        ("propose", "--title", "t", "--set", "--a=1"),
-        ("release", "1"),
-        ("accept", "1"),
-    ):
-        line = refused(told, *words, status=2, env=env)
-        assert "no name of a session" in line
+    for words in (("next",), ("propose", "--title", "t", "--set", "--a=1"), ("accept", "1")):
+        assert "no name of a session" in refused(told, *words, status=2, env=env)
