@@ -150,7 +150,9 @@ def test_an_editable_install_of_another_checkout_is_invalid(story: Story, tmp_pa
         link.unlink()
     where = f"pkg is imported from {tmp_path / 'other' / 'src' / 'pkg'}"
     assert answer["verdict"] == "INVALID"
-    assert answer["why"].startswith(f"the change was not in effect: {where}; take paths to that other checkout")
+    assert answer["why"].startswith(
+        f"the change was not in effect: {where}; take paths to that other checkout"
+    )
     assert said.count(f"gpudebug: {where}, not from here") == 1
 
 

@@ -12,7 +12,8 @@ from gpudebug.core import progress
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.bench import splice
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 
 ENTRY = "# Mine\n\n### Hypothesis 1: The loader waits\n- **Status**: UNTESTED\n"
 

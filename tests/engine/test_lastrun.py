@@ -10,8 +10,9 @@ import pytest
 from tests.support.campaigns import Campaign
 
 from gpudebug.core.progress import harmless
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
 from gpudebug.engine.lastrun import last_run
+from gpudebug.engine.loaded import Loaded
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import pytest
 from tests.support.campaigns import Campaign, commit_all, git
 
 from gpudebug.core.errors import GitError
-from gpudebug.engine.campaign import Code, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Code
 from gpudebug.engine.places import base, in_checkout, place_of_base, refs
 
 

@@ -9,7 +9,8 @@ from tests.support.campaigns import Campaign
 
 from gpudebug.core.progress import harmless, parse
 from gpudebug.engine import standing
-from gpudebug.engine.campaign import Judged, Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Judged, Loaded
 
 
 @pytest.fixture(scope="module")

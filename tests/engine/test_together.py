@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.support.campaigns import Campaign, commit_all
 
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.together import Together, together
 
 

@@ -10,7 +10,8 @@ from tests.support.campaigns import Campaign
 
 from gpudebug.core.progress import harmless
 from gpudebug.engine import tried
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.bench import splice
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.patchfiles import refuse_unless_applies
 from gpudebug.engine.premises import changed, entry_of, why_of
 from gpudebug.engine.verify import verify

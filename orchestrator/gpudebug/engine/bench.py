@@ -16,8 +16,9 @@ from gpudebug.core.metrics import SECTION
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base

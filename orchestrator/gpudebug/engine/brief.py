@@ -15,8 +15,8 @@ from gpudebug.core.progress import harmless
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store, templates
 from gpudebug.engine import sources, standing, tried
-from gpudebug.engine.campaign import Loaded
 from gpudebug.engine.lastrun import last_run
+from gpudebug.engine.loaded import Loaded
 
 _ASKED = {
     "propose": "propose one hypothesis",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import claims, machine, progress
+from gpudebug.core import progress
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
@@ -18,118 +18,17 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
-from gpudebug.core.stack import Accepted, accepted, changes, effective
+from gpudebug.core.stack import Accepted, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.changes import patch_of, tested_change
 from gpudebug.engine.deciding import decidable
+from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
 from gpudebug.engine.places import refs
 from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
 
 NoneType = type(None)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the run folders say of one hypothesis: its verdict as judged, or None."""
-
-    verdict: dict[str, Any] | None
-    verified: bool
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A baseline as the run folders tell it. `why` is None when it is valid now."""
-
-    role: str
-    why: str | None
-    runs: tuple[str, ...] = ()
-    evidence: tuple[dict[str, Any], ...] = ()
-    records: tuple[dict[str, Any], ...] = ()
-    unverified: bool = False
-
-    @property
-    def utilisation(self) -> float | None:
-        return self.figure(Metric())
-
-    def figure(self, metric: Metric) -> float | None:
-        """The mean of a metric over the runs that have it."""
-        return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
-
-
-@dataclass(frozen=True)
-class Code:
-    """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
-
-    `drifted` says that the checkout is another tree by now, which this caller may not make the base.
-    """
-
-    tree: str
-    patches: tuple[bytes, ...]
-    drifted: bool = False
-
-    @property
-    def digest(self) -> str:
-        """What a baseline of this code is valid for: the tree's own digest where nothing was accepted."""
-        if not self.patches:
-            return self.tree
-        return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
-
-
-@dataclass
-class Loaded:
-    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
-
-    `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
-    and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
-    is the caller's, `leases` are those that hold, whoever has them.
-    """
-
-    workspace: store.Workspace
-    config: Config
-    progress_path: Path
-    document: progress.ProgressFile
-    checkout: snapshot.Checkout
-    identities: dict[str, dict[str, str]]
-    records: dict[str, dict[str, Any]]
-    baselines: dict[str, Baseline]
-    trials: dict[int, Judged]
-    interventions: dict[int, Intervention] = field(default_factory=dict)
-    problems: dict[int, InterventionError] = field(default_factory=dict)
-    session: str | None = None
-    leases: Mapping[int, leases.Lease] = field(default_factory=dict)
-    code: Code = field(default_factory=lambda: Code("", ()))
-    campaign: machine.Campaign = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.campaign = decidable(self)
-
-    def claimed(self, entry: progress.HypothesisEntry) -> machine.Claimed | None:
-        """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
-        if entry.status is not Status.TESTING:
-            return None
-        held, lease = claims.on(entry), self.leases.get(entry.number)
-        if held is None or lease is None or (lease.session, lease.since) != held:
-            return None
-        return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
-
-    @property
-    def stack(self) -> tuple[Accepted, ...]:
-        """The changes that were accepted and whose verdicts stand on runs that are here."""
-        return _stack(self.document, self.trials)
-
-    @property
-    def metric(self) -> Metric:
-        return Metric(self.config.metric, lower=self.config.direction == "lower")
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
-
-
-def _stack(document: progress.ProgressFile, trials: Mapping[int, Judged]) -> tuple[Accepted, ...]:
-    return changes(document, [h for h in accepted(document) if trials[h.number].verified])
 
 
 def load(directory: Path, session: str | None = None) -> Loaded:
@@ -137,7 +36,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
-    stack = _stack(document, trials)
+    stack = stack_of(document, trials)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
     if stack:
@@ -149,7 +48,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     }
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
     interventions, problems = _interventions(document)
-    return Loaded(
+    loaded = Loaded(
         workspace,
         config,
         path,
@@ -165,6 +64,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         _live(workspace),
         code,
     )
+    loaded.campaign = decidable(loaded)
+    return loaded
 
 
 def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:

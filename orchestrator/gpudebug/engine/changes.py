@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import InterventionError, StoreError
@@ -11,9 +10,7 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.edges import store
 from gpudebug.engine import places
-
-if TYPE_CHECKING:
-    from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 
 _NO_INTERVENTION = Intervention(())
 

@@ -14,7 +14,8 @@ from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places
 from gpudebug.engine.bench import claim_of, splice
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.written import find, read_progress, stored_record
 
 LATE = "late.json"

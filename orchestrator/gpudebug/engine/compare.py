@@ -23,7 +23,8 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.baseline import by_the_user
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure
 from gpudebug.engine.watch import Report
 

@@ -9,7 +9,8 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.machine import Action, Kind, decide
 from gpudebug.engine import baseline, claims, places, recover, trial
 from gpudebug.engine.bench import Cycle, claimed_campaign
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.watch import Report
 
 STOPPED = 4

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudebug.core import claims, machine, progress
 from gpudebug.core.metrics import Metric
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.changes import tested_change
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.places import is_written
 from gpudebug.engine.written import stored_record
-
-if TYPE_CHECKING:
-    from gpudebug.engine.campaign import Loaded
 
 
 def decidable(loaded: Loaded) -> machine.Campaign:

@@ -10,7 +10,8 @@ from gpudebug.core import present
 from gpudebug.core.verdict import worst_trend
 from gpudebug.engine.baseline import metric_text, throughput_text, utilisation_text
 from gpudebug.engine.bench import stored_run
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 
 WHY = "it was under way when this command was started"
 

@@ -16,7 +16,8 @@ from gpudebug.core.stack import Accepted
 from gpudebug.edges import snapshot, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine import places
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.together import Together, together
 
 HEADING = "# Accepted changes of campaign"

@@ -20,8 +20,9 @@ from gpudebug.core.machine import Action, Ending, Kind, decide
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import agentsession as agents
 from gpudebug.engine import detached, places
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
 from gpudebug.engine.cycle import STOPPED, next_cycle
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import now
 from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status

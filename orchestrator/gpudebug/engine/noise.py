@@ -15,7 +15,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.metrics import Metric
 from gpudebug.core.resolution import Noise, Plan
 from gpudebug.edges.store import run_number
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 
 AA = "aa"
 """The role of a run of the unchanged workload that is held against its own baseline."""

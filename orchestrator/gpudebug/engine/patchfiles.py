@@ -11,7 +11,7 @@ from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import places
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import why_of
 
 _TRIED = "tried"

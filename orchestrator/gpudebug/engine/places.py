@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
-
-if TYPE_CHECKING:
-    from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 
 PATCHES = "hypotheses/patches"
 _STACKED = "an accepted patch"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 
 _SAID = {
     "command": "the workload's command",

@@ -15,7 +15,8 @@ from gpudebug.core.words import Status
 from gpudebug.edges import templates
 from gpudebug.engine import patchfiles, reopen
 from gpudebug.engine.bench import splice
-from gpudebug.engine.campaign import Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import why_of
 from gpudebug.engine.trial import refuse_before_running
 from gpudebug.engine.written import training_environment

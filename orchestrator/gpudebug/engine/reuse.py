@@ -10,7 +10,7 @@ from gpudebug.core.verdict import is_infrastructure
 from gpudebug.core.words import Outcome
 from gpudebug.edges.store import run_number
 from gpudebug.engine.bench import stored_run
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
 

@@ -9,7 +9,7 @@ from gpudebug.core.brief import Say, code, quoted
 from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine import noise, tried
-from gpudebug.engine.campaign import Baseline, Loaded
+from gpudebug.engine.loaded import Baseline, Loaded
 
 _FIELD = 120
 _NAMED = 5

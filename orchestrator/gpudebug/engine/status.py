@@ -12,7 +12,8 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
-from gpudebug.engine.campaign import Baseline, Loaded, load
+from gpudebug.engine.campaign import load
+from gpudebug.engine.loaded import Baseline, Loaded
 from gpudebug.engine.session import session_of
 
 

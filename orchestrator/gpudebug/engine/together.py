@@ -12,8 +12,9 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.metrics import Metric
 from gpudebug.core.models import Estimate
 from gpudebug.engine.bench import stored_run
-from gpudebug.engine.campaign import Loaded, identity
+from gpudebug.engine.campaign import identity
 from gpudebug.engine.judging import evidence_of
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
 from gpudebug.engine.written import read_config

@@ -25,10 +25,10 @@ from gpudebug.engine.bench import (
     splice,
     stored_run,
 )
-from gpudebug.engine.campaign import Loaded
 from gpudebug.engine.changes import Change, change_of, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
+from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.places import Place, place_of_patch
 from gpudebug.engine.reuse import newest, reusable, shared

@@ -9,7 +9,7 @@ from gpudebug.core.brief import Say, Tried, code, quoted
 from gpudebug.core.metrics import GPU_UTIL
 from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.words import VERDICTS, Status
-from gpudebug.engine.campaign import Loaded
+from gpudebug.engine.loaded import Loaded
 
 _TITLE = 200
 _LINE = 150

@@ -1,0 +1,120 @@
+"""A campaign as its files tell it: what everybody who does something for it is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import claims, machine, progress
+from gpudebug.core.config import Config
+from gpudebug.core.digests import short_digest
+from gpudebug.core.errors import InterventionError
+from gpudebug.core.intervention import Intervention
+from gpudebug.core.metrics import Metric
+from gpudebug.core.stack import Accepted, accepted, changes
+from gpudebug.core.words import Status
+from gpudebug.edges import snapshot, store
+from gpudebug.edges.store import leases
+from gpudebug.engine.written import ROLES, workload_of
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the run folders say of one hypothesis: its verdict as judged, or None."""
+
+    verdict: dict[str, Any] | None
+    verified: bool
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline as the run folders tell it. `why` is None when it is valid now."""
+
+    role: str
+    why: str | None
+    runs: tuple[str, ...] = ()
+    evidence: tuple[dict[str, Any], ...] = ()
+    records: tuple[dict[str, Any], ...] = ()
+    unverified: bool = False
+
+    @property
+    def utilisation(self) -> float | None:
+        return self.figure(Metric())
+
+    def figure(self, metric: Metric) -> float | None:
+        """The mean of a metric over the runs that have it."""
+        return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
+
+    `drifted` says that the checkout is another tree by now, which this caller may not make the base.
+    """
+
+    tree: str
+    patches: tuple[bytes, ...]
+    drifted: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What a baseline of this code is valid for: the tree's own digest where nothing was accepted."""
+        if not self.patches:
+            return self.tree
+        return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
+
+
+@dataclass
+class Loaded:
+    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
+
+    `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
+    and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
+    is the caller's, `leases` are those that hold, whoever has them; `campaign` is for the state machine.
+    """
+
+    workspace: store.Workspace
+    config: Config
+    progress_path: Path
+    document: progress.ProgressFile
+    checkout: snapshot.Checkout
+    identities: dict[str, dict[str, str]]
+    records: dict[str, dict[str, Any]]
+    baselines: dict[str, Baseline]
+    trials: dict[int, Judged]
+    interventions: dict[int, Intervention] = field(default_factory=dict)
+    problems: dict[int, InterventionError] = field(default_factory=dict)
+    session: str | None = None
+    leases: Mapping[int, leases.Lease] = field(default_factory=dict)
+    code: Code = field(default_factory=lambda: Code("", ()))
+    campaign: machine.Campaign = field(default_factory=lambda: machine.Campaign((), ()))
+
+    def claimed(self, entry: progress.HypothesisEntry) -> machine.Claimed | None:
+        """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
+        if entry.status is not Status.TESTING:
+            return None
+        held, lease = claims.on(entry), self.leases.get(entry.number)
+        if held is None or lease is None or (lease.session, lease.since) != held:
+            return None
+        return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
+
+    @property
+    def stack(self) -> tuple[Accepted, ...]:
+        """The changes that were accepted and whose verdicts stand on runs that are here."""
+        return stack_of(self.document, self.trials)
+
+    @property
+    def metric(self) -> Metric:
+        return Metric(self.config.metric, lower=self.config.direction == "lower")
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
+
+
+def stack_of(document: progress.ProgressFile, trials: Mapping[int, Judged]) -> tuple[Accepted, ...]:
+    """The accepted changes whose verdicts stand on runs that are here, in their order."""
+    return changes(document, [h for h in accepted(document) if trials[h.number].verified])
