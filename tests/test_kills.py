@@ -143,15 +143,18 @@ def _check(campaign: Campaign, count: int, whom: str) -> None:
 def _story(campaign: Campaign, whom: str, moments: int) -> None:
     # A cycle whose gpudebug is killed seldom ends its hypothesis; with another victim it does.
     count = max(3, moments // 2) if whom == "gpudebug" else moments
+    count += 1
     _add_hypotheses(campaign, count)
-    began = time.monotonic()
     campaign.run("next", "--json").expect(0)
+    began = time.monotonic()
+    # A trial, which is what the kills are meant to meet: a baseline takes longer.
+    assert campaign.run("next", "--json").expect(0).json["action"] == "tested"
     cycle = time.monotonic() - began
     rng = random.Random(f"{whom}{moments}")
     hits = 0
     for _ in range(moments):
         hits += _kill_once(campaign, whom, rng.uniform(0, cycle))
-    assert hits >= moments // 3
+    assert hits >= moments // 5
     _finish(campaign, 4 * count + 4)
     _check(campaign, count, whom)
 

@@ -37,6 +37,7 @@ def original_code(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
     record(recordings, "0003-h2", util=20, rate=10)
+    record(recordings, "0004-h3", util=20, rate=10)
     made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
     made.json("next")
     made.propose("--code", TITLE)
@@ -163,7 +164,7 @@ def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None
 def test_a_dead_claim_is_taken_over_with_its_work(code: Campaign) -> None:
     worktree = begin(code)
     (worktree / "data.py").write_text("READERS = 8\n")
-    lease = code.folder / "runs" / ".leases" / "h1.json"
+    lease = code.folder / "runs" / ".leases" / "test" / "h1.json"
     said = json.loads(lease.read_text())
     lease.write_text(
         json.dumps(said | {"boottime_s": said["boottime_s"] - 3700, "wall_s": said["wall_s"] + 9e6})
@@ -296,10 +297,9 @@ def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Camp
     begin(code)
     code.config.write_text(code.config.read_text().replace("@60x", "@8x"))
     assert code.json("next", "--detach", **session("b"))["action"] == "running"
-    code.run("release", "1").expect(6)
-    assert code.json("wait", **session("b"))["action"] == "recorded_baseline"
     code.run("release", "1").expect(0)
     assert code.statuses() == ["UNTESTED"]
+    assert code.json("wait", **session("b"))["action"] == "recorded_baseline"
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -333,3 +333,20 @@ def test_a_change_that_the_new_base_does_not_take_is_given_back(code: Campaign) 
     code.run("release", "1", **session("a")).expect(0)
     (begin(code) / "data.py").write_text("READERS = 9\n")
     assert code.json("next", **session("a"))["verdict"] == "VALIDATED"
+
+
+def test_what_cannot_be_tested_keeps_nobody_from_testing_another(code: Campaign) -> None:
+    folder = code.folder / "hypotheses" / "patches"
+    folder.mkdir(parents=True)
+    patch = "--- a/data.py\n+++ b/data.py\n@@ -1 +1 @@\n-READERS = 1\n+READERS = 4\n"
+    (folder / "four.patch").write_text(patch)
+    code.propose("--patch hypotheses/patches/four.patch", "Four readers")
+    (folder / "four.patch").write_text(patch.replace("READERS = 1", "READERS = 3"))
+    refused = code.json("next", status=1)["error"]
+    assert "does not apply" in refused["message"]
+    code.propose("--set --lr=0.2", "Another cause")
+    answer = code.json("next")
+    assert (answer["hypothesis"], len(answer["unready"])) == (3, 1)
+    assert "does not apply" in answer["unready"][0]
+    (folder / "four.patch").unlink()
+    assert "there is no such patch" in code.json("next", status=1)["error"]["message"]

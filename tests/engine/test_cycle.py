@@ -143,7 +143,7 @@ def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Pat
 def test_a_verdict_by_hand_ends_the_lease_of_whoever_wrote_it(recorded: Campaign) -> None:
     recorded.propose("--code")
     recorded.json("next", status=5, env={"GPUDEBUG_SESSION": "a"})
-    leases = recorded.folder / "runs" / ".leases"
+    leases = recorded.folder / "runs" / ".leases" / "test"
     assert [p.name for p in leases.glob("*.json")] == ["h1.json"]
     recorded.progress.write_text(re.sub(r"TESTING - .*", "VALIDATED", recorded.text))
     assert recorded.json("next", status=5)["action"] == "propose"

@@ -24,7 +24,7 @@ def put_in_test(campaign: Campaign, claim: Claim | None) -> None:
 
 
 def lease(campaign: Campaign, claim: Claim) -> None:
-    leases.take(campaign.folder / "runs" / ".leases", 1, claim.session, claim.since)
+    leases.take(campaign.folder / "runs" / ".leases" / "test", 1, claim.session, claim.since)
 
 
 CASES: list[tuple[str, Claim | None, Claim | None, Claimed | None]] = [
@@ -86,5 +86,5 @@ def test_a_hand_written_acceptance_is_no_command(recorded: Campaign) -> None:
 def test_an_unreadable_lease_is_no_claim(recorded: Campaign, tmp_path: Path) -> None:
     put_in_test(recorded, MINE)
     lease(recorded, MINE)
-    (recorded.folder / "runs" / ".leases" / "h1.json").write_bytes(b"\xff{")
+    (recorded.folder / "runs" / ".leases" / "test" / "h1.json").write_bytes(b"\xff{")
     assert load(recorded.folder, "a").campaign.hypotheses[0].claimed is None

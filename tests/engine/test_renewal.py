@@ -21,7 +21,7 @@ def renewed(folder: Path, number: int) -> float:
 @pytest.fixture
 def folder(recorded: Campaign) -> Path:
     """Leases of two sessions and a person, all from long ago."""
-    folder = recorded.folder / "runs" / ".leases"
+    folder = recorded.folder / "runs" / ".leases" / "test"
     for number, session in ((1, "a"), (2, "b"), (3, None)):
         leases.take(folder, number, session, SINCE)
         path = folder / f"h{number}.json"

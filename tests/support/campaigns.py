@@ -232,7 +232,7 @@ class Campaign:
 
     def runs(self) -> list[str]:
         folder = self.folder / "runs"
-        return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.exists() else []
+        return sorted(p.name for p in folder.glob("[0-9]*") if p.is_dir())
 
     def statuses(self) -> list[str]:
         return [h["status"] for h in self.json("status")["hypotheses"]]

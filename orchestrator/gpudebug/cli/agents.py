@@ -69,7 +69,7 @@ def accept(hypothesis: Number, directory: Directory = None, json: Json = False) 
 def release(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
     """Give a claim back; a change that was begun is kept as a patch."""
     folder = choose(directory, json)
-    from gpudebug.engine.claims import release as engine
+    from gpudebug.engine.release import release as engine
     from gpudebug.engine.session import session_of
     from gpudebug.render import adopting
 

@@ -21,10 +21,11 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine import detached, places
 from gpudebug.engine.campaign import load
-from gpudebug.engine.claims import had, release
+from gpudebug.engine.claims import had
 from gpudebug.engine.cycle import next_cycle
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import now
+from gpudebug.engine.release import release
 from gpudebug.engine.session import AGENT_VARIABLES, VARIABLE
 from gpudebug.engine.underway import underway
 from gpudebug.engine.watch import Report

@@ -16,9 +16,9 @@ from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.engine.measure import now
+from gpudebug.engine.underway import COMMAND
 from gpudebug.engine.watch import Live
 
-COMMAND = "gpudebug next --detach"
 _LOOK_S = 0.25
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -18,11 +18,11 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
-from gpudebug.core.stack import Accepted, effective
+from gpudebug.core.stack import Accepted, accepted, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
-from gpudebug.engine.changes import patch_of, tested_change
+from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
 from gpudebug.engine.places import refs
@@ -36,6 +36,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
+    _refuse_lost_patches(workspace, document)
     stack = stack_of(document, trials)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
@@ -66,6 +67,24 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     )
     loaded.campaign = decidable(loaded)
     return loaded
+
+
+def _refuse_lost_patches(workspace: store.Workspace, document: progress.ProgressFile) -> None:
+    """An accepted patch that is gone must not go from the base without a word: its runs still have it."""
+    for h in accepted(document):
+        try:
+            patch = parse_intervention(h.intervention or "").patch
+        except InterventionError:
+            continue
+        if patch is None or (workspace.root / patch).exists():
+            continue
+        kept = next((r for name in h.runs if (r := workspace.run(name)).has("change.patch")), None)
+        if kept is not None:
+            raise NoSuchPatch(
+                f"the patch of hypothesis {h.number}, which is accepted, is not there",
+                file=str(workspace.root / patch),
+                next=f"cp runs/{kept.name}/change.patch {patch}",
+            )
 
 
 def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:

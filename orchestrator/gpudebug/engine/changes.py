@@ -15,6 +15,10 @@ from gpudebug.engine.loaded import Loaded
 _NO_INTERVENTION = Intervention(())
 
 
+class NoSuchPatch(StoreError):
+    """A change names a patch that is not there."""
+
+
 @dataclass(frozen=True)
 class Change:
     """What a trial changes. `patch` is None for flags and variables alone.
@@ -44,11 +48,18 @@ def tested_change(workspace: store.Workspace, written: str | None) -> str | None
 def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
     """The bytes of the patch that a change names; None where it names none.
 
-    StoreError where the file is not there, or leads out of the repository.
+    NoSuchPatch where the file is not there, StoreError where it leads out of the repository.
     """
     if change.patch is None:
         return None
-    return store.read_file(store.resolve_inside(workspace.root / change.patch, workspace.root))
+    path = store.resolve_inside(workspace.root / change.patch, workspace.root)
+    if not path.exists():
+        raise NoSuchPatch(
+            "there is no such patch",
+            file=str(workspace.root / change.patch),
+            next="put it back, or reword the entry",
+        )
+    return store.read_file(path)
 
 
 def change_digest(intervention: Intervention, patch: bytes | None = None) -> str:

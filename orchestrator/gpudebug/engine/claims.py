@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 from typing import Any
 
 from gpudebug.core import claims, progress
 from gpudebug.core.claims import Claim
-from gpudebug.core.errors import BusyError, ProgressError, StoreError, UsageError
+from gpudebug.core.errors import ProgressError, StoreError
 from gpudebug.core.machine import Claimed
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places
-from gpudebug.engine.bench import claim_of, splice
-from gpudebug.engine.campaign import load
+from gpudebug.engine.bench import splice
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.written import find, read_progress, stored_record
+from gpudebug.engine.written import read_progress, stored_record
 
 LATE = "late.json"
 
@@ -81,13 +79,6 @@ def free(loaded: Loaded, number: int, claim: Claim) -> None:
     leases.drop(loaded.workspace.leases, number)
 
 
-def _untested(document: progress.ProgressFile, number: int) -> bytes:
-    """The file with a hypothesis UNTESTED, unless it has got a verdict in the meantime."""
-    if document.hypothesis(number).status is not Status.TESTING:
-        return document.data
-    return progress.set_status(document, number, Status.UNTESTED)
-
-
 def tidy(loaded: Loaded) -> None:
     """End the leases of what nobody implements: a kill left them, or a verdict that was written by hand."""
     for number in leases.read(loaded.workspace.leases):
@@ -112,63 +103,3 @@ def had(loaded: Loaded) -> dict[str, Any] | None:
         if mine and run.sealed and (run.has("verdict.json") or run.has(LATE)):
             return stored_record(run, "verdict.json")
     return None
-
-
-def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
-    """`release H`: give a claim back. The work in its worktree is kept, and named: as a patch,
-    or where it is if it holds a secret.
-
-    A session gives back its own claims only, a person any; a detached run of it is ended. BusyError where it
-    is another's, or tested in the foreground.
-    """
-    from gpudebug.engine.detached import stop
-
-    loaded = load(directory, session)
-    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
-    if entry is None:
-        raise UsageError(
-            f"there is no hypothesis {number}", file=str(loaded.progress_path), next="gpudebug status"
-        )
-    held = claims.on(entry)
-    if entry.status is not Status.TESTING:
-        raise UsageError(
-            f"hypothesis {number} is {entry.status}: nobody holds it",
-            file=str(loaded.progress_path),
-            line=entry.line,
-            next="gpudebug status",
-        )
-    if session is not None and held is not None and held.session != session:
-        raise BusyError(
-            f"hypothesis {number} is held by {held.holder} since {held.since}, and this is session {session}",
-            file=str(loaded.progress_path),
-            line=entry.line,
-            next="gpudebug next takes another hypothesis",
-        )
-    if loaded.claimed(entry) is None:
-        # A claim to run. One to implement has no run: what is under way then is another hypothesis's.
-        stop(directory, session)
-    with claim_of(find(directory), "gpudebug release", session):
-        loaded = load(directory, session)
-        kept = places.rescue(loaded, number)
-        splice(loaded, lambda d: _untested(d, number))
-        if kept.worktree is None:
-            forget(loaded, number)
-        else:
-            leases.drop(loaded.workspace.leases, number)
-    where, why = _told(kept)
-    return {
-        "action": "released",
-        "campaign": loaded.config.campaign,
-        "hypothesis": number,
-        "kept": where,
-        "why": f"hypothesis {number} is UNTESTED again{why}",
-        "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path), *([where] if where else [])],
-    }
-
-
-def _told(kept: places.Kept) -> tuple[str | None, str]:
-    """Where a change is kept, and the clause that says so."""
-    if kept.worktree is not None:
-        return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"
-    return kept.patch, f"; its change is kept in {kept.patch}" if kept.patch else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,35 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
         claims.tidy(cycle.loaded)
         if places.tidy(cycle.loaded):
             cycle.loaded = load(directory, session)
-        action = decide(cycle.loaded.campaign)
+        return _do(cycle)
+
+
+def _do(cycle: Cycle) -> dict[str, Any]:
+    """The one next thing. A hypothesis that cannot be tested as it stands is no reason not to test another:
+    its error is raised where no other is left."""
+    campaign, unready = cycle.loaded.campaign, list[trial.Unready]()
+    while True:
+        action = decide(campaign)
+        if unready and action.kind is not Kind.TEST:
+            raise unready[0].error
         if action.kind is Kind.RECOVER:
             return recover.recover(cycle, action)
         if action.kind is Kind.RECORD_BASELINE:
             assert action.role is not None
             return baseline.record(cycle, action.role, action.why)
-        if action.kind is Kind.TEST:
-            assert action.hypothesis is not None
-            try:
-                return trial.run_trial(cycle, action.hypothesis, action.why)
-            except trial.BaselineOutdated as e:
-                return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
-        return _ask(cycle, action)
+        if action.kind is not Kind.TEST:
+            return _ask(cycle, action)
+        assert action.hypothesis is not None
+        try:
+            answer = trial.run_trial(cycle, action.hypothesis, action.why)
+        except trial.BaselineOutdated as e:
+            return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
+        except trial.Unready as e:
+            unready.append(e)
+            others = tuple(h for h in campaign.hypotheses if h.number != action.hypothesis)
+            campaign = replace(campaign, hypotheses=others)
+            continue
+        return {**answer, "unready": [str(e) for e in unready]}
 
 
 def _finished(loaded: Loaded) -> dict[str, Any] | None:

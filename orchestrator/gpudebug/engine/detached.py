@@ -11,10 +11,9 @@ from typing import Any
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
-from gpudebug.engine.background import COMMAND
 from gpudebug.engine.ending import ending_of
 from gpudebug.engine.measure import now
-from gpudebug.engine.underway import Follower, Progress, Underway, live, running, underway
+from gpudebug.engine.underway import COMMAND, Follower, Progress, Underway, live, running, underway
 from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find
 

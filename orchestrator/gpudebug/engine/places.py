@@ -104,9 +104,19 @@ def checkout_base(loaded: Loaded) -> snapshot.Base:
             file=str(top),
             next="a person records the baseline anew: gpudebug baseline",
         )
-    return snapshot.snapshot(
+    made = snapshot.snapshot(
         top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root)
     )
+    apart = unmeasured(loaded, loaded.workspace.root)
+    changed = snapshot.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
+    if changed:
+        snapshot.forget(top, ref)
+        raise GitError(
+            f"{', '.join(changed[:3])} changed while the code was being kept",
+            file=str(top),
+            next="run the same command again",
+        )
+    return made
 
 
 def base(loaded: Loaded) -> snapshot.Base:

@@ -217,17 +217,10 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
 
 def show(directory: Path, number: int) -> dict[str, Any]:
     """`show H`: one hypothesis with its evidence, gates and files."""
-    from gpudebug.core.errors import UsageError
+    from gpudebug.engine.premises import entry_of
 
     loaded = load(directory)
-    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
-    if entry is None:
-        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
-        raise UsageError(
-            f"there is no hypothesis {number}: there are {have}",
-            file=str(loaded.progress_path),
-            next="gpudebug status",
-        )
+    entry = entry_of(loaded, number)
     trial, scrub = loaded.trials[number], loaded.workspace.scrub
     folders = [loaded.workspace.run(name) for name in entry.runs]
     evidence = [f.read("evidence.json") for f in folders if f.has("evidence.json")]

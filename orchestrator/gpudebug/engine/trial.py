@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import commandline, present, progress
 from gpudebug.core.claims import Claim
-from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionError, ProgressError
+from gpudebug.core.errors import (
+    GitError,
+    GpudebugError,
+    InterruptedRun,
+    InterventionError,
+    ProgressError,
+)
 from gpudebug.core.intervention import Applied, Intervention
 from gpudebug.core.models import Terms, Verdict
 from gpudebug.core.protocol import Step
@@ -25,7 +31,7 @@ from gpudebug.engine.bench import (
     splice,
     stored_run,
 )
-from gpudebug.engine.changes import Change, change_of, tested_change
+from gpudebug.engine.changes import Change, NoSuchPatch, change_of, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.loaded import Loaded
@@ -60,6 +66,14 @@ class _Trial:
         return self.cycle.loaded.config.protocol.early_stop
 
 
+class Unready(Exception):
+    """A trial that cannot begin as its hypothesis stands; `error` says what is in its way."""
+
+    def __init__(self, error: GpudebugError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class BaselineOutdated(GpudebugError):
     """The surroundings are no longer the baseline's: it has to be recorded again before a trial counts."""
 
@@ -69,14 +83,16 @@ class BaselineOutdated(GpudebugError):
 def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
-    Raises BaselineOutdated, before anything is launched, where the baseline knew other surroundings.
+    Raises BaselineOutdated, before anything is launched, where the baseline knew other surroundings, and
+    Unready where the change itself is in the way.
     """
-    if number in cycle.loaded.problems:
-        raise cycle.loaded.problems[number]
-    change = change_of(cycle.loaded, number)
-    refuse_before_running(cycle.loaded, number, change.intervention)
-    with _place(cycle, number, change) as place:
-        trial = _prepare(cycle, number, change, place)
+    with ExitStack() as stack:
+        try:
+            change = _readable_change(cycle.loaded, number)
+            place = stack.enter_context(_place(cycle, number, change))
+            trial = _prepare(cycle, number, change, place)
+        except (GitError, InterventionError, NoSuchPatch) as e:
+            raise Unready(e) from e
         start(cycle.loaded, number, trial.claim, change.intervention.text if change.written else None)
         try:
             verdict = _run_until_decided(trial)
@@ -86,6 +102,15 @@ def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
         late = not record_result(cycle, number, verdict.model_dump(mode="json"))
     forget(cycle.loaded, number)
     return _answer(trial, verdict, why, late=late)
+
+
+def _readable_change(loaded: Loaded, number: int) -> Change:
+    """What the trial changes, where it may be tested at all."""
+    if number in loaded.problems:
+        raise loaded.problems[number]
+    change = change_of(loaded, number)
+    refuse_before_running(loaded, number, change.intervention)
+    return change
 
 
 @contextmanager

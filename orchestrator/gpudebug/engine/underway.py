@@ -14,6 +14,9 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import store
 from gpudebug.engine.watch import Live
 
+COMMAND = "gpudebug next --detach"
+"""How a background process names itself to others."""
+
 _HEAD = 32 << 10
 _TAIL = 64 << 10
 _SLICES = 16

@@ -36,6 +36,7 @@ def read(directory: Path) -> Written:
     path = progress_path(workspace, config)
     document = read_progress(path)
     workspace.scrub = _scrub(config)
+    workspace.campaign = config.campaign
     return Written(workspace, config, path, document)
 
 

@@ -206,7 +206,7 @@ def _accept(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
 
 
 def _release(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.claims import release
+    from gpudebug.engine.release import release
 
     return release(place.folder, asked.hypothesis, place.session)
 

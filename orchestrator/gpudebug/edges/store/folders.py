@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CONFIG = "gpudebug.yaml"
 FORMAT = 1
 WORKTREES = ("runs", "worktrees")
+LEASES = ".leases"
 _RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
@@ -179,11 +180,12 @@ class RunFolder:
 
 
 class Workspace:
-    """A campaign's files: `root` is the folder of gpudebug.yaml."""
+    """A campaign's files: `root` is the folder of gpudebug.yaml, `campaign` its name once that was read."""
 
     def __init__(self, root: Path, scrub: Scrub = lambda text: text) -> None:
         self.root = root
         self.scrub = scrub
+        self.campaign = ""
 
     @property
     def config(self) -> Path:
@@ -200,7 +202,8 @@ class Workspace:
 
     @property
     def leases(self) -> Path:
-        return self.runs / ".leases"
+        """Of this campaign: another one of the same folder counts its hypotheses from 1 too."""
+        return self.runs / LEASES / self.campaign
 
     @property
     def claim_path(self) -> Path:

@@ -20,7 +20,6 @@ from gpudebug.edges.store.files import NotPermitted, file_digest, os_error, read
 from gpudebug.edges.store.locks import locked
 
 LEASE_S = 3600.0
-FOLDER = ".leases"
 _NAME = re.compile(r"h([1-9][0-9]{0,8})\.json", re.ASCII)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LONGEST = 4096
