@@ -149,7 +149,7 @@ def test_a_worktree_or_a_base_that_is_gone_is_made_again(dirty: Campaign) -> Non
 def test_a_clock_that_jumped_ends_a_claim_and_loses_no_work(dirty: Campaign, ahead_s: float) -> None:
     worktree, before = begin(dirty), mine(dirty)
     (worktree / "data.py").write_text("READERS = 8\n")
-    lease = dirty.folder / "runs" / ".leases" / "h1.json"
+    lease = dirty.folder / "runs" / ".leases" / "test" / "h1.json"
     said = json.loads(lease.read_text())
     lease.write_text(json.dumps({**said, **{key: said[key] + ahead_s for key in ("boottime_s", "wall_s")}}))
     other = {"GPUDEBUG_SESSION": "agent-2"}

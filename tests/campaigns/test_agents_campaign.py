@@ -175,6 +175,6 @@ def test_agents_that_misbehave(tmp_path: Path) -> None:
     assert worktrees(campaign.folder) == []
     assert left_over(campaign.folder) == []
     assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
-    assert not list((campaign.folder / "runs" / ".leases").glob("*.json"))
+    assert not list((campaign.folder / "runs" / ".leases").glob("*/*.json"))
     assert {k: v for k, v in own(campaign).items() if k != "train.py"} == kept
     assert (campaign.folder / "train.py").read_bytes() == original

@@ -140,7 +140,7 @@ def check_nothing_left(campaign: Campaign, mark: str) -> None:
     assert left_over(campaign.folder) == []
     assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
     runs = campaign.folder / "runs"
-    assert not list((runs / ".leases").glob("*.json"))
+    assert not list((runs / ".leases").glob("*/*.json"))
     assert not any(locks.claimed(p) for p in (runs / ".claim", runs / ".detached" / "lock"))
 
 

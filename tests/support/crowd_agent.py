@@ -49,10 +49,10 @@ class Agent:
                 self.write(Path(answer["worktree"]) / "train.py", answer["hypothesis"])
             elif answer.get("action") == "running" or status == BUSY:
                 yield self.gpudebug("wait", "--for", "5s")[0]
-                # All who were busy wake at the same moment.
-                time.sleep(self.rng.uniform(0, 2))
+                # All who were busy wake at the same moment, and one of them can begin.
+                time.sleep(self.rng.uniform(0, 8))
             elif answer.get("action") == "propose":
-                time.sleep(self.rng.uniform(0.5, 2))
+                time.sleep(self.rng.uniform(1, 5))
         raise AssertionError(f"session {self.session} does not come to its end")
 
     def write(self, file: Path, hypothesis: int) -> None:
