@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -19,36 +20,41 @@ from . import commandline
 REDACTED = "[redacted]"
 _SHORTEST_EXACT = 6
 
-# Each begins with a literal, which the engine searches for; what may stand before it is checked after.
-_SHAPES = tuple(
-    re.compile(shape)
-    for shape in (
+# Of each what stands in any text that it matches, and the pattern; what may stand before it is checked after.
+# A pattern is compiled when a text holds one of its words: few do, and together they would cost `gpudebug
+# status` a tenth of its time.
+_SHAPES = (
+    (
+        ("-----BEGIN ",),
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,]|-(?=[A-Za-z0-9]))*"
         r"(?:-----END [A-Z0-9 ]{0,40}-----)?",
-        r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{20,}",
+    ),
+    (("hf_",), r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{20,}"),
+    (
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
         r"gh(?<![A-Za-z0-9]gh)[pousr]_[A-Za-z0-9]{20,}",
-        r"github_pat_[A-Za-z0-9_]{20,}",
-        r"glpat-[A-Za-z0-9_-]{15,}",
-        r"sk-(?<![A-Za-z0-9_-]sk-)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}",
-        r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}",
-        r"ASIA(?<![A-Za-z0-9]ASIA)[A-Z0-9]{16}",
-        r"xox[abeprs]-[A-Za-z0-9-]{10,}",
-        r"AIza[A-Za-z0-9_-]{35}",
-        r"ya29\.[A-Za-z0-9_-]{20,}",
-        r"nvapi-[A-Za-z0-9_-]{30,}",
-        r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{30,}",
-        r"pypi-(?<![A-Za-z0-9]pypi-)[A-Za-z0-9_-]{40,}",
-        r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*",
-    )
+    ),
+    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
+    (("glpat-",), r"glpat-[A-Za-z0-9_-]{15,}"),
+    (("sk-",), r"sk-(?<![A-Za-z0-9_-]sk-)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}"),
+    (("AKIA",), r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}"),
+    (("ASIA",), r"ASIA(?<![A-Za-z0-9]ASIA)[A-Z0-9]{16}"),
+    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
+    (("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
+    (("nvapi-",), r"nvapi-[A-Za-z0-9_-]{30,}"),
+    (("npm_",), r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{30,}"),
+    (("pypi-",), r"pypi-(?<![A-Za-z0-9]pypi-)[A-Za-z0-9_-]{40,}"),
+    (("eyJ",), r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"),
 )
-_BESIDE = tuple(
-    re.compile(shape)
-    for shape in (
-        r"(://[^\s/:@\"'<>]{0,256}:)(?!\[redacted\]@)[^\s/@\"'<>]{1,256}(?=@)",
-        r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}",
-        r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}",
+_BESIDE = (
+    (("://",), r"(://[^\s/:@\"'<>]{0,256}:)(?!\[redacted\]@)[^\s/@\"'<>]{1,256}(?=@)"),
+    (("earer ",), r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"),
+    (("wandb login",), r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}"),
+    (
+        ("login",),
         r"(login(?<![a-z]login)\s{1,8}\S{1,256}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,256}",
-    )
+    ),
 )
 
 _HARMLESS_KEYS = (
@@ -111,12 +117,17 @@ _SCHEME = r"(?:(?:bearer|basic|token)[ \t])?"
 _NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,2}}\[redacted\])"
 _QUOTED = r"\\\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
 _VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\][^\s\"',;&)}}\]]*))"
-_ASSIGNED = re.compile(rf"{_NAME}\\?[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}")
-_FLAG = re.compile(
+_ASSIGNED = rf"{_NAME}\\?[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}"
+_FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
     rf"(?:[a-z0-9_.\-]{{0,72}}?{_NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
 )
-_ENDS_SENSITIVE = re.compile(rf"(?:{_NAME}|(?<![a-z0-9_.\-])key|(?<![a-z0-9_.\-])pass)\Z")
+_ENDS_SENSITIVE = rf"(?:{_NAME}|(?<![a-z0-9_.\-])key|(?<![a-z0-9_.\-])pass)\Z"
+# Every sensitive name holds one of these.
+_WORDS = (
+    *("key", "token", "secret", "pass", "auth", "credential", "cookie", "bearer", "pwd"),
+    *("_pat", ".pat", "-pat"),
+)
 _CONTAINS_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
 _NAMES_A_PLACE = re.compile(r"_(FILE|PATH|DIR|NAME|ARN|URL|SOCK|TYPE|LENGTH)\Z", re.IGNORECASE)
 _PATH = re.compile(r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}")
@@ -125,7 +136,8 @@ _CONSTANT = re.compile(r"true|false|none|null|yes|no|disabled|enabled", re.IGNOR
 
 def sensitive_flag(name: str) -> bool:
     """Whether the value of a flag or key of this name is a secret: `--wandb.api_key`, `hf_token`."""
-    return _ENDS_SENSITIVE.search(commandline.bare_name(name).lower()) is not None
+    bare = commandline.bare_name(name).lower()
+    return _holds(bare, _WORDS) and _regex(_ENDS_SENSITIVE).search(bare) is not None
 
 
 def sensitive_variable(name: str) -> bool:
@@ -148,12 +160,15 @@ class Redactor:
         """The text with every secret replaced by `[redacted]`; at most 200 ms a MiB, whatever it holds."""
         for value in self._exact:
             text = text.replace(value, REDACTED)
-        for shape in _SHAPES:
-            text = shape.sub(REDACTED, text)
-        for shape in _BESIDE:
-            text = shape.sub(rf"\1{REDACTED}", text)
-        for named in (_ASSIGNED, _FLAG):
-            text = _without_values(named, text)
+        for words, shape in _SHAPES:
+            if _holds(text, words):
+                text = _regex(shape).sub(REDACTED, text)
+        for words, shape in _BESIDE:
+            if _holds(text, words):
+                text = _regex(shape).sub(rf"\1{REDACTED}", text)
+        for marks, named in (((":", "="), _ASSIGNED), (("-",), _FLAG)):
+            if _holds(text, marks):
+                text = _without_values(named, text)
         return text
 
     def redact_argv(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -178,13 +193,24 @@ def scrubbed(value: Any, scrub: Callable[[str], str]) -> Any:
     return [scrubbed(v, scrub) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _without_values(named: re.Pattern[str], text: str) -> str:
+def _holds(text: str, words: Iterable[str]) -> bool:
+    return any(word in text for word in words)
+
+
+@cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _without_values(named: str, text: str) -> str:
     """The text with the pattern's only matching group replaced wherever it matches in lower case."""
     # Lower case of ASCII alone: other letters can change their length.
     lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    if not _holds(lower, _WORDS):
+        return text
     pieces: list[str] = []
     position = 0
-    for match in named.finditer(lower):
+    for match in _regex(named).finditer(lower):
         start, end = match.span(match.lastindex or 0)
         pieces += (text[position:start], REDACTED)
         position = end
