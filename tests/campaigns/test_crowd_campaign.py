@@ -67,11 +67,13 @@ class Crowd:
         self.mark = str(campaign.folder)
         self.folder = campaign.folder.parent / "journals"
         self.folder.mkdir()
+        # The more there are, the longer each waits before it tries again.
+        self.pause = agents / 2
         self.agents = [self._start(f"agent{n}") for n in range(1, agents + 1)]
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, crowd_agent.__file__, name, str(self.folder / name)],
+            [sys.executable, crowd_agent.__file__, name, str(self.folder / name), str(self.pause)],
             cwd=self.campaign.folder,
             env=environment({crowd.MARK: self.mark}),
             stdin=subprocess.DEVNULL,
@@ -144,10 +146,11 @@ def check_nothing_left(campaign: Campaign, mark: str) -> None:
     assert not any(locks.claimed(p) for p in (runs / ".claim", runs / ".detached" / "lock"))
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("agents", "count", "kills"),
     [
-        pytest.param(6, 12, 15, marks=pytest.mark.slow),
+        pytest.param(5, 9, 12, marks=pytest.mark.slow),
         pytest.param(16, 60, 100, marks=pytest.mark.heavy),
     ],
 )
@@ -158,10 +161,9 @@ def test_a_crowd_of_agents_under_kills(tmp_path: Path, agents: int, count: int, 
     watcher = crowd.Watcher(team.mark, kills, (0.2, 1.2))
     watcher.start()
     try:
-        team.wait(180)
+        team.wait(600)
     finally:
         watcher.end()
-        print(watcher.killed, Counter((j["words"][0], j["status"]) for j in team.journal))
         team.end()
     assert watcher.left == 0, f"the campaign was over before the kills were: {watcher.killed}"
     assert watcher.at_once == []

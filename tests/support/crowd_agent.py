@@ -25,9 +25,10 @@ MOST = 200
 
 
 class Agent:
-    def __init__(self, name: str, journal: TextIO) -> None:
+    def __init__(self, name: str, journal: TextIO, pause: float) -> None:
         self.name = name
         self.journal = journal
+        self.pause = pause
         self.rng = random.Random(name)
         self.session = ""
 
@@ -50,9 +51,9 @@ class Agent:
             elif answer.get("action") == "running" or status == BUSY:
                 yield self.gpudebug("wait", "--for", "5s")[0]
                 # All who were busy wake at the same moment, and one of them can begin.
-                time.sleep(self.rng.uniform(0, 8))
+                time.sleep(self.rng.uniform(0, self.pause))
             elif answer.get("action") == "propose":
-                time.sleep(self.rng.uniform(1, 5))
+                time.sleep(self.rng.uniform(1, 1 + self.pause / 2))
         raise AssertionError(f"session {self.session} does not come to its end")
 
     def write(self, file: Path, hypothesis: int) -> None:
@@ -86,4 +87,4 @@ class Agent:
 
 if __name__ == "__main__":
     with open(sys.argv[2], "w", encoding="utf-8") as file:
-        Agent(sys.argv[1], file).work()
+        Agent(sys.argv[1], file, float(sys.argv[3])).work()
