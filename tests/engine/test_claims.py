@@ -176,15 +176,19 @@ def test_a_dead_claim_is_taken_over_with_its_work(code: Campaign) -> None:
     assert code.json("next", **session("b"))["verdict"] == "VALIDATED"
 
 
-def test_a_late_result_is_kept_and_is_no_verdict(code: Campaign) -> None:
+@pytest.mark.parametrize("words", [("--json",), ()], ids=["json", "text"])
+def test_a_late_result_is_kept_and_is_no_verdict(code: Campaign, words: tuple[str, ...]) -> None:
     (begin(code) / "data.py").write_text("READERS = 8\n")
-    process = code.start("next", "--json", env={"GPUDEBUG_SESSION": "a"})
+    process = code.start("next", *words, env={"GPUDEBUG_SESSION": "a"})
     while not list((code.folder / "runs").glob("*-h1")):
         assert process.poll() is None
     code.progress.write_text(code.text.replace("session a, since 2", "session b, since 3"))
     out, _ = process.communicate(timeout=60)
-    answer = json.loads(out)
-    assert (answer["verdict"], answer["late"]) == (None, True)
+    if words:
+        answer = json.loads(out)
+        assert (answer["verdict"], answer["late"]) == (None, True)
+    else:
+        assert b"\nNo verdict: late: hypothesis 1 was claimed anew" in out
     assert len(list((code.folder / "runs").glob("*/late.json"))) == 1
     assert list((code.folder / "runs").glob("*/verdict.json")) == []
     assert "TESTING - session b" in code.text

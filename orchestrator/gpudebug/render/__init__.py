@@ -202,8 +202,10 @@ def _recorded(answer: Answer) -> str:
 
 def _tested(answer: Answer) -> str:
     lines = [f"Hypothesis {answer['hypothesis']}: {answer['title']}"]
-    lines.append(f"Verdict: {coloured(answer['verdict'])}: {answer['why']}")
+    verdict = f"Verdict: {coloured(answer['verdict'])}: " if answer["verdict"] else "No verdict: "
+    lines.append(f"{verdict}{answer['why']}")
     lines += [f"  note: {n}" for n in answer["notes"]]
+    lines += [f"  could not be tested: {n}" for n in answer.get("unready", ())]
     lines += ["Gates:", *gates(answer["gates"]), f"Next: {answer['next_command']}"]
     return "\n".join(lines)
 
