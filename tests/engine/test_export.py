@@ -73,7 +73,11 @@ def test_what_was_not_measured_together_is_not_exported(judged: Campaign) -> Non
     judged.add(
         "\n### Hypothesis 7: T\n- **Intervention**: --set --x=1\n- **Status**: VALIDATED\n- **Accepted**: 3\n"
     )
-    refused(judged, "hypothesis 7 is accepted and UNVERIFIED", "gpudebug verify 7")
+    refused(
+        judged,
+        "hypothesis 7 is accepted and UNVERIFIED",
+        "gpudebug verify 7, or delete an Accepted line that was written by hand",
+    )
 
 
 def test_only_an_export_is_replaced(adopted: Campaign, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from gpudebug.engine.written import find
 TOLD_WITHIN_S = 60.0
 """A cycle whose preparations take longer is reported as under way all the same."""
 STOPPED_WITHIN_S = 60.0
+LEAVES_WITHIN_S = 10.0
 _POLL_S = 0.5
 _BRIEF_POLL_S = 0.05
 
@@ -52,7 +53,7 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
     begun = Underway(None, COMMAND, session, since, store.new_id(since))
     said = _launched(directory, workspace, begun)
     if said is not None and "done" in said:
-        return _answered(directory, said["done"], session)
+        return _answered(directory, said["done"], begun)
     for remark in (said or {}).get("remarks", ()):
         report(Live("", 0.0, None, None, None, None, None, remark))
     known = _known(directory, session)
@@ -94,15 +95,28 @@ def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> d
     return said
 
 
-def _answered(directory: Path, outcome: dict[str, Any], session: str | None) -> dict[str, Any]:
-    """An outcome as the caller's own. One that lost a race attaches to the run that won it."""
+def _answered(directory: Path, outcome: dict[str, Any], begun: Underway) -> dict[str, Any]:
+    """An outcome as the caller's own. One that lost a race attaches to the winner's run, if that is its."""
     try:
         return _own(outcome)
     except Retold as e:
-        known = _known(directory, session) if e.exit_code == BusyError.exit_code else None
+        if e.exit_code != BusyError.exit_code:
+            raise
+        # What runs is another's; the process that could not begin must not be taken for its owner.
+        _wait_for_end(find(directory), begun, time.monotonic() + LEAVES_WITHIN_S)
+        known = _known(directory, begun.session)
         if known is None:
             raise
         return known
+
+
+def _wait_for_end(workspace: store.Workspace, process: Underway, until: float) -> bool:
+    """Until a background process holds nothing; False where the monotonic clock says `until` before."""
+    while (holder := underway(workspace)) is not None and holder.id == process.id:
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_BRIEF_POLL_S)
+    return True
 
 
 def _own(outcome: dict[str, Any]) -> dict[str, Any]:
@@ -278,15 +292,12 @@ def stop(directory: Path, session: str | None = None, patience: float = STOPPED_
         )
     files = store.Detached(workspace.runs)
     files.ask_to_stop(found.id)
-    deadline = time.monotonic() + patience
-    while (holder := underway(workspace)) is not None and holder.id == found.id:
-        if time.monotonic() >= deadline:
-            raise BusyError(
-                f"the detached run of {found.since} has not ended {patience:g} s after it was asked to",
-                file=str(files.log(found.id)),
-                next="gpudebug wait",
-            )
-        time.sleep(_BRIEF_POLL_S)
+    if not _wait_for_end(workspace, found, time.monotonic() + patience):
+        raise BusyError(
+            f"the detached run of {found.since} has not ended {patience:g} s after it was asked to",
+            file=str(files.log(found.id)),
+            next="gpudebug wait",
+        )
     files.forget_request(found.id)
     files.take_answer(lambda kept: kept.get("id") == found.id)
     return True

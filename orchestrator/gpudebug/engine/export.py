@@ -89,7 +89,7 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
                 f"hypothesis {entry.number} is accepted and UNVERIFIED: its runs do not say so",
                 file=where,
                 line=entry.line,
-                next=f"gpudebug verify {entry.number}",
+                next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
             )
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified:
