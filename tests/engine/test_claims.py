@@ -293,8 +293,10 @@ def test_code_that_was_tested_under_another_name_is_not_tested_again(code: Campa
 
 def test_a_comment_is_no_change(code: Campaign) -> None:
     (begin(code) / "data.py").write_text("READERS = 1  # one\n")
+    code.propose("--set --lr=0.2", "Another cause")
     refused = code.json("next", status=1, **session("a"))["error"]
     assert "nothing but comments" in refused["message"]
+    assert code.statuses() == ["TESTING", "UNTESTED"]
 
 
 def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Campaign) -> None:

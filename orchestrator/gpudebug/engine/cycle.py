@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import UsageError
-from gpudebug.core.machine import Action, Kind, decide
+from gpudebug.core.errors import BusyError, UsageError
+from gpudebug.core.machine import Action, Claimed, Kind, decide
 from gpudebug.engine import baseline, claims, places, recover, trial
 from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.campaign import load
@@ -28,12 +28,19 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
     from gpudebug.engine.detached import attach
 
     found = attach(directory, report, session)
-    if found is None and session is not None:
-        found = _finished(load(directory, session))
     if found is not None:
         return found
+    try:
+        return _claimed_cycle(directory, report, session)
+    except BusyError:
+        found = _finished(load(directory, session)) if session is not None else None
+        if found is None:
+            raise
+        return found
+
+
+def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict[str, Any]:
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
-        # Again: another command of the session may have brought the verdict before the claim was free.
         found = _finished(cycle.loaded)
         if found is not None:
             return found
@@ -64,6 +71,8 @@ def _do(cycle: Cycle) -> dict[str, Any]:
         except trial.BaselineOutdated as e:
             return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
         except trial.Unready as e:
+            if cycle.loaded.claimed(cycle.loaded.document.hypothesis(action.hypothesis)) is Claimed.MINE:
+                raise e.error from None  # Theirs to mend: nobody is handed a second one.
             unready.append(e)
             others = tuple(h for h in campaign.hypotheses if h.number != action.hypothesis)
             campaign = replace(campaign, hypotheses=others)
