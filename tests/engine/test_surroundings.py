@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign
+from tests.support.tampering import reseal
 
 from gpudebug.core.models import DeviceInfo, RunRecord
 from gpudebug.engine.surroundings import Surroundings, differences, knobs_in
@@ -111,8 +112,10 @@ def test_a_variable_of_the_shell_outdates_the_baseline(recorded: Campaign) -> No
 
 
 def edit_record(folder: Path, **facts: Any) -> None:
+    """The run as it would have been recorded elsewhere."""
     path = folder / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
+    reseal(folder)
 
 
 @pytest.mark.parametrize(
