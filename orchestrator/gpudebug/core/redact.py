@@ -128,10 +128,10 @@ _WORDS = (
     *("key", "token", "secret", "pass", "auth", "credential", "cookie", "bearer", "pwd"),
     *("_pat", ".pat", "-pat"),
 )
-_CONTAINS_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
-_NAMES_A_PLACE = re.compile(r"_(FILE|PATH|DIR|NAME|ARN|URL|SOCK|TYPE|LENGTH)\Z", re.IGNORECASE)
-_PATH = re.compile(r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}")
-_CONSTANT = re.compile(r"true|false|none|null|yes|no|disabled|enabled", re.IGNORECASE)
+_SECRET_WORDS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_PLACES = ("_FILE", "_PATH", "_DIR", "_NAME", "_ARN", "_URL", "_SOCK", "_TYPE", "_LENGTH")
+_PATH = r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}"
+_CONSTANTS = frozenset({"true", "false", "none", "null", "yes", "no", "disabled", "enabled"})
 
 
 def sensitive_flag(name: str) -> bool:
@@ -144,7 +144,8 @@ def sensitive_variable(name: str) -> bool:
     """Whether a variable of this name holds a secret: as a flag does, or with SECRET or PASSWORD within."""
     if sensitive_flag(name):
         return True
-    return bool(_CONTAINS_SECRET.search(name)) and not _NAMES_A_PLACE.search(name)
+    upper = name.upper()
+    return _holds(upper, _SECRET_WORDS) and not upper.endswith(_PLACES)
 
 
 class Redactor:
@@ -175,7 +176,7 @@ class Redactor:
         """The command with the same number of words, the secrets in them replaced."""
         words = [self.redact(word) for word in argv]
         for option in commandline.options(argv):
-            if option.value is None or _CONSTANT.fullmatch(option.value) or not sensitive_flag(option.name):
+            if option.value is None or option.value.lower() in _CONSTANTS or not sensitive_flag(option.name):
                 continue
             if option.style == "separate":
                 words[option.start + 1 : option.stop] = [REDACTED] * (option.stop - option.start - 1)
@@ -220,7 +221,8 @@ def _without_values(named: str, text: str) -> str:
 def _forms(value: str) -> set[str]:
     """The value as it may be written: plain, inside JSON, inside a URL, and each long line of it."""
     stripped = value.strip()
-    if len(stripped) < _SHORTEST_EXACT or _CONSTANT.fullmatch(stripped) or _PATH.fullmatch(stripped):
+    known = stripped.lower() in _CONSTANTS or _regex(_PATH).fullmatch(stripped)
+    if len(stripped) < _SHORTEST_EXACT or known:
         return set()
     lines = [line.strip() for line in stripped.splitlines()]
     return {

@@ -1,5 +1,10 @@
 """The only owner of paths: reading and replacing files, locks, run folders, manifests."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gpudebug.edges.store import leases
 from gpudebug.edges.store.detached import Detached, new_id, said
 from gpudebug.edges.store.files import (
@@ -28,10 +33,12 @@ from gpudebug.edges.store.folders import (
     run_number,
     slug,
 )
-from gpudebug.edges.store.hostlocks import device_locks
 from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
 from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
-from gpudebug.edges.store.sessions import SessionFolder, Sessions
+
+if TYPE_CHECKING:
+    from gpudebug.edges.store.hostlocks import device_locks
+    from gpudebug.edges.store.sessions import SessionFolder, Sessions
 
 __all__ = [
     "CONFIG",
@@ -72,3 +79,12 @@ __all__ = [
     "slug",
     "start_file",
 ]
+
+_HOMES = {"device_locks": "hostlocks", "SessionFolder": "sessions", "Sessions": "sessions"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what only a run or a loop needs when it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
