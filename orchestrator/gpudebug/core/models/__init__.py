@@ -6,8 +6,15 @@ Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
+from gpudebug.core.models.base import Record
+from gpudebug.core.models.inside import (
+    Copies,
+    ProbeEvidence,
+    ProbeRank,
+    ReadSite,
+    SectionFigures,
+    SectionsEvidence,
+)
 from gpudebug.core.words import INFRASTRUCTURE, VERDICTS, Outcome, Result, Status, Trend, Word
 
 __all__ = [
@@ -15,6 +22,7 @@ __all__ = [
     "INFRASTRUCTURE",
     "VERDICTS",
     "Conditions",
+    "Copies",
     "DeviceEvidence",
     "DeviceInfo",
     "Estimate",
@@ -25,9 +33,14 @@ __all__ = [
     "LossEvidence",
     "Manifest",
     "Outcome",
+    "ProbeEvidence",
+    "ProbeRank",
+    "ReadSite",
     "Record",
     "Result",
     "RunRecord",
+    "SectionFigures",
+    "SectionsEvidence",
     "Spread",
     "Status",
     "Trend",
@@ -38,12 +51,6 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-
-
-class Record(BaseModel):
-    """A frozen record; unknown keys of a newer minor version are ignored when it is read back."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class DeviceInfo(Record):
@@ -219,7 +226,9 @@ class Evidence(Record):
     the command's `flags` say, or `printed`. Times of steps are as printed, `logged` the means of the user's
     own patterns; `batch_size` is as printed, `batch_flags` are the command's flags that set it. `printed` is
     the configuration that the program printed before it trained, dotted names, `loaded` what its processes
-    imported, None where none of them told.
+    imported, None where none of them told. `probe` is what the training process told, None with
+    `probe_reason` where it told nothing, `sections` what it timed itself, `trace` what `analyze` says of the
+    PyTorch profiler's trace of a profiled run.
     """
 
     format: int = FORMAT_VERSION
@@ -259,6 +268,10 @@ class Evidence(Record):
     conditions: Conditions = Conditions()
     printed: dict[str, str] = {}
     loaded: LoadedFiles | None = None
+    probe: ProbeEvidence | None = None
+    probe_reason: str | None = None
+    sections: SectionsEvidence | None = None
+    trace: dict[str, object] | None = None
     spark: tuple[float, ...] = ()
 
 

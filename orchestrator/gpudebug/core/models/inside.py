@@ -1,0 +1,107 @@
+"""What a training process told of itself: the probe's figures and its own sections."""
+
+from __future__ import annotations
+
+from gpudebug.core.models.base import Record
+
+
+class ReadSite(Record):
+    """One place of the training's code that read tensors: `kind` is `item`, `cpu`, `tolist`, ….
+
+    `device` is where the tensors lived; `seconds` is what the reads took together.
+    """
+
+    site: str
+    kind: str
+    device: str
+    count: int
+    seconds: float
+
+
+class Copies(Record):
+    """Copies in one direction inside the window; `pinned_share` is the share of them from pinned memory."""
+
+    count: int
+    mb: float
+    seconds: float
+    pinned_share: float | None = None
+
+
+class ProbeRank(Record):
+    """One training process of a run."""
+
+    pid: int
+    rank: int | None = None
+    steps: int
+    steps_per_s: float | None = None
+    data_wait_share: float | None = None
+
+
+class ProbeEvidence(Record):
+    """What the training process told from inside; of several, the one that made the most iterations.
+
+    An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
+    are those of the window; None is not known. `steps` are the whole run's. `facts` are as the process told
+    them (device, loaders, optimizers, AMP, …), `off` why the probe switched itself off, `notes` what the
+    cross-check with the log found. `sites` are the reads that took the most time in the whole run.
+    """
+
+    pid: int
+    rank: int | None = None
+    world_size: int | None = None
+    torch: str | None = None
+    steps: int
+    first_step_s: float | None = None
+    last_step_s: float | None = None
+    steps_per_s: float | None = None
+    samples_per_s: float | None = None
+    step_time_p50_s: float | None = None
+    step_time_p95_s: float | None = None
+    data_wait_share: float | None = None
+    forward_share: float | None = None
+    backward_share: float | None = None
+    optimizer_share: float | None = None
+    blocking_reads_per_step: float | None = None
+    blocking_read_share: float | None = None
+    syncs_per_step: float | None = None
+    device_time_share: float | None = None
+    gc_share: float | None = None
+    cpu_share: float | None = None
+    h2d: Copies | None = None
+    d2h: Copies | None = None
+    alloc_retries: int | None = None
+    peak_host_mb: float | None = None
+    peak_device_mb: float | None = None
+    facts: dict[str, object] = {}
+    sites: tuple[ReadSite, ...] = ()
+    ranks: tuple[ProbeRank, ...] = ()
+    off: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class SectionFigures(Record):
+    """One section of the training's code; seconds, MB of 2**20 bytes. `share` is of the profiled time."""
+
+    name: str
+    category: str | None = None
+    calls: int
+    errors: int = 0
+    total_s: float
+    self_s: float
+    mean_s: float
+    min_s: float
+    max_s: float
+    p50_s: float | None = None
+    p95_s: float | None = None
+    mem_peak_mb: float | None = None
+    gpu_peak_mb: float | None = None
+    share: float
+
+
+class SectionsEvidence(Record):
+    """The sections that took the most time, at most 40, of the `count` that the training named."""
+
+    count: int
+    profiled_s: float
+    sections: tuple[SectionFigures, ...] = ()
+    notes: tuple[str, ...] = ()
