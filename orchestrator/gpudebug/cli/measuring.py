@@ -77,7 +77,7 @@ def analyze(
 ) -> None:
     """Say what a training log or a samples CSV holds, recognised by its content."""
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.analyze import analyze as engine
+    from gpudebug.render.analyze import analyze as render
 
-    print_(engine([folder / f for f in files]), render.analyze)
+    print_(engine([folder / f for f in files]), render)

@@ -281,29 +281,6 @@ def devices(rows: list[Answer]) -> list[str]:
     return lines
 
 
-def analyze(answer: Answer) -> str:
-    if "files" in answer:
-        return "\n\n".join(analyze(a) for a in answer["files"])
-    if answer["kind"] == "samples":
-        window = answer["window"]
-        span = f"{window['start_s']:.1f} to {window['end_s']:.1f} s" if window else answer["reason"]
-        return "\n".join([f"{answer['file']}: samples, window {span}", *devices(answer["devices"])])
-    loss = answer["loss"]
-    lines = [
-        f"{answer['file']}: training log" + (f" of {answer['framework']}" if answer["framework"] else ""),
-        f"loss      {loss['trend']}: {present.number(loss['first'])} to {present.number(loss['last'])} "
-        f"over {loss['points']} points ({loss['name'] or 'no name'})",
-        f"steps     {answer['steps'] if answer['steps'] is not None else present.UNKNOWN}, "
-        f"{present.number(answer['steps_per_s'], 'steps/s')}",
-        f"data      {present.number(answer['data_s'], 's a step')}, "
-        f"update {present.number(answer['update_s'], 's a step')}",
-    ]
-    if answer["failure"]:
-        lines.append(f"failure   {answer['failure']['class']}")
-        lines += [f"  {line}" for line in answer["failure"]["lines"][-5:]]
-    return "\n".join(lines)
-
-
 def doctor(answer: Answer) -> str:
     lines = []
     for check in answer["checks"]:

@@ -1,0 +1,61 @@
+"""What kind of file it is, from its first bytes, and what any kind answers."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudebug.core.samples import looks_like_samples
+from gpudebug.core.words import Word
+
+HEAD = 64 << 10
+# One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
+_DOCUMENT = re.compile(
+    r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
+    r"|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
+)
+_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug-sections\"")
+_GZIP = b"\x1f\x8b"
+
+
+class Kind(Word):
+    """What `analyze` reads, and JSON that may be a trace."""
+
+    SAMPLES = "samples"
+    SECTIONS = "sections"
+    TRACE = "trace"
+    LOG = "training_log"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one file holds: `answer` is what `--json` prints of one file, `more` what `--detailed` adds to it.
+
+    `draw` makes the picture of `--charts`, PNG bytes; None where this kind has none.
+    """
+
+    answer: dict[str, Any]
+    more: dict[str, Any] = field(default_factory=dict)
+    draw: Callable[[], bytes] | None = None
+
+
+def kind_of(head: bytes) -> tuple[Kind, bool]:
+    """The kind of a file that begins with `head`, and whether it is in gzip."""
+    packed = head.startswith(_GZIP)
+    text = (_unpacked(head) if packed else head).decode("utf-8", "replace")
+    if looks_like_samples(text):
+        return Kind.SAMPLES, packed
+    if not _DOCUMENT.match(text):
+        return Kind.LOG, packed
+    return (Kind.SECTIONS if _SECTIONS.search(text) else Kind.TRACE), packed
+
+
+def _unpacked(head: bytes) -> bytes:
+    """As much of a gzip member as its first bytes tell; nothing where they are none."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""
