@@ -86,6 +86,7 @@ def test_what_the_job_finds(tmp_path: Path) -> None:
     assert seen["mode"] == "0o600"
     assert seen["cwd"] == str(tmp_path / "run")
     assert seen["argv0"] == sys.executable
+    assert float(seen["env"].pop("GPUDEBUG_T0")) == launched.t0
     assert seen["env"].pop("LC_CTYPE", None) in {None, "C.UTF-8"}  # Python's own doing
     assert seen["env"] == {
         "PATH": os.environ["PATH"],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug import __version__
@@ -153,6 +154,9 @@ def run_files(
 
     Where `certain` says so of the evidence so far, the run is ended early.
     """
+    if files.told is None:
+        with tempfile.TemporaryDirectory(prefix="gpudebug-run-") as told:
+            return run_files(bench, job, replace(files, told=Path(told)), name, marker, certain)
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     redactor = Redactor(job.env, job.argv)
 
@@ -262,7 +266,7 @@ def _launch_spec(
     return launcher.LaunchSpec(
         argv=argv,
         cwd=str(job.cwd),
-        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.samples.parent)},
+        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.told)},
         log=str(files.log),
         timeout=job.timeout,
         max_output=job.max_output,
@@ -280,7 +284,10 @@ def _launch_spec(
 
 
 def _env(job: Job) -> dict[str, str]:
-    return injected(job.env, job.trees) if job.trees and job.trees.probe else dict(job.env)
+    """The job's variables, and what makes its Python tell of itself but where `probe: false` stands."""
+    if job.trees is None:
+        return launcher.inject(job.env)
+    return injected(job.env, job.trees) if job.trees.probe else dict(job.env)
 
 
 def _ordinal(bench: Bench, label: str) -> int:

@@ -34,12 +34,18 @@ _LONGEST_RECORD = 8 << 20
 
 @dataclass(frozen=True)
 class Files:
-    """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one."""
+    """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
+
+    `told` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
+    (probe.jsonl, sections.json, …): the run folder, and without one a temporary folder that `run_files` makes
+    and, once the evidence is read, removes; None where it has not made one.
+    """
 
     samples: Path
     log: Path
     notes: Path
     folder: Path | None = None
+    told: Path | None = None
 
 
 class Ended(Protocol):
@@ -56,7 +62,7 @@ class Ended(Protocol):
 
 
 def files_of(folder: store.RunFolder) -> Files:
-    return Files(folder.samples, folder.log, folder.notes, folder.path)
+    return Files(folder.samples, folder.log, folder.notes, folder.path, folder.path)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:

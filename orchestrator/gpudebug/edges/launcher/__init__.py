@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
-    from gpudebug.edges.launcher.injection import RECORD, inject
+    from gpudebug.edges.launcher.injection import PROBE, RECORD, SECTIONS, inject
     from gpudebug.edges.launcher.recovery import sweep
 
 __all__ = [
+    "PROBE",
     "RECORD",
+    "SECTIONS",
     "AgentEnded",
     "AgentSpec",
     "LaunchSpec",
@@ -35,7 +37,7 @@ _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
     "find_command": "command",
     "sweep": "recovery",
-    **dict.fromkeys(("RECORD", "inject"), "injection"),
+    **dict.fromkeys(("PROBE", "RECORD", "SECTIONS", "inject"), "injection"),
 }
 
 

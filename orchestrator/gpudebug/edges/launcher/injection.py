@@ -1,4 +1,4 @@
-"""What is put into a training's Python so that it tells which files it imported."""
+"""What is put into a training's Python so that it tells of itself."""
 
 from __future__ import annotations
 
@@ -9,30 +9,46 @@ from pathlib import Path
 RECORD = "loaded.jsonl"
 """In the folder that GPUDEBUG_RUN_DIR names: a line a process, as `core.loaded` reads it."""
 
-_FOLDER = Path(__file__).resolve().parents[2] / "training" / "loaded"
+PROBE = "probe.jsonl"
+"""In the same folder: what each training process told while it trained."""
+
+SECTIONS = "sections.json"
+"""In the same folder: the sections that the training's own code named."""
+
+_FOLDER = Path(__file__).resolve().parents[2] / "training" / "probe"
 
 
 def inject(
-    env: Mapping[str, str], tree: Path, others: Sequence[Path], apart: Sequence[Path]
+    env: Mapping[str, str],
+    tree: Path | None = None,
+    others: Sequence[Path] = (),
+    apart: Sequence[Path] = (),
 ) -> dict[str, str]:
     """`env` with our folder in front of PYTHONPATH, and behind it what the user has there.
 
     `tree` is the tested one, `others` are the checkouts whose files would be another code's, `apart` folders
-    in any of them that hold no code of theirs. A program that is no Python takes no notice.
+    in any of them that hold no code of theirs; without a tree nobody asks which files were loaded. A program
+    that is no Python takes no notice.
     """
     # An empty PYTHONPATH is none; an empty entry in it would be the working folder.
     theirs = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
+    return {
+        "GPUDEBUG_PROFILE": SECTIONS,
+        **env,
+        "PYTHONPATH": os.pathsep.join([str(_FOLDER), *theirs]),
+        "GPUDEBUG_PROBE": "1",
+        **({"GPUDEBUG_TREES": _trees(tree, others, apart)} if tree else {}),
+    }
+
+
+def _trees(tree: Path, others: Sequence[Path], apart: Sequence[Path]) -> str:
     tested = os.path.realpath(tree)
     trees = [
         tested,
         *sorted({os.path.realpath(other) for other in others} - {tested}),
         *(f"-{folder}" for folder in sorted({os.path.realpath(folder) for folder in apart})),
     ]
-    return {
-        **env,
-        "PYTHONPATH": os.pathsep.join([str(_FOLDER), *theirs]),
-        "GPUDEBUG_TREES": ":".join(_escaped(entry) for entry in trees),
-    }
+    return ":".join(_escaped(entry) for entry in trees)
 
 
 def _escaped(entry: str) -> str:

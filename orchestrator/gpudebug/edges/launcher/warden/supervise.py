@@ -212,7 +212,9 @@ class Warden:
         if self.spec["cgroup"] == "auto":
             self.tree.cgroup = Cgroup.create(self.spec["marker"])
         self.t0 = time.monotonic()
-        self.leader, self._told = spawn.spawn_job(self.spec, self.log.fd, self.tree.cgroup)
+        # With it the job's own processes can say when something happened in the time of the samples.
+        env = {**self.spec["env"], "GPUDEBUG_T0": repr(self.t0)}
+        self.leader, self._told = spawn.spawn_job({**self.spec, "env": env}, self.log.fd, self.tree.cgroup)
         self.childless = False
         return self.enter(self.launching)
 

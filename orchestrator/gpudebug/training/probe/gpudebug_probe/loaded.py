@@ -1,10 +1,9 @@
 """Tells, as a Python process of a training ends, which files of the code under test it imported.
 
-Python imports this at its start, because its folder stands in front of PYTHONPATH; the user's own
-sitecustomize comes right after it, as if nothing were here. Standard library only, Python 3.8 and later
-(an older one is left alone, which is why types stand in comments). A process that is killed or leaves by
-os._exit tells nothing.
+A process that is killed or leaves by os._exit tells nothing.
 """
+
+from __future__ import annotations
 
 import os
 import sys
@@ -15,18 +14,16 @@ MOST_FILES = 2000
 LARGEST = 4 << 20
 
 
-def _watch():
-    # type: () -> None
-    run, trees = os.environ.get("GPUDEBUG_RUN_DIR"), os.environ.get("GPUDEBUG_TREES")
-    if run and trees and os.path.isabs(trees):
-        import atexit
+def watch(run: str, trees: str) -> None:
+    """Let this process tell, in the folder `run`, what it imported of `trees`; before anything else is
+    registered to be called at exit."""
+    import atexit
 
-        # Registered first, so called last: all that the training imports is there by then.
-        atexit.register(_tell, os.path.join(run, "loaded.jsonl"), trees, _working_folder())
+    # Registered first, so called last: all that the training imports is there by then.
+    atexit.register(_tell, os.path.join(run, "loaded.jsonl"), trees, _working_folder())
 
 
-def _working_folder():
-    # type: () -> str
+def _working_folder() -> str:
     """Before the program changes it: `__file__` may be relative to it."""
     try:
         return os.getcwd()
@@ -34,8 +31,7 @@ def _working_folder():
         return os.sep
 
 
-def _tell(path, trees, start):
-    # type: (str, str, str) -> None
+def _tell(path: str, trees: str, start: str) -> None:
     # Nothing may be imported here: where that evaluates code, a training that Ctrl-C ended loses its status.
     try:
         argv = getattr(sys, "argv", None) or [""]
@@ -51,8 +47,7 @@ def _tell(path, trees, start):
         pass
 
 
-def _line(argv0, tree, files, elsewhere):
-    # type: (str, str, list[str], dict[str, list[str]]) -> str
+def _line(argv0: str, tree: str, files: list[str], elsewhere: dict[str, list[str]]) -> str:
     """One line of JSON."""
     others = [_quoted(other) + ": " + _listed(elsewhere[other]) for other in sorted(elsewhere)]
     entries = [
@@ -65,19 +60,16 @@ def _line(argv0, tree, files, elsewhere):
     return "{" + ", ".join(entries) + "}\n"
 
 
-def _listed(names):
-    # type: (list[str]) -> str
+def _listed(names: list[str]) -> str:
     return "[" + ", ".join(map(_quoted, names)) + "]"
 
 
-def _quoted(text):
-    # type: (str) -> str
+def _quoted(text: str) -> str:
     plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
     return '"' + (text if plain else "".join(map(_escaped, text))) + '"'
 
 
-def _escaped(character):
-    # type: (str) -> str
+def _escaped(character: str) -> str:
     point = ord(character)
     if point <= 0xFFFF:
         return "\\u" + format(point, "04x")
@@ -85,11 +77,10 @@ def _escaped(character):
     return "\\u" + format(0xD800 + (point >> 10), "04x") + "\\u" + format(0xDC00 + (point & 0x3FF), "04x")
 
 
-def _loaded(places, start):
-    # type: (_Places, str) -> tuple[str, list[str], dict[str, list[str]]]
+def _loaded(places: _Places, start: str) -> tuple[str, list[str], dict[str, list[str]]]:
     """The tested tree, the files imported from it, and those from each of the other ones."""
     tree = places.tree
-    found = {}  # type: dict[str | None, set[str]]
+    found: dict[str | None, set[str]] = {}
     for module in list(sys.modules.values()):
         name = _file_of(module)
         if name:
@@ -107,8 +98,7 @@ def _loaded(places, start):
     return tree, sorted(files)[:left], elsewhere
 
 
-def _file_of(module):
-    # type: (object) -> str | None
+def _file_of(module: object) -> str | None:
     """`__file__` without waking a module that loads itself when it is asked for anything."""
     try:
         known = object.__getattribute__(module, "__dict__")
@@ -119,8 +109,7 @@ def _file_of(module):
     return name if isinstance(name, str) else None
 
 
-def _same(one, other):
-    # type: (str, str) -> bool
+def _same(one: str, other: str) -> bool:
     """Whether a file is linked into the tested tree."""
     try:
         return os.path.samefile(one, other)
@@ -135,18 +124,16 @@ class _Places:
     whose files are nobody's code.
     """
 
-    def __init__(self, trees):
-        # type: (str) -> None
+    def __init__(self, trees: str) -> None:
         entries = [entry.replace("%3A", ":").replace("%25", "%") for entry in trees.split(":")]
         self.tree = entries[0]
         self._apart = {entry[1:] for entry in entries if entry.startswith("-")}
         self._roots = sorted((entry.lstrip("-") for entry in entries), key=len, reverse=True)
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix}
         self._prefixes = prefixes.union(os.path.realpath(prefix) for prefix in prefixes)
-        self._known = {}  # type: dict[str, tuple[str | None, str]]
+        self._known: dict[str, tuple[str | None, str]] = {}
 
-    def of(self, folder):
-        # type: (str) -> tuple[str | None, str]
+    def of(self, folder: str) -> tuple[str | None, str]:
         """(root, path below it), (None, "") where it belongs to none."""
         if folder not in self._known:
             place = self._place(folder)
@@ -154,8 +141,7 @@ class _Places:
             self._known[folder] = place if place[0] == self.tree else self._place(os.path.realpath(folder))
         return self._known[folder]
 
-    def _place(self, folder):
-        # type: (str) -> tuple[str | None, str]
+    def _place(self, folder: str) -> tuple[str | None, str]:
         for root in self._roots:
             if folder == root or folder.startswith(root + os.sep):
                 inside = os.path.relpath(folder, root) if folder != root else ""
@@ -164,8 +150,7 @@ class _Places:
                 return root, inside
         return None, ""
 
-    def _installed(self, root, inside):
-        # type: (str, str) -> bool
+    def _installed(self, root: str, inside: str) -> bool:
         """Whether a folder below a tree belongs to an environment that merely lies there."""
         parts = inside.split(os.sep) if inside else []
         if "site-packages" in parts or "dist-packages" in parts:
@@ -174,18 +159,3 @@ class _Places:
         return any(
             folder in self._prefixes or os.path.isfile(os.path.join(folder, "pyvenv.cfg")) for folder in above
         )
-
-
-def _step_aside():
-    # type: () -> None
-    """Leave search path and modules as they would be without this one."""
-    here = os.path.dirname(__file__)
-    sys.path[:] = [entry for entry in sys.path if os.path.normpath(entry) != here]
-    sys.modules.pop("sitecustomize", None)
-
-
-if sys.version_info >= (3, 8):  # noqa: UP036 - whatever Python the training starts
-    _watch()
-_step_aside()
-# The user's own. What it raises, that there is none included, reaches Python as if it came from there.
-__import__("sitecustomize")

@@ -115,8 +115,10 @@ OWN = {
 SHOWN = """
 import sys
 own = sys.modules.get("sitecustomize")
-print(sorted(set(sys.modules) - {"atexit"}), sys.path, own and sorted(vars(own)), sys.argv)
-print([getattr(finder, "__name__", type(finder)) for finder in sys.meta_path])
+ours = {"atexit", "__future__", "gpudebug_probe", "gpudebug_probe.loaded", "gpudebug_probe.hook"}
+path = [entry for entry in sys.path if not entry.endswith("training/shim")]
+print(sorted(set(sys.modules) - ours), path, own and sorted(vars(own)), sys.argv)
+print([name for f in sys.meta_path if (name := getattr(f, "__name__", type(f).__name__)) != "_Finder"])
 """
 
 
