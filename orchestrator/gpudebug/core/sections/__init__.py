@@ -1,0 +1,23 @@
+"""Section timings: reports read and merged, scored, compared, and as a run's evidence keeps them."""
+
+from __future__ import annotations
+
+from gpudebug.core.sections.analysis import analysis
+from gpudebug.core.sections.comparing import compare
+from gpudebug.core.sections.merging import merge
+from gpudebug.core.sections.reading import read_report
+from gpudebug.core.sections.recorded import beside, sections_evidence, unreadable
+from gpudebug.core.sections.report import Node, Report, Section
+
+__all__ = [
+    "Node",
+    "Report",
+    "Section",
+    "analysis",
+    "beside",
+    "compare",
+    "merge",
+    "read_report",
+    "sections_evidence",
+    "unreadable",
+]

@@ -1,0 +1,86 @@
+"""Everything that `gpudebug analyze` says of a section report, as JSON shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gpudebug.core.sections.categories import category_of, category_shares
+from gpudebug.core.sections.report import Node, Report
+from gpudebug.core.sections.scoring import profiled_s, recommendations, score, share
+
+BOTTLENECKS = 10
+# Sections of fewer calls than this say little.
+LEAST_CALLS = 10
+
+
+def analysis(report: Report) -> dict[str, Any]:
+    """Seconds; `_mb` is 2**20 bytes; shares 0 to 1 of `profiled_s`; scores 0 to 100. None is not known.
+
+    `sections` are by total time, `bottlenecks` the names with the highest scores.
+    """
+    profiled = profiled_s(report)
+    rows: list[dict[str, Any]] = []
+    for section in sorted(report.sections, key=lambda s: (-s.total_s, s.name)):
+        part = share(section, profiled)
+        figures = {**asdict(section), "category": category_of(section, report)}
+        rows.append({**figures, "share": part, "score": score(section, part)})
+    worst = sorted(rows, key=lambda r: (-r["score"], r["name"]))[:BOTTLENECKS]
+    return {
+        "profiled_s": profiled,
+        "wall_s": report.wall_s,
+        "processes": report.processes,
+        "rank": report.rank,
+        "iterations": report.iterations,
+        "iterations_per_s": report.iterations_per_s,
+        "warmup": report.warmup,
+        "sync": report.sync,
+        "capped": report.capped,
+        "open": list(report.open),
+        "sections": rows,
+        "bottlenecks": [r["name"] for r in worst],
+        "recommendations": [
+            {"level": str(r.level), "section": r.section, "text": r.text} for r in recommendations(report)
+        ],
+        "categories": [asdict(c) for c in category_shares(report)],
+        "tree": [_node(n) for n in report.tree],
+        "notes": [*report.notes, *remarks(report)],
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "calls": node.calls,
+        "total_s": node.total_s,
+        "children": [_node(child) for child in node.children],
+    }
+
+
+def remarks(report: Report) -> list[str]:
+    """What has to be known to read the figures."""
+    said = []
+    if not report.sections:
+        said.append("no section was timed: was profiling enabled, and did the code get there?")
+    elif max(s.calls for s in report.sections) < LEAST_CALLS:
+        said.append(f"no section was called {LEAST_CALLS} times: run longer for figures to rely on")
+    if any(s.gpu_peak_mb for s in report.sections) and not report.sync:
+        said.append("sections end when a GPU's work is queued, not when it is done: give the profiler sync=")
+    if report.capped:
+        said.append(f"{report.capped} more names were counted together as '(other)'")
+    if report.open:
+        said.append(f"still open at the end: {_named(report.open)}")
+    failed = [f"{s.name!r} ({s.errors})" for s in report.sections if s.errors]
+    if failed:
+        said.append(f"ended by an exception: {_listed(failed)}")
+    return said
+
+
+def _named(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names])
+
+
+def _listed(said: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(said) - most} more" if len(said) > most else ""
+    return ", ".join(said[:most]) + more

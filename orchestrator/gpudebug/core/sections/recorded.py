@@ -1,0 +1,80 @@
+"""A run's sections as its evidence keeps them, and those of two sides beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from gpudebug.core.models import Evidence, SectionFigures, SectionsEvidence
+from gpudebug.core.sections.analysis import remarks
+from gpudebug.core.sections.categories import category_of
+from gpudebug.core.sections.report import Report
+from gpudebug.core.sections.scoring import profiled_s, share
+
+KEPT = 40
+_LONGEST_NAME = 200
+
+
+def sections_evidence(report: Report, notes: Sequence[str] = ()) -> SectionsEvidence:
+    """The sections with the most time, as evidence.json holds them."""
+    profiled = profiled_s(report)
+    kept = sorted(report.sections, key=lambda s: (-s.total_s, s.name))[:KEPT]
+    return SectionsEvidence(
+        count=len(report.sections),
+        profiled_s=profiled,
+        sections=tuple(
+            SectionFigures(
+                name=s.name[:_LONGEST_NAME],
+                category=category_of(s, report),
+                calls=s.calls,
+                errors=s.errors,
+                total_s=s.total_s,
+                self_s=s.self_s,
+                mean_s=s.mean_s,
+                min_s=s.min_s,
+                max_s=s.max_s,
+                p50_s=s.p50_s,
+                p95_s=s.p95_s,
+                mem_peak_mb=s.mem_peak_mb,
+                gpu_peak_mb=s.gpu_peak_mb,
+                share=share(s, profiled),
+            )
+            for s in kept
+        ),
+        notes=(*report.notes, *remarks(report), *notes),
+    )
+
+
+def unreadable(why: str) -> SectionsEvidence:
+    """The evidence of a run whose report is broken: only that it is."""
+    return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
+
+
+def beside(a: Sequence[Evidence], b: Sequence[Evidence]) -> list[dict[str, Any]]:
+    """Sections of both sides' runs, those with the greatest share first: per side the mean over its runs of
+    `mean_s` and `share`, None for a side where a run lacks it. `ratio` is B's speed over A's in it.
+    """
+    sides = [_means(runs) for runs in (a, b)]
+    names = dict.fromkeys((*sides[0], *sides[1]))
+    rows = []
+    for name in sorted(names, key=lambda n: (-max(s[n]["share"] for s in sides if n in s), n)):
+        first, second = (side.get(name) for side in sides)
+        known = first and second and second["mean_s"] > 0
+        ratio = first["mean_s"] / second["mean_s"] if known and first and second else None
+        rows.append({"name": name, "a": first, "b": second, "ratio": ratio})
+    return rows
+
+
+def _means(runs: Sequence[Evidence]) -> dict[str, dict[str, float]]:
+    by_name: dict[str, list[SectionFigures]] = {}
+    for section in (s for e in runs if e.sections for s in e.sections.sections):
+        by_name.setdefault(section.name, []).append(section)
+    return {
+        name: {
+            "mean_s": math.fsum(s.mean_s for s in found) / len(found),
+            "share": math.fsum(s.share for s in found) / len(found),
+        }
+        for name, found in by_name.items()
+        if len(found) == len(runs)
+    }

@@ -1,0 +1,71 @@
+"""What a process timed of its own sections, as one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A named span of code. Seconds; `_mb` is 2**20 bytes, None where nobody measured it.
+
+    `calls` counts every entry, `total_s` the time of the outermost ones, `self_s` that less its children's.
+    """
+
+    name: str
+    calls: int
+    total_s: float
+    self_s: float
+    mean_s: float
+    min_s: float
+    max_s: float
+    p50_s: float | None = None
+    p95_s: float | None = None
+    errors: int = 0
+    category: str | None = None
+    mem_peak_mb: float | None = None
+    gpu_peak_mb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A section below the one that it was entered from."""
+
+    name: str
+    calls: int
+    total_s: float
+    children: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one process timed, or several (`processes`, merged).
+
+    `iterations` leave the `warmup` ones out; `enabled_s` is the time in which sections were recorded.
+    `categories` are names by the prefix of a section's name. `capped` counts the names beyond the library's
+    limit, `open` are sections that were still open at the end; `sync` says that it waited for the device.
+    """
+
+    sections: tuple[Section, ...]
+    tree: tuple[Node, ...] = ()
+    rank: int | None = None
+    pid: int | None = None
+    python: str | None = None
+    wall_s: float | None = None
+    enabled_s: float | None = None
+    warmup: int = 0
+    iterations: int | None = None
+    sync: bool = False
+    categories: Mapping[str, str] = field(default_factory=dict)
+    capped: int = 0
+    open: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    processes: int = 1
+
+    @property
+    def iterations_per_s(self) -> float | None:
+        """Of one process; None where it told no iterations."""
+        if not self.iterations or not self.enabled_s:
+            return None
+        return self.iterations / self.enabled_s
