@@ -1,4 +1,4 @@
-"""Two section reports, or two groups of them, side by side: which is faster, by how much, or nobody can tell."""
+"""Two groups of section reports side by side: which is faster, by how much, or nobody can tell."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def compare(a: Sequence[Report], b: Sequence[Report]) -> dict[str, Any]:
     """A and B: their sections, throughput, and the verdict of B: `faster`, `slower` or `cannot_tell`.
 
     What is compared is iterations a second; where one side told none, the mean time of the section that
-    both spent the most time in, and `figure` is its name. `ratio` is B's speed over A's. The interval is that of `gpudebug compare`:
-    with one report a side it rests on the usual spread between runs.
+    both spent the most time in, and `figure` is its name. `ratio` is B's speed over A's.
+    With one report a side its interval rests on the usual spread between runs.
     """
     merged = (merge(a), merge(b))
     figure, ratio = _ratio(a, b, merged)
@@ -144,9 +144,7 @@ def _checklist(a: Report, b: Report) -> list[Check]:
         _lacking(a, b),
         _surroundings(a, b),
         Check("Is torch.compile used in both, or in neither?"),
-        Check(
-            "Does a call do enough work, and the same in both (batch size, execution horizon of 10 or more)?"
-        ),
+        Check("Does a call do enough work, the same in both (batch size, execution horizon of 10 or more)?"),
     ]
 
 

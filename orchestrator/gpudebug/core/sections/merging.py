@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from gpudebug.core.sections.report import Node, Report, Section
 
@@ -35,10 +35,10 @@ def merge(reports: Sequence[Report]) -> Report:
         tree=_nodes([r.tree for r in reports]),
         rank=ranks.pop() if len(ranks) == 1 else None,
         python=pythons.pop() if len(pythons) == 1 else None,
-        wall_s=_together(sum, (r.wall_s for r in reports)),
-        enabled_s=_together(sum, (r.enabled_s for r in reports)),
+        wall_s=_added(r.wall_s for r in reports),
+        enabled_s=_added(r.enabled_s for r in reports),
         warmup=max(r.warmup for r in reports),
-        iterations=_together(sum, (r.iterations for r in reports)),
+        iterations=_added(r.iterations for r in reports),
         sync=all(r.sync for r in reports),
         categories={prefix: name for r in reports for prefix, name in r.categories.items()},
         capped=max(r.capped for r in reports),
@@ -94,9 +94,11 @@ def _nodes(levels: Sequence[Sequence[Node]]) -> tuple[Node, ...]:
     )
 
 
-def _together(
-    add: Callable[[Iterable[_Number]], _Number], values: Iterable[_Number | None]
-) -> _Number | None:
+def _added(values: Iterable[_Number | None]) -> _Number | None:
     """The sum; None where one is unknown."""
-    known = list(values)
-    return None if any(v is None for v in known) else add(v for v in known if v is not None)
+    total: Any = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return cast("_Number", total)

@@ -15,6 +15,9 @@ FORMAT = "gpudebug-sections"
 VERSION = 1
 # What lies deeper counts in the sections above it.
 _DEEPEST = 100
+# Thirty thousand years: sums of such numbers still are numbers.
+_LARGEST = 1e12
+_MOST = 2**63
 _AGAIN = "record it again, and let the training end by itself"
 _DAMAGED = "the clock went backwards or the file was edited; record it again"
 _Place = tuple[str | int, ...]
@@ -152,6 +155,8 @@ class _Reader:
             self._refuse(f"{_whose(entry)}{key} is {number}, no figure", (*at, key), _DAMAGED)
         if number < 0:
             self._refuse(f"{_whose(entry)}{key} is negative: {number:g}", (*at, key), _DAMAGED)
+        if number > _LARGEST:
+            self._refuse(f"{_whose(entry)}{key} cannot be: {number:g}", (*at, key), _DAMAGED)
         return number
 
     def _number_if(self, entry: Mapping[str, Any], key: str, at: _Place = ()) -> float | None:
@@ -159,7 +164,7 @@ class _Reader:
 
     def _count(self, entry: Mapping[str, Any], key: str, at: _Place) -> int:
         value = self._there(entry, key, at)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
             self._refuse(f"{_whose(entry)}{key} is no count: {_shown(value)}", (*at, key))
         return value
 
