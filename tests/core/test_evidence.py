@@ -211,7 +211,7 @@ class TestRates:
         slow = [(n, 0.2 * n) for n in range(1, 50)]
         fast = [(49 + n, round(10 + 0.1 * n, 3)) for n in range(1, 301)]
         log = steps_log([*slow, *fast], rate=3.0)
-        assert evidence.rates(log, WINDOW) == pytest.approx((10, 10), rel=0.01)
+        assert evidence.rates(log, WINDOW)[:2] == pytest.approx((10, 10), rel=0.01)
 
     def test_steps_that_arrive_together_count_once(self) -> None:
         """Blocks of lines: the first one brings many steps that were made before the window."""
@@ -236,11 +236,11 @@ class TestRates:
         ids=["none", "one", "burst", "too near", "outside"],
     )
     def test_where_arrivals_do_not_tell_the_log_does(self, times: list[tuple[int, float]]) -> None:
-        assert evidence.rates(steps_log(times, rate=7.5), WINDOW) == (7.5, 7.5)
-        assert evidence.rates(steps_log(times), WINDOW) == (None, None)
+        assert evidence.rates(steps_log(times, rate=7.5), WINDOW) == (7.5, 7.5, "printed")
+        assert evidence.rates(steps_log(times), WINDOW) == (None, None, None)
 
     def test_without_a_window_the_log_tells(self) -> None:
-        assert evidence.rates(steps_log(steady_steps(0, 3, 10), rate=9.0), None) == (9.0, 9.0)
+        assert evidence.rates(steps_log(steady_steps(0, 3, 10), rate=9.0), None) == (9.0, 9.0, "printed")
 
     @pytest.mark.parametrize("unit", ["epoch", "samples", "timesteps"])
     def test_what_is_no_step_is_progress_only(self, unit: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpudebug.core import conditions, losscurve, speed, stats
+from gpudebug.core import conditions, losscurve, probe, speed, stats
+from gpudebug.core.probe import crosscheck
 from gpudebug.core.models import (
     DeviceEvidence,
     DeviceInfo,
@@ -15,6 +16,7 @@ from gpudebug.core.models import (
     LoadedFiles,
     LossEvidence,
     Outcome,
+    ProbeEvidence,
     Trend,
     Window,
 )
@@ -52,10 +54,13 @@ def build(
     printed: Mapping[str, str] | None = None,
     log_bytes: int | None = None,
     loaded: LoadedFiles | None = None,
+    told: probe.ProbeRecord | None = None,
+    probe_reason: str | None = None,
 ) -> Evidence:
     """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
     the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
-    the size of its log now, `loaded` what its processes imported.
+    the size of its log now, `loaded` what its processes imported, `told` what they told of their training,
+    `probe_reason` why none did.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
@@ -64,7 +69,10 @@ def build(
     series = {device: stretches(samples.rows, device) for device in samples.devices}
     ended = duration_s if outcome is Outcome.COMPLETED else None
     doubt = conditions.doubt(samples, ended, log_bytes)
-    window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup)
+    main = told.main if told else None
+    steady = probe.steady(main) if main else None
+    window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup, steady)
+    inside = probe.evidence_of(told, window)
     per_device = (
         *(
             _device(device, names.get(device[1], ""), readings, window, window_reason, missing, samples.rows)
@@ -72,7 +80,7 @@ def build(
         ),
         *_silent(devices, samples.devices),
     )
-    steps_per_s, progress_per_s = rates(log, window) if doubt is None else (None, None)
+    rate = Rates() if doubt else rates(log, window, inside)
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
     complete = bool(known) and len(known) == len(spreads)
@@ -91,12 +99,13 @@ def build(
         devices=per_device,
         utilisation=math.fsum(known) / len(known) if complete else None,
         standard_error=max(errors) if complete and errors else None,
-        steps=log.steps,
+        steps=log.steps if log.steps is not None else (inside.steps or None if inside else None),
         total_steps=log.total_steps,
-        steps_per_s=steps_per_s,
+        steps_per_s=rate.steps_per_s,
+        steps_by=rate.steps_by,
         step_unit=log.step_unit,
-        progress_per_s=progress_per_s,
-        **(speed.figures(log, window, (steps_per_s, progress_per_s), batch_flags or {}) if not doubt else {}),
+        progress_per_s=rate.progress_per_s,
+        **(speed.figures(log, window, rate[:2], batch_flags or {}, inside) if not doubt else {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,
@@ -115,6 +124,8 @@ def build(
         conditions=conditions.observed(samples.rows, window),
         printed=dict(printed or {}),
         loaded=loaded,
+        probe=_checked(inside, rate, devices),
+        probe_reason=probe_reason if inside is None else None,
         spark=_spark(series),
     )
 
@@ -124,15 +135,37 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def rates(log: LogSummary, window: Window | None) -> tuple[float | None, float | None]:
-    """(steps per second, progress per second in the log's own unit), from arrival times in the window.
+class Rates(NamedTuple):
+    """Steps per second, progress per second in the log's own unit, and what tells of the steps."""
 
-    Where these do not tell, the log's own rates.
-    """
+    steps_per_s: float | None = None
+    progress_per_s: float | None = None
+    steps_by: str | None = None
+
+
+def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> Rates:
+    """By arrival times in the window; where these do not tell, the probe's steps, else the log's own rates."""
     measured = _measured_rate(log, window)
-    if measured is None:
-        return finite(log.steps_per_s), finite(log.progress_per_s)
-    return (measured if log.step_unit in (None, "step") else finite(log.steps_per_s)), measured
+    in_steps = log.step_unit in (None, "step")
+    if measured is not None and in_steps:
+        return Rates(measured, measured, "arrival")
+    steps_per_s, steps_by = finite(log.steps_per_s), "printed"
+    if inside is not None and inside.steps_per_s:
+        steps_per_s, steps_by = inside.steps_per_s, "probe"
+    progress = measured if measured is not None else finite(log.progress_per_s)
+    if in_steps and steps_by == "probe":
+        progress = steps_per_s
+    return Rates(steps_per_s, progress, steps_by if steps_per_s is not None else None)
+
+
+def _checked(
+    inside: ProbeEvidence | None, rate: Rates, devices: Sequence[DeviceInfo]
+) -> ProbeEvidence | None:
+    """The probe's evidence with what does not fit to the log and to the devices."""
+    if inside is None:
+        return None
+    by_log = rate.steps_per_s if rate.steps_by == "arrival" else None
+    return inside.model_copy(update={"notes": crosscheck.notes(inside, by_log, devices)})
 
 
 def _measured_rate(log: LogSummary, window: Window | None) -> float | None:

@@ -29,12 +29,14 @@ _FIELDS = {
 _STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
 _ABSENT = {
     GPU_UTIL: "no utilisation was measured",
-    "steps_per_s": "no step rate in the log; `log: {step: …}` in gpudebug.yaml says where steps are",
-    "samples_per_s": "no samples per second, no batch size in the log; print `samples/s` or `batch size: N`",
-    "step_time_p50": "fewer than 5 step times in the log; print each step's `step_time: 0.12s`, "
-    "or use metric: steps_per_s",
-    "step_time_p95": "fewer than 20 step times in the log; print each step's `step_time: 0.12s`, "
-    "or use metric: steps_per_s",
+    "steps_per_s": "no step rate in the log, none from the probe; `log: {step: …}` in gpudebug.yaml "
+    "says where steps are",
+    "samples_per_s": "no samples per second, no batch size in the log, none from the probe; "
+    "print `samples/s` or `batch size: N`",
+    "step_time_p50": "fewer than 5 step times in the log, fewer from the probe; "
+    "print each step's `step_time: 0.12s`, or use metric: steps_per_s",
+    "step_time_p95": "fewer than 20 step times in the log, fewer from the probe; "
+    "print each step's `step_time: 0.12s`, or use metric: steps_per_s",
     "latency_p50": "no latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
 }
 _LARGEST_LOG = 700.0

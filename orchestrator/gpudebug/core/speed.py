@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gpudebug.core import batch, stats
 from gpudebug.core.latency import LatencyReader
-from gpudebug.core.models import Window
+from gpudebug.core.models import ProbeEvidence, Window
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
@@ -36,7 +36,7 @@ _NOT_TRAINED = re.compile(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECA
 
 
 class Samples(NamedTuple):
-    """Samples per second, and what says so: `counted`, `batch` (as printed), `flags` or `printed`."""
+    """Samples per second, and what says so: `probe`, `counted`, `batch` (as printed), `flags`, `printed`."""
 
     per_s: float | None
     told_by: str | None
@@ -104,20 +104,43 @@ def figures(
     window: Window | None,
     rates: tuple[float | None, float | None],
     said: Mapping[str, str],
+    inside: ProbeEvidence | None = None,
 ) -> dict[str, Any]:
-    """The fields of an Evidence that tell of speed, by name."""
+    """The fields of an Evidence that tell of speed, by name.
+
+    What the training process told of samples and times of steps comes before anything printed.
+    """
     found = samples(log, window, rates, dict(said))
-    p50, p95 = step_times(log, window)
+    if inside is not None and inside.samples_per_s:
+        found = Samples(inside.samples_per_s, "probe")
+    (p50, p95), times_by = step_times(log, window), "printed"
+    if inside is not None and inside.step_time_p50_s is not None:
+        p50, p95, times_by = inside.step_time_p50_s, inside.step_time_p95_s, "probe"
+    shown = batch.printed(_texts(log, "batch"))
     return {
         "samples_per_s": found.per_s,
         "samples_by": found.told_by,
         "step_time_p50_s": p50,
         "step_time_p95_s": p95,
+        "step_time_by": times_by if p50 is not None else None,
         "latency_p50_s": latency_p50(log, window),
-        "batch_size": batch.printed(_texts(log, "batch")),
+        "batch_size": shown if shown is not None else inside and _batch(inside),
         "batch_flags": dict(said),
         "logged": logged(log, window),
     }
+
+
+def _batch(inside: ProbeEvidence) -> float | None:
+    """The samples of a batch as the loader that fetched the most was told."""
+    loaders = inside.facts.get("loaders")
+    known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    busiest = max(known, key=lambda one: _whole(one.get("fetched")) or 0, default={})
+    size = _whole(busiest.get("batch_size"))
+    return float(size) if size else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _texts(log: LogSummary, topic: str, window: Window | None = None) -> list[str]:

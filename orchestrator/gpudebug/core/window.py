@@ -84,11 +84,15 @@ def stretches(rows: Sequence[Sample], device: Device) -> list[Stretch]:
 
 
 def find_window(
-    series: Mapping[Device, Sequence[Stretch]], log: LogSummary, warmup: float | None
+    series: Mapping[Device, Sequence[Stretch]],
+    log: LogSummary,
+    warmup: float | None,
+    probed: tuple[float, float] | None = None,
 ) -> tuple[Window | None, str | None]:
     """The steady window, or None with the reason.
 
-    Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time.
+    Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
+    log does not tell them, `probed` are these two as the training process told them (`core.probe.steady`).
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
     the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start.
     The window ends with a reading, so that none is shared with what comes after it.
@@ -96,9 +100,12 @@ def find_window(
     longest: Sequence[Stretch] = max(series.values(), key=len, default=[])
     if not longest:
         return None, "no device reading"
-    bounds = step_bounds(log)
-    start, end = bounds or _settled(list(series.values()), longest)
-    rule = "mser5" if bounds is None else "steps"
+    rule, bounds = "steps", step_bounds(log)
+    if bounds is None:
+        rule, bounds = "probe", probed
+    if bounds is None:
+        rule, bounds = "mser5", _settled(list(series.values()), longest)
+    start, end = bounds
     if warmup is not None:
         start, rule = warmup, "fixed"
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)

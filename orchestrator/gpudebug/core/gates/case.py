@@ -189,7 +189,17 @@ def has_metric(metric: Metric, e: Evidence) -> bool:
 
 def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
     """Whether the metric is told by the same thing in all runs."""
-    return metric.name != "samples_per_s" or len({e.samples_by for e in runs}) == 1
+    return len({told_by(metric, e) for e in runs}) == 1
+
+
+def told_by(metric: Metric, e: Evidence) -> str | None:
+    """What tells of the metric; of steps only whether the log does: one of its steps may be another thing."""
+    if metric.name == "samples_per_s":
+        return e.samples_by
+    if not metric.by_steps:
+        return None
+    by = e.steps_by if metric.name == "steps_per_s" else e.step_time_by
+    return by if by == "probe" else "log"
 
 
 def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
@@ -205,10 +215,10 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
 def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
     """The runs' and the others' progress per second, where all that have one count the same."""
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
-    units = {rate[0] for rate in (*before, *after) if rate}
-    if len(units) != 1:
+    counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
+    if len(counted) != 1:
         return Rates()
-    return Rates(units.pop(), tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
+    return Rates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
 
 
 def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
@@ -225,6 +235,11 @@ def rate_of(e: Evidence) -> tuple[str, float] | None:
     unit = e.step_unit or "step"
     rate = e.progress_per_s or (e.steps_per_s if unit == "step" else None)
     return (unit, rate) if rate else None
+
+
+def probed(e: Evidence) -> bool:
+    """Whether its rate is of steps that the probe counted: where the log counts, a step may be less or more."""
+    return e.steps_by == "probe" and e.step_unit in (None, "step")
 
 
 def _busy(runs: Sequence[Evidence], rates: Sequence[float]) -> list[float]:

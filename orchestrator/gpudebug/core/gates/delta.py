@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core import present
-from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric
+from gpudebug.core.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric, told_by
 from gpudebug.core.gates.text import improvement_text
 from gpudebug.core.models import Evidence, Gate
 from gpudebug.core.words import Result
@@ -39,9 +39,11 @@ def _absent(case: Case) -> str:
                 where = part if len(runs) == 1 else f"{part}, run {e.run}"
                 return f"{where}: {_reason(case, e)}"
     assert not comparable(case.metric, (*case.before, *case.after))
-    told = [sorted({str(e.samples_by) for e in runs}) for runs in (case.before, case.after)]
+    told = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
     before, after = (" and ".join(sources) for sources in told)
-    return f"samples per second are told by {before} in the baseline, by {after} in the trial"
+    what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
+    said = what.get(case.metric.name, "times of steps are")
+    return f"{said} told by {before} in the baseline, by {after} in the trial"
 
 
 def _reason(case: Case, e: Evidence) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.gates.case import UNKNOWN, Case, has_figure, idle, rate_of
+from gpudebug.core.gates.case import UNKNOWN, Case, has_figure, idle, probed, rate_of
 from gpudebug.core.gates.text import estimate_text
 from gpudebug.core.models import Estimate, Evidence, Gate
 from gpudebug.core.words import Result
@@ -62,8 +62,11 @@ def _no_ratio(case: Case) -> str:
         if without is not None:
             where = part if len(runs) == 1 else f"{part}, run {without.run}"
             return (
-                f"{where}: no step rate in the log; `log: {{step: …}}` in gpudebug.yaml says where steps are"
+                f"{where}: no step rate in the log, none from the probe; `log: {{step: …}}` in gpudebug.yaml "
+                "says where steps are"
             )
+    if len({probed(e) for e in (*case.before, *case.after)}) > 1:
+        return "the log tells the steps of some runs, the probe those of others: they may not be the same"
     units = [sorted({rate[0] for e in runs if (rate := rate_of(e))}) for runs in (case.before, case.after)]
     return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
 

@@ -136,7 +136,8 @@ class RunRecord(Record):
 class Window(Record):
     """The steady window that the statistics summarise; seconds since launch.
 
-    `rule` is `steps`, `mser5` or `fixed`; `samples` counts the device readings inside.
+    `rule` says what it was found by: `steps` of the log, steps that the `probe` told, `mser5` of the readings,
+    or a `fixed` warm-up; `samples` counts the device readings inside.
     """
 
     start_s: float
@@ -221,12 +222,13 @@ class Evidence(Record):
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
     environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are
-    the optimiser's. `samples_by` says what
-    `samples_per_s` comes from: `counted` by the log, the step rate times the `batch` that was printed or that
-    the command's `flags` say, or `printed`. Times of steps are as printed, `logged` the means of the user's
-    own patterns; `batch_size` is as printed, `batch_flags` are the command's flags that set it. `printed` is
-    the configuration that the program printed before it trained, dotted names, `loaded` what its processes
-    imported, None where none of them told. `probe` is what the training process told, None with
+    the optimiser's. `steps_by` says what `steps_per_s` comes from: the `arrival` of the log's lines, else the
+    `probe`, else as `printed`; `samples_by` what `samples_per_s` does: the `probe`, `counted` by the log, the
+    step rate times the `batch` that was printed or that the command's `flags` say, or `printed`. Times of
+    steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
+    own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
+    command's flags that set it. `printed` is the configuration that the program printed before it trained,
+    dotted names, `loaded` what its processes imported, None where none of them told. `probe` is what the training process told, None with
     `probe_reason` where it told nothing, `sections` what it timed itself, `trace` what `analyze` says of the
     PyTorch profiler's trace of a profiled run.
     """
@@ -248,12 +250,14 @@ class Evidence(Record):
     steps: int | None = None
     total_steps: int | None = None
     steps_per_s: float | None = None
+    steps_by: str | None = None
     step_unit: str | None = None
     progress_per_s: float | None = None
     samples_per_s: float | None = None
     samples_by: str | None = None
     step_time_p50_s: float | None = None
     step_time_p95_s: float | None = None
+    step_time_by: str | None = None
     latency_p50_s: float | None = None
     batch_size: float | None = None
     batch_flags: dict[str, str] = {}

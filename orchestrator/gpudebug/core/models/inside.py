@@ -19,7 +19,7 @@ class ReadSite(Record):
 
 
 class Copies(Record):
-    """Copies in one direction inside the window; `pinned_share` is the share of them from pinned memory."""
+    """Copies in one direction inside the span of the figures; `pinned_share` is the share of them from pinned memory."""
 
     count: int
     mb: float
@@ -33,6 +33,7 @@ class ProbeRank(Record):
     pid: int
     rank: int | None = None
     steps: int
+    samples_per_s: float | None = None
     steps_per_s: float | None = None
     data_wait_share: float | None = None
 
@@ -41,9 +42,12 @@ class ProbeEvidence(Record):
     """What the training process told from inside; of several, the one that made the most iterations.
 
     An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
-    are those of the window; None is not known. `steps` are the whole run's. `facts` are as the process told
-    them (device, loaders, optimizers, AMP, …), `off` why the probe switched itself off, `notes` what the
-    cross-check with the log found. `sites` are the reads that took the most time in the whole run.
+    are those of the steady window as far as the process trained in it, of its own steady iterations where
+    there is no window: `span_steps` iterations from `start_s` to `end_s`, in seconds since launch. None is
+    not known. `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
+    CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
+    the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
+    reads that took the most time in the whole run.
     """
 
     pid: int
@@ -53,6 +57,9 @@ class ProbeEvidence(Record):
     steps: int
     first_step_s: float | None = None
     last_step_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    span_steps: int | None = None
     steps_per_s: float | None = None
     samples_per_s: float | None = None
     step_time_p50_s: float | None = None
@@ -66,7 +73,7 @@ class ProbeEvidence(Record):
     syncs_per_step: float | None = None
     device_time_share: float | None = None
     gc_share: float | None = None
-    cpu_share: float | None = None
+    cpu_cores: float | None = None
     h2d: Copies | None = None
     d2h: Copies | None = None
     alloc_retries: int | None = None
