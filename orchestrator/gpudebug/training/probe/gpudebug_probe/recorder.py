@@ -51,13 +51,19 @@ class Recorder:
         self.sites: dict[Any, list[float]] = {}
         self.optimizers: dict[int, int] = {}
         self.steps = 0
+        # Above 0 while a batch is fetched in a thread that trains: what runs then is loading. See loader.
+        self.in_loader = 0
+        # What the wrappers share: see calls.
+        self.calls: Any = None
         self._torch = torch
         self._path = os.path.join(run, FILE)
         self._refused = False
         self._ended = False
         self._began: list[Callable[[], None]] = []
         self._stepped: list[Callable[[int], None]] = []
+        self._fetched: list[Callable[[], None]] = []
         self._refresh: list[Callable[[], None]] = []
+        self._ending: list[Callable[[], None]] = []
         self._anew()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -68,6 +74,7 @@ class Recorder:
         self.optimizers.clear()
         self.on = False
         self.steps = 0
+        self.in_loader = 0
         self._pid = os.getpid()
         self._hist: dict[int, int] = {}
         self._last_step = 0.0
@@ -91,9 +98,21 @@ class Recorder:
         """Call it with the count of iterations at the end of each."""
         self._stepped.append(callback)
 
+    def on_fetch(self, callback: Callable[[], None]) -> None:
+        """Call it each time a loader has handed over a batch."""
+        self._fetched.append(callback)
+
     def before_beat(self, callback: Callable[[], None]) -> None:
         """Call it just before counters and facts are written; at exit too, where nothing may be imported."""
         self._refresh.append(callback)
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call it once, as a process that trains ends or as everything is switched off in it."""
+        self._ending.append(callback)
+
+    def tell(self, kind: str, **entries: Any) -> None:
+        """Write a line of a kind of the caller's own; OSError where it cannot be written."""
+        self._append([self._line(kind, **entries)])
 
     def add(self, name: str, amount: float = 1) -> None:
         """Add to a counter."""
@@ -143,18 +162,28 @@ class Recorder:
         except Exception as error:  # noqa: BLE001
             self.failed(error, "after an iteration")
 
+    def fetched(self) -> None:
+        """A loader has handed over a batch."""
+        try:
+            for callback in self._fetched:
+                callback()
+        except Exception as error:  # noqa: BLE001
+            self.failed(error, "after a fetch")
+
     def failed(self, error: BaseException, where: str = "") -> None:
         """An error of ours: everything is switched off, and why is noted."""
         self.off(described(error, where))
 
     def off(self, why: str) -> None:
         """Switch everything off for good, and note why."""
-        self.on = False
+        trained, self.on = self.on, False
         if not self._refused:
             self._refused = True
             # A folder that cannot be written: there is nowhere to say so.
             with contextlib.suppress(Exception):
                 self._append([self._line("off", why=why)])
+                for callback in self._ending if trained else ():
+                    callback()
 
     # Lines
 
@@ -258,6 +287,8 @@ class Recorder:
             if self.on and self._pid == os.getpid():
                 self.on = False
                 self._refused = True
+                for callback in self._ending:
+                    callback()
                 self._append(self._told("end", rare=True))
         except BaseException:  # noqa: BLE001, S110 - a training never fails or prints because it is watched
             pass
