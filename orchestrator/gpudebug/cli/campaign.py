@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, app, choose, print_
+from gpudebug.cli.options import Directory, Json, TorchProfile, app, choose, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -162,6 +162,7 @@ def next_(
 @app.command(
     epilog="Example: gpudebug baseline workload\n\n"
     "Example: gpudebug baseline --aa\n\n"
+    "Example: gpudebug baseline workload --torch-profile wait=2,warmup=2,active=4\n\n"
     "Example: gpudebug baseline reference --import gpu_usage.csv --log train.log"
 )
 def baseline(
@@ -172,10 +173,14 @@ def baseline(
     log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
     aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
     runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
+    torch_profile: TorchProfile = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Record a baseline by running it, import a completed run, or measure the noise with --aa."""
+    """Record a baseline by running it, import a completed run, measure the noise with --aa, or profile.
+
+    With --torch-profile it is one run more, for its trace: no baseline or verdict uses it.
+    """
     folder = choose(directory, json)
     from gpudebug import render
     from gpudebug.engine.session import session_of
@@ -189,6 +194,8 @@ def baseline(
         raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
     if aa and (role == "reference" or import_ is not None):
         raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
+    if torch_profile is not None and (aa or import_ is not None):
+        raise UsageError("--torch-profile is a run of its own", next="leave --aa and --import out")
     with LiveLine() as live:
         if import_ is not None:
             from gpudebug.engine.imports import import_baseline
@@ -200,6 +207,12 @@ def baseline(
             from gpudebug.engine.aa import record_aa
 
             answer = record_aa(folder, live, runs, session_of())
+        elif torch_profile is not None:
+            from gpudebug.core.torchprofile import parse_torch_profile
+            from gpudebug.engine.profiled import record_profile
+
+            spec = parse_torch_profile(torch_profile)
+            answer = record_profile(folder, role or "workload", spec, live, session_of())
         else:
             from gpudebug.engine.cycle import record_baseline
 

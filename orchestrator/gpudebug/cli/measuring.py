@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from gpudebug import door
-from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, print_
+from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, TorchProfile, app, choose, chosen, print_
 
 
 @app.command(
     context_settings={"allow_interspersed_args": False},
-    epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200",
+    epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200\n\n"
+    "Example: gpudebug sample --torch-profile wait=2,warmup=2,active=4,with_stack -- python train.py",
 )
 def sample(
     command: Annotated[list[str], typer.Argument(metavar="CMD…", help="The command and its arguments.")],
@@ -23,6 +24,7 @@ def sample(
     interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
+    torch_profile: TorchProfile = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -33,9 +35,13 @@ def sample(
     from gpudebug.engine.sample import sample as engine
     from gpudebug.live import LiveLine
 
-    limit = door.timeout(timeout)
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
+    if torch_profile is not None:
+        from gpudebug.core.torchprofile import parse_torch_profile
+
+        how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:
-        answer = engine(folder, command, live, output=output, interval=interval, device=device, timeout=limit)
+        answer = engine(folder, command, live, output=output, **how)
     print_(answer, render.sample)
     raise typer.Exit(answer["exit_status"])
 

@@ -28,6 +28,15 @@ Directory = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
 ]
+TorchProfile = Annotated[
+    str | None,
+    typer.Option(
+        "--torch-profile",
+        metavar="SPEC",
+        help="Record iterations with PyTorch's profiler: default, or "
+        "wait=2,warmup=2,active=4[,record_shapes][,with_stack][,profile_memory].",
+    ),
+]
 
 SAMPLE_FAILED = 125
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
+from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
+from gpudebug.engine.traces import keep_beside, located
 from gpudebug.engine.watch import Report
 
 TIMED_OUT = 124
@@ -32,8 +35,12 @@ def sample(
     interval: float = 0.2,
     device: str = "auto",
     timeout: float | None = None,
+    torch_profile: TorchProfile | None = None,
 ) -> dict[str, Any]:
-    """Run `command` once and summarise its devices. Without `output`, a run folder in a campaign is used."""
+    """Run `command` once and summarise its devices. Without `output`, a run folder in a campaign is used.
+
+    What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`.
+    """
     if not command:
         raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
     env = dict(os.environ)
@@ -50,14 +57,30 @@ def sample(
         timeout=timeout,
         stall_timeout=None,
         max_output=None,
+        torch_profile=torch_profile,
     )
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
         if output is None and root is not None:
             return _in_campaign(bench, job)
         files = _files(directory, output)
-        launched, evidence = run_files(bench, job, files, files.samples.stem, marker=str(files.samples))
+        launched, evidence = _beside(bench, job, files)
     files.notes.unlink(missing_ok=True)
-    return _answer(evidence, launched.exit_status, launched.signal, files, bench.notes)
+    notes = (*bench.notes, *_remarks(job, evidence))
+    return _answer(evidence, launched.exit_status, launched.signal, files, notes)
+
+
+def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence]:
+    """Run `job` outside a campaign; the folder in which its processes tell of themselves is removed."""
+    # A trace may be too large for the system's temporary folder.
+    where = files.samples.parent if job.torch_profile else None
+    with tempfile.TemporaryDirectory(prefix=".gpudebug-run-", dir=where) as told:
+        told_files = replace(files, told=Path(told))
+        launched, evidence = run_files(bench, job, told_files, files.samples.stem, str(files.samples))
+        return launched, keep_beside(evidence, Path(told), files.samples)
+
+
+def _remarks(job: Job, evidence: Evidence) -> list[str]:
+    return remarks(evidence.trace) if job.torch_profile else []
 
 
 def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
@@ -67,7 +90,8 @@ def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
         bench.workspace.seal(measured.folder)
     folder, record = measured.folder, measured.record
     files = files_of(folder)
-    return _answer(measured.evidence, record.exit_status, record.signal, files, bench.notes)
+    notes = (*bench.notes, *_remarks(job, measured.evidence))
+    return _answer(measured.evidence, record.exit_status, record.signal, files, notes)
 
 
 def _files(directory: Path, output: Path | None) -> Files:
@@ -134,6 +158,7 @@ def _answer(
         if evidence.failure
         else None,
         "probe": None,
+        "trace": located(evidence.trace, files.samples.parent),
         "missing": evidence.missing,
         "notes": list(notes),
         "csv": str(files.samples),

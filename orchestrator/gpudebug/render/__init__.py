@@ -226,6 +226,12 @@ def _aa(answer: Answer) -> str:
     return aa(answer)
 
 
+def _profiled(answer: Answer) -> str:
+    from gpudebug.render.torchprofile import profile
+
+    return profile(dict(answer))
+
+
 def _running(answer: Answer) -> str:
     from gpudebug.render.running import running
 
@@ -243,6 +249,7 @@ _NEXT: dict[str, Callable[[Answer], str]] = {
     "idle": _idle,
     "recorded_baseline": _recorded,
     "recorded_aa": _aa,
+    "recorded_profile": _profiled,
     "tested": _tested,
     "recovered": _recovered,
 }
@@ -265,7 +272,15 @@ def sample(answer: Answer) -> str:
     if rate is not None:
         lines.append(f"throughput {present.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
-    return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}"])
+    return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}", *_trace(answer)])
+
+
+def _trace(answer: Answer) -> list[str]:
+    if not answer.get("trace"):
+        return []
+    from gpudebug.render.torchprofile import trace
+
+    return trace(answer["trace"])
 
 
 def devices(rows: list[Answer]) -> list[str]:

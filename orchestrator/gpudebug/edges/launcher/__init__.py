@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
-    from gpudebug.edges.launcher.injection import PROBE, RECORD, SECTIONS, inject
+    from gpudebug.edges.launcher.injection import PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
     from gpudebug.edges.launcher.recovery import sweep
 
 __all__ = [
     "PROBE",
     "RECORD",
     "SECTIONS",
+    "TORCH_PROFILE",
     "AgentEnded",
     "AgentSpec",
     "LaunchSpec",
@@ -37,7 +38,7 @@ _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
     "find_command": "command",
     "sweep": "recovery",
-    **dict.fromkeys(("PROBE", "RECORD", "SECTIONS", "inject"), "injection"),
+    **dict.fromkeys(("PROBE", "RECORD", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"),
 }
 
 

@@ -15,6 +15,9 @@ PROBE = "probe.jsonl"
 SECTIONS = "sections.json"
 """In the same folder: the sections that the training's own code named."""
 
+TORCH_PROFILE = "GPUDEBUG_TORCH_PROFILE"
+"""The variable that says what PyTorch's profiler is to record in a training."""
+
 _FOLDER = Path(__file__).resolve().parents[2] / "training" / "probe"
 
 
