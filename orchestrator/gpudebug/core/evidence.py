@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core import conditions, losscurve, probe, speed, stats
-from gpudebug.core.probe import crosscheck
 from gpudebug.core.models import (
     DeviceEvidence,
     DeviceInfo,
@@ -20,6 +19,7 @@ from gpudebug.core.models import (
     Trend,
     Window,
 )
+from gpudebug.core.probe import crosscheck
 from gpudebug.core.samples import Sample, Samples
 from gpudebug.core.window import MIN_RUN_WINDOW_S, Device, Stretch, arrivals, find_window, stretches
 
@@ -144,7 +144,7 @@ class Rates(NamedTuple):
 
 
 def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> Rates:
-    """By arrival times in the window; where these do not tell, the probe's steps, else the log's own rates."""
+    """By arrival times in the window; where they do not tell, the probe's steps, else what the log prints."""
     measured = _measured_rate(log, window)
     in_steps = log.step_unit in (None, "step")
     if measured is not None and in_steps:

@@ -238,7 +238,7 @@ def rate_of(e: Evidence) -> tuple[str, float] | None:
 
 
 def probed(e: Evidence) -> bool:
-    """Whether its rate is of steps that the probe counted: where the log counts, a step may be less or more."""
+    """Whether its rate is of steps that the probe counted: where the log counts, one may be another thing."""
     return e.steps_by == "probe" and e.step_unit in (None, "step")
 
 

@@ -88,7 +88,7 @@ class RunRecord(Record):
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
     of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
-    the training's Python was made to tell what it imported. None: not known.
+    the training's Python was made to tell of itself. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under.
     """
@@ -136,8 +136,8 @@ class RunRecord(Record):
 class Window(Record):
     """The steady window that the statistics summarise; seconds since launch.
 
-    `rule` says what it was found by: `steps` of the log, steps that the `probe` told, `mser5` of the readings,
-    or a `fixed` warm-up; `samples` counts the device readings inside.
+    `rule` says what found it: `steps` of the log, steps that the `probe` told, `mser5` of the readings, or a
+    `fixed` warm-up; `samples` counts the device readings inside.
     """
 
     start_s: float
@@ -228,9 +228,9 @@ class Evidence(Record):
     steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
     own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
     command's flags that set it. `printed` is the configuration that the program printed before it trained,
-    dotted names, `loaded` what its processes imported, None where none of them told. `probe` is what the training process told, None with
-    `probe_reason` where it told nothing, `sections` what it timed itself, `trace` what `analyze` says of the
-    PyTorch profiler's trace of a profiled run.
+    dotted names, `loaded` what its processes imported, None where none of them told. `probe` is what the
+    training process told, None with `probe_reason` where it told nothing, `sections` what it timed itself,
+    `trace` what `analyze` says of the PyTorch profiler's trace of a profiled run.
     """
 
     format: int = FORMAT_VERSION

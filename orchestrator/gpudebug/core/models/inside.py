@@ -19,7 +19,7 @@ class ReadSite(Record):
 
 
 class Copies(Record):
-    """Copies in one direction inside the span of the figures; `pinned_share` is the share of them from pinned memory."""
+    """Copies in one direction, in the span of the figures; `pinned_share` of them came from pinned memory."""
 
     count: int
     mb: float

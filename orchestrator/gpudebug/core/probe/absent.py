@@ -17,7 +17,7 @@ _WITH_VALUE = "XWcm"
 
 
 def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None) -> str:
-    """In one clause. `probed` says whether the probe was put into the run's environment; None: nobody knows."""
+    """In one clause. `probed` says whether the probe was put into the run; None: nobody knows."""
     if probed is None:
         return NEVER_ASKED
     if not probed:

@@ -32,7 +32,8 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
     """The device of a specification that `resolve` made; `tree` is the run's process tree.
 
     Called in the sampler's process: only the module that is asked for is loaded. A replay's
-    specification has the `path` of one recorded run in place of `folder`. Raises `DeviceError`.
+    specification has the `path` of one recorded run in place of `folder`; the CPU's may have, as `probe`,
+    the path of what the training processes tell of themselves. Raises `DeviceError`.
     """
     kind = spec["kind"]
     if kind == "nvml":
@@ -42,7 +43,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
     if kind == "cpu":
         from gpudebug.edges.devices.cpu import CpuDevice
 
-        return CpuDevice(float(spec["cores"]), tree)
+        return CpuDevice(float(spec["cores"]), tree, spec.get("probe"))
     if kind == "replay":
         from gpudebug.edges.devices.replay import ReplayDevice
 

@@ -5,6 +5,7 @@ It is a real measurement of a CPU training run and never presented as a GPU's.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
@@ -37,24 +38,33 @@ WORKER_COMMANDS = (
 # PyTorch names a DataLoader worker's main thread so; the kernel keeps 15 characters.
 WORKER_NAME = "pt_data_worker"
 
+# Of what training processes tell, at most this much is read at once: all of it is at most 4 MB.
+MOST_READ = 8 << 20
+
 RESCAN_S = 1.0
 EAGER_S = 2.0
 # Shorter spans are the width of the scheduler's own bookkeeping: no figure is made from one.
 SHORTEST_S = 0.02
 
 
+# Of several training processes another one is followed once it is this much busier: ranks take turns.
+BUSIER = 1.1
+
+
 class CpuDevice:
     """`gpu_util` is the CPU time of the training process over `cores` cores, in percent, at most 100.
 
-    The training process is the busiest descendant of the tree's root that is no loader worker.
+    The training process is the busiest of those that tell in the file `probe` that they train, as soon as
+    there is one; till then the busiest descendant of the tree's root that is no loader worker.
     """
 
     source = "cpu"
 
-    def __init__(self, cores: float, tree: ProcessTree) -> None:
+    def __init__(self, cores: float, tree: ProcessTree, probe: str | None = None) -> None:
         self.cores = cores
         self.missing = dict.fromkeys(LACKS, NOT_HERE)
         self._tree = tree
+        self._trainings = Trainings(probe) if probe else None
         self._total_mb = memory_limit_mb()
         self._followed: tuple[int, int] | None = None
         self._last: tuple[float, float] = (math.inf, 0.0)
@@ -108,9 +118,20 @@ class CpuDevice:
 
     def _choose(self, now: float) -> None:
         self._scanned = now
-        busiest = training_process(self._tree.scan(), self._tree.root)
+        members = self._tree.scan()
+        told = self._trainings.among(members) if self._trainings else []
+        busiest = self._busiest(told) or training_process(members, self._tree.root)
         if busiest is None or (busiest.pid, busiest.start) != self._followed:
             self._follow(busiest, now)
+
+    def _busiest(self, told: list[Process]) -> Process | None:
+        """The training process with the most CPU time, or the one that is followed where it has nearly as much.
+
+        None where none tells of itself.
+        """
+        most = max(told, key=lambda process: process.cpu_s, default=None)
+        same = next((process for process in told if (process.pid, process.start) == self._followed), None)
+        return same if most and same and most.cpu_s <= BUSIER * same.cpu_s else most
 
     def _follow(self, process: Process | None, now: float) -> None:
         """Measure this process from now on."""
@@ -120,6 +141,50 @@ class CpuDevice:
             return
         self._followed = (process.pid, process.start)
         self._last = (now, used)
+
+
+class Trainings:
+    """The processes that wrote into `path` that they train; read on from where it was read last.
+
+    Any process of the run can write there: only a line's kind and number are believed, and of a number only
+    that it is one of the run's own processes.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._read_to = 0
+        self._pids: set[int] = set()
+
+    def among(self, tree: dict[int, Process]) -> list[Process]:
+        """Those that are alive."""
+        self._read_on()
+        return [tree[pid] for pid in self._pids if pid in tree and tree[pid].state != "Z"]
+
+    def _read_on(self) -> None:
+        try:
+            if os.stat(self._path).st_size <= self._read_to:
+                return
+            with open(self._path, "rb") as file:
+                file.seek(self._read_to)
+                data = file.read(MOST_READ)
+        except OSError:
+            return
+        # The last line may not be written yet; one that is longer than all that is read is none of ours.
+        end = len(data) if len(data) == MOST_READ else data.rfind(b"\n") + 1
+        self._read_to += end
+        self._pids.update(pid for line in data[:end].split(b"\n") if (pid := _began(line)))
+
+
+def _began(line: bytes) -> int | None:
+    """The process that this line of probe.jsonl says has begun to train."""
+    if b'"start"' not in line:
+        return None
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    pid = told.get("pid") if isinstance(told, dict) and told.get("kind") == "start" else None
+    return pid if isinstance(pid, int) else None
 
 
 def training_process(tree: dict[int, Process], root: int) -> Process | None:
