@@ -15,6 +15,7 @@ from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
+from gpudebug.core.torchprofile import TorchProfile
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
@@ -31,7 +32,8 @@ from gpudebug.engine.watch import Certain, Live, Report, Underway, Watch
 class Job:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
-    With `certain` the run is looked at while it goes on, and ended early once that says so.
+    With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
+    is what PyTorch's profiler records in it.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Job:
     trees: Trees | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
+    torch_profile: TorchProfile | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,7 @@ def run_files(
             devices=bench.devices,
             ended=ended,
             outcome=outcome,
+            probed=probed(job),
             redactor=redactor,
         )
 
@@ -234,7 +238,7 @@ def _record(
         interpreter=around.interpreter,
         packages=dict(around.packages),
         imports=_imports(job),
-        probed=job.trees.probe if job.trees else None,
+        probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
         cpu_quota=around.cpu_quota,
@@ -255,6 +259,8 @@ def _launch_spec(
         speed = float(str(device.get("speed", 1.0)))
         argv = tuple(replay.player_command(recording, speed))
         device = {"kind": "replay", "path": str(recording), "speed": speed}
+    if device["kind"] == "cpu" and probed(job):
+        device["probe"] = str(Path(str(files.told)) / launcher.PROBE)
     request = {
         "device": device,
         "csv": str(files.samples),
@@ -283,11 +289,20 @@ def _launch_spec(
     )
 
 
+def probed(job: Job) -> bool:
+    """Whether the job's Python is made to tell of itself; it is but where `probe: false` stands."""
+    return job.trees.probe if job.trees else True
+
+
 def _env(job: Job) -> dict[str, str]:
-    """The job's variables, and what makes its Python tell of itself but where `probe: false` stands."""
+    """The job's variables, and what makes its Python tell of itself."""
+    # One that gpudebug itself was started with would profile every run.
+    env = {name: value for name, value in job.env.items() if name != launcher.TORCH_PROFILE}
+    if job.torch_profile is not None:
+        env[launcher.TORCH_PROFILE] = str(job.torch_profile)
     if job.trees is None:
-        return launcher.inject(job.env)
-    return injected(job.env, job.trees) if job.trees.probe else dict(job.env)
+        return launcher.inject(env)
+    return injected(env, job.trees) if probed(job) else env
 
 
 def _ordinal(bench: Bench, label: str) -> int:

@@ -11,19 +11,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from gpudebug.core import batch, frameworks
+from gpudebug.core import batch, frameworks, probe
 from gpudebug.core import evidence as evidences
 from gpudebug.core.effect import same_value
 from gpudebug.core.errors import StoreError
 from gpudebug.core.loaded import read_loaded
 from gpudebug.core.models import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
 from gpudebug.core.printed import LONGEST, read_printed
+from gpudebug.core.probe import absent
 from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.saved import read_collected
+from gpudebug.engine.traces import trace_of
 
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
@@ -83,6 +85,7 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
         devices=record.devices,
         ended=record,
         outcome=record.outcome,
+        probed=record.probed,
     )
 
 
@@ -97,9 +100,12 @@ def read_evidence(
     devices: Sequence[DeviceInfo],
     ended: Ended,
     outcome: Outcome,
+    probed: bool | None = None,
     redactor: Redactor | None = None,
 ) -> Evidence:
-    """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings."""
+    """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
+    whether its processes were made to tell of themselves."""
+    told = _told(files.told) if files.told else None
     samples = read_run_samples(files.samples)
     log = read_log(
         files.log,
@@ -109,7 +115,7 @@ def read_evidence(
         signal=ended.signal,
         redactor=redactor,
     )
-    return evidences.build(
+    evidence = evidences.build(
         run=run,
         role=role,
         outcome=outcome,
@@ -129,7 +135,10 @@ def read_evidence(
         printed=_configuration(files, redactor or Redactor()),
         log_bytes=files.log.stat().st_size if files.log.is_file() else None,
         loaded=_loaded(files.folder) if files.folder else None,
+        told=told,
+        probe_reason=absent.reason(argv, probed, told),
     )
+    return evidence.model_copy(update={"trace": trace_of(files.told)}) if files.told else evidence
 
 
 def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
@@ -150,6 +159,14 @@ def _loaded(folder: Path) -> LoadedFiles | None:
     if not path.is_file():
         return None
     return read_loaded(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
+
+
+def _told(folder: Path) -> probe.ProbeRecord | None:
+    """What the run's training processes told; None where there was none."""
+    path = folder / launcher.PROBE
+    if not path.is_file():
+        return None
+    return probe.read_probe(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
 
 
 def _missing(notes: Path) -> dict[str, str]:

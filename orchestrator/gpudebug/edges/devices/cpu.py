@@ -125,7 +125,7 @@ class CpuDevice:
             self._follow(busiest, now)
 
     def _busiest(self, told: list[Process]) -> Process | None:
-        """The training process with the most CPU time, or the one that is followed where it has nearly as much.
+        """The training process with the most CPU time, or the one that is followed if it has nearly as much.
 
         None where none tells of itself.
         """

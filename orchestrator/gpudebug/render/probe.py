@@ -1,0 +1,172 @@
+"""What the probe told from inside the training, as a few aligned lines: one side, or two beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from gpudebug.core import present
+
+Answer = Mapping[str, Any]
+HEADING = "Inside the training:"
+_SITES = 3
+# Less than this share of the time is nothing to look at.
+_LEAST_SHARE = 0.001
+_LONGEST_SITE = 36
+
+
+def sides(found: Sequence[Answer]) -> list[str]:
+    """A table with a column for each side that tells anything, and why the others do not; nothing of nothing."""
+    known = [side for side in found if side["figures"]]
+    silent = [side for side in found if not side["figures"] and side["runs"] and side["reason"]]
+    if not known and not silent:
+        return []
+    lines = table([(side["part"] if len(found) > 1 else "", side["figures"]) for side in known])
+    lines += [f"  {side['part']}: unknown, {side['reason']}" for side in silent]
+    return [HEADING, *lines]
+
+
+def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
+    """Figures by row; what no column knows is left out. Columns have headings where these are not empty."""
+    every = [figures for _, figures in columns]
+    rows = [(label, [show(figures) for figures in every]) for label, show in _ROWS.items()]
+    rows[_SITES_AFTER:_SITES_AFTER] = _site_rows(every)
+    rows = [(label, cells) for label, cells in rows if any(cells)]
+    if any(heading for heading, _ in columns):
+        rows.insert(0, ("", [heading for heading, _ in columns]))
+    lines = _aligned(rows)
+    for heading, figures in columns:
+        lines += [f"  note{f', {heading}' if heading else ''}: {note}" for note in figures["notes"]]
+    return lines
+
+
+def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
+    first = max((len(label) for label, _ in rows), default=0)
+    texts = [(label, [cell if cell is not None else present.UNKNOWN for cell in cells]) for label, cells in rows]
+    widths = [max(map(len, column)) for column in zip(*(cells for _, cells in texts), strict=True)]
+    return [
+        f"  {label:<{first}}  {'  '.join(f'{c:<{w}}' for c, w in zip(cells, widths, strict=True))}".rstrip()
+        for label, cells in texts
+    ]
+
+
+def _site_rows(every: Sequence[Answer]) -> list[tuple[str, list[str | None]]]:
+    """The places that read the most of each side, and what the other side says of them."""
+    wanted = {_site(site): None for figures in every for site in islice(figures["sites"], _SITES)}
+    found = [{_site(site): _reads(site, figures) for site in figures["sites"]} for figures in every]
+    return [(f"  {label}", [sites.get(label, "none") for sites in found]) for label in wanted]
+
+
+def _site(site: Answer) -> str:
+    """`models/net.py:41 item`."""
+    place = "/".join(site["site"].rsplit("/", 2)[-2:])
+    return f"{place[-_LONGEST_SITE:]} {site['kind']}"
+
+
+def _reads(site: Answer, figures: Answer) -> str:
+    per = present.number(site["count"] / figures["steps"]) if figures["steps"] else present.UNKNOWN
+    return f"{per} a step, {_seconds(site['seconds'] / site['count'])} each" if site["count"] else "none"
+
+
+def _seconds(value: float) -> str:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if value >= scale:
+            return present.number(value / scale, unit)
+    return present.number(value * 1e6, "us")
+
+
+def _step_time(f: Answer) -> str | None:
+    p50, p95 = f["step_time_p50_s"], f["step_time_p95_s"]
+    if p50 is None:
+        return None
+    return f"p50 {_seconds(p50)}" + (f", p95 {_seconds(p95)}" if p95 is not None else "")
+
+
+def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:
+    def show(f: Answer) -> str | None:
+        value = f[name]
+        return None if value is None or value < least else present.percent(100 * value)
+
+    return show
+
+
+def _number(name: str, unit: str) -> Callable[[Answer], str | None]:
+    return lambda f: None if f[name] is None else present.number(f[name], unit)
+
+
+def _split(f: Answer) -> str | None:
+    parts = [f[f"{name}_share"] for name in ("forward", "backward", "optimizer")]
+    return None if all(p is None for p in parts) else ", ".join(_percent(p) for p in parts)
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{100 * share:.0f}%"
+
+
+def _blocking(f: Answer) -> str | None:
+    per, share = f["blocking_reads_per_step"], f["blocking_read_share"]
+    if per is None:
+        return None
+    return f"{present.number(per)} a step" + (f", {present.percent(100 * share)}" if share is not None else "")
+
+
+def _copied(name: str) -> Callable[[Answer], str | None]:
+    def show(f: Answer) -> str | None:
+        copies, steps = f[name], f["span_steps"]
+        if not copies or not steps or not copies["count"]:
+            return None
+        said = f"{present.number(copies['count'] / steps)} a step, {present.number(copies['mb'] / steps, 'MB')}"
+        pinned = copies["pinned_share"]
+        return said if pinned is None else f"{said}, {_percent(pinned)} pinned"
+
+    return show
+
+
+def _loader(f: Answer) -> str | None:
+    loaders = f["facts"].get("loaders")
+    known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    if not known:
+        return None
+    one = max(known, key=lambda loader: loader.get("fetched") or 0)
+    workers, method, batch = one.get("workers"), one.get("method"), one.get("batch_size")
+    said = [f"{workers} worker{'s' if workers != 1 else ''}" + (f" ({method})" if workers and method else "")]
+    said += [f"batch {batch}"] if batch is not None else []
+    said += ["pinned"] if one.get("pin_memory") else []
+    return ", ".join(said) + (f", and {len(known) - 1} more" if len(known) > 1 else "")
+
+
+def _device(f: Answer) -> str | None:
+    facts = f["facts"]
+    said = [str(facts["device"])] if facts.get("device") else []
+    said += [f"AMP {facts['amp']}" if isinstance(facts["amp"], str) else "AMP"] if facts.get("amp") else []
+    said += ["compiled"] if facts.get("compile") else []
+    said += [f"{facts['threads']} threads"] if facts.get("threads") else []
+    return ", ".join(said) or None
+
+
+def _memory(f: Answer) -> str | None:
+    named = (("host", "peak_host_mb"), ("device", "peak_device_mb"))
+    known = [f"{name} {f[key]:.0f} MB" for name, key in named if f[key]]
+    return ", ".join(known) or None
+
+
+_ROWS: dict[str, Callable[[Answer], str | None]] = {
+    "steps/s": _number("steps_per_s", "steps/s"),
+    "samples/s": _number("samples_per_s", "samples/s"),
+    "step time": _step_time,
+    "waiting for data": _share("data_wait_share"),
+    "forward, backward, optimizer": _split,
+    "blocking reads": _blocking,
+    "synchronising": lambda f: _number("syncs_per_step", "a step")(f) if f["syncs_per_step"] else None,
+    "device time": _share("device_time_share"),
+    "copies to the device": _copied("h2d"),
+    "copies to the host": _copied("d2h"),
+    "loader": _loader,
+    "device": _device,
+    "CPU": _number("cpu_cores", "cores"),
+    "garbage collection": _share("gc_share", _LEAST_SHARE),
+    "peak memory": _memory,
+    "allocator retries": lambda f: str(round(f["alloc_retries"])) if f["alloc_retries"] else None,
+}
+_SITES_AFTER = 1 + list(_ROWS).index("blocking reads")
