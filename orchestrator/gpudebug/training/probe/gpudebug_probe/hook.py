@@ -42,23 +42,11 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name:
-            self._look()
-            return None
+            # Python goes through the list by number: who leaves it meanwhile must answer for those behind.
+            return self._ask_others(name, path, target) if self._came_unseen() else None
         spec = self._ask_others(name, path, target)
-        execute = getattr(spec and spec.loader, "exec_module", None)
-        if spec is None or execute is None:
-            return spec
-
-        def exec_module(module: ModuleType) -> None:
-            loader.__dict__.pop("exec_module", None)
-            execute(module)
-            self._done(module)
-
-        loader: Any = spec.loader
-        try:  # noqa: SIM105 - contextlib is not loaded yet
-            loader.exec_module = exec_module
-        except (AttributeError, TypeError):
-            pass  # found when the next module is imported: see _look
+        if spec is not None:
+            self._watch(spec.loader)
         return spec
 
     def _ask_others(self, name: str, path: Any, target: ModuleType | None) -> ModuleSpec | None:
@@ -71,18 +59,41 @@ class _Finder:
                 return spec  # type: ignore[no-any-return]
         return None
 
-    def _look(self) -> None:
-        """A finder in front of this one, or a loader of another kind, may have imported it unseen."""
-        module = sys.modules.get(self._name)
-        if module is not None and _complete(module):
+    def _watch(self, loader: Any) -> None:
+        """Be told when the loader has executed the module; it may be executed by others, or not at all."""
+        execute = getattr(loader, "exec_module", None)
+        known = getattr(loader, "__dict__", None)
+        # One without either, or a class: the module is found to be there at the next import.
+        if execute is None or type(known) is not dict:
+            return
+        before = {"exec_module": known["exec_module"]} if "exec_module" in known else {}
+
+        def exec_module(module: ModuleType) -> None:
+            # A loader may be shared with other modules.
+            if module.__name__ != self._name:
+                execute(module)
+                return
+            known.pop("exec_module", None)
+            known.update(before)
+            execute(module)
             self._done(module)
+
+        known["exec_module"] = exec_module
+
+    def _came_unseen(self) -> bool:
+        """A finder in front of this one, or a loader of another kind, may have imported it."""
+        module = sys.modules.get(self._name)
+        if module is None or not _complete(module):
+            return False
+        self._done(module)
+        return True
 
     def _done(self, module: ModuleType) -> None:
         callback, self._callback = self._callback, None
         if self in sys.meta_path:
             sys.meta_path.remove(self)  # type: ignore[arg-type]
         if callback is not None:
-            try:  # noqa: SIM105
+            try:  # noqa: SIM105 - contextlib need not be loaded
                 callback(module)
             except Exception:  # noqa: BLE001, S110 - an import never fails because it is watched
                 pass

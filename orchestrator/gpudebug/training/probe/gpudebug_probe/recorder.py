@@ -4,8 +4,7 @@ The rules for a watcher's wrapper: look at `recorder.on` first and, where it is 
 original; call the original exactly once and pass its result or exception through untouched; keep errors of
 the own bookkeeping away from the caller (`recorder.failed(error)`); import nothing at exit.
 
-A line is a JSON object with `kind`, `pid` and `t` (time.monotonic()): `start`, `beat`, `facts`, `sites`,
-`off`, `end`.
+Lines are of the kinds `start`, `beat`, `facts`, `sites`, `off` and `end`, and what watchers `tell`.
 """
 
 from __future__ import annotations
@@ -17,76 +16,68 @@ import math
 import os
 import sys
 import time
+from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
-FILE = "probe.jsonl"
+from .record import Record
+
 VERSION = 1
-# All processes of a run together; what is written at the end has a part of its own.
-LARGEST = 4 << 20
-RESERVE = 256 << 10
+# Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.
 BEAT_S = 0.5
-# A process may write this many times as long as the beats come at one distance; then it doubles.
-LEVELS = 12
-# Facts and sites are written with every such beat only.
+OTHER_RANKS = 4
+# With every so many beats facts and sites are told.
 RARE = 20
 MOST_SITES = 1000
 SITES_TOLD = 20
 OTHER_SITES = ("(other)", 0, "(other)", "")
-
-Site = tuple  # (file, line, kind, device)
+# Thirty-two buckets an octave of step time: 2 % wide.
+OCTAVE = 32
+SHORTEST_S = 1e-6
 
 
 class Recorder:
     """One a process. `on` from the first sign of training in it, until an error of ours or its end.
 
     `counters` are cumulative; one that cannot be known in this process is absent. `facts` hold JSON values
-    and may be set before `on`. `steps` counts iterations. In a forked child everything begins anew.
+    and may be set before `on`. `optimizers` has each optimizer's steps by its index, `steps` counts
+    iterations. In a forked child everything begins anew, once it trains itself.
     """
 
     def __init__(self, run: str, torch: Any) -> None:
-        self.on = False
         self.counters: dict[str, float] = {}
         self.facts: dict[str, Any] = {}
         self.sites: dict[Any, list[float]] = {}
         self.optimizers: dict[int, int] = {}
-        self.steps = 0
-        # Above 0 while a batch is fetched in a thread that trains: what runs then is loading. See loader.
-        self.in_loader = 0
         # What the wrappers share: see calls.
         self.calls: Any = None
         self._torch = torch
-        self._path = os.path.join(run, FILE)
-        self._refused = False
-        self._ended = False
+        self._run = run
+        self.refused = False
         self._began: list[Callable[[], None]] = []
         self._stepped: list[Callable[[int], None]] = []
         self._fetched: list[Callable[[], None]] = []
         self._refresh: list[Callable[[], None]] = []
-        self._ending: list[Callable[[], None]] = []
+        self._ended: list[Callable[[], None]] = []
         self._anew()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._anew)
 
     def _anew(self) -> None:
-        self.counters.clear()
-        self.facts.clear()
-        self.sites.clear()
-        self.optimizers.clear()
+        for told in (self.counters, self.facts, self.sites, self.optimizers):
+            told.clear()
         self.on = False
         self.steps = 0
+        # Above 0 while a batch is fetched in the thread that trains: what runs then is loading. See loader.
         self.in_loader = 0
-        self._pid = os.getpid()
+        # The thread of the last step.
+        self.thread: int | None = None
+        self._record = Record(self._run)
         self._hist: dict[int, int] = {}
-        self._last_step = 0.0
+        self._last_step: float | None = None
         self._next_beat = 0.0
-        self._interval = BEAT_S
+        self._beat_s = BEAT_S
         self._beats = 0
-        self._written = 0
-        self._share = LARGEST
-        self._told_facts = ""
-
-    def _forked(self) -> None:
-        self._anew()
+        self._facts_told = ""
 
     # For watchers
 
@@ -107,12 +98,11 @@ class Recorder:
         self._refresh.append(callback)
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Call it once, as a process that trains ends or as everything is switched off in it."""
-        self._ending.append(callback)
+        """Call it once, as a process that trains ends or as everything is switched off in it.
 
-    def tell(self, kind: str, **entries: Any) -> None:
-        """Write a line of a kind of the caller's own; OSError where it cannot be written."""
-        self._append([self._line(kind, **entries)])
+        `on` is false by then, the last line not yet written; nothing may be imported there.
+        """
+        self._ended.append(callback)
 
     def add(self, name: str, amount: float = 1) -> None:
         """Add to a counter."""
@@ -129,16 +119,20 @@ class Recorder:
         entry[0] += 1
         entry[1] += seconds
 
+    def tell(self, kind: str, **entries: Any) -> None:
+        """Write a line of another kind; it must not be one of many."""
+        self._write([self._record.line(kind, **entries)], last=True)
+
     def begin(self) -> bool:
         """The first sign of training in this process; whether it is recorded. Never in a loader's worker."""
-        if self.on or self._refused:
+        if self.on or self.refused:
             return self.on
         try:
             if self._in_worker():
-                self._refused = True
+                self.refused = True
                 return False
             self.on = True
-            self._at_exit()
+            self._see_the_end()
             self._write([self._start()])
             for callback in self._began:
                 callback()
@@ -151,10 +145,12 @@ class Recorder:
         try:
             now = time.monotonic()
             self.steps += 1
-            if self._last_step:
-                bucket = math.floor(32 * math.log2(max(now - self._last_step, 1e-6) / 1e-6))
+            if self._last_step is not None:
+                seconds = max(now - self._last_step, SHORTEST_S)
+                bucket = math.floor(OCTAVE * math.log2(seconds / SHORTEST_S))
                 self._hist[bucket] = self._hist.get(bucket, 0) + 1
             self._last_step = now
+            self.thread = get_ident()
             for callback in self._stepped:
                 callback(self.steps)
             if now >= self._next_beat and self.on:
@@ -177,24 +173,25 @@ class Recorder:
     def off(self, why: str) -> None:
         """Switch everything off for good, and note why."""
         trained, self.on = self.on, False
-        if not self._refused:
-            self._refused = True
+        if not self.refused:
+            self.refused = True
+            self._call_ended(trained)
             # A folder that cannot be written: there is nowhere to say so.
             with contextlib.suppress(Exception):
-                self._append([self._line("off", why=why)])
-                for callback in self._ending if trained else ():
-                    callback()
+                self._record.append([self._record.line("off", why=why)], last=True)
 
     # Lines
 
     def _start(self) -> str:
         argv = getattr(sys, "argv", None) or [""]
-        return self._line(
+        ranks = self._ranks()
+        self._beat_s = BEAT_S * OTHER_RANKS if ranks["rank"] else BEAT_S
+        return self._record.line(
             "start",
             version=VERSION,
             ppid=os.getppid(),
             t0=_number(os.environ.get("GPUDEBUG_T0"), float),
-            **self._ranks(),
+            **ranks,
             argv0=str(argv[0]),
             python=".".join(map(str, sys.version_info[:3])),
             torch=str(getattr(self._torch, "__version__", "")) or None,
@@ -202,70 +199,41 @@ class Recorder:
 
     def _ranks(self) -> dict[str, int | None]:
         """Which of several training processes this is."""
-        ranks = {
-            name: _number(os.environ.get(name.upper()), int) for name in ("rank", "local_rank", "world_size")
-        }
+        names = ("rank", "local_rank", "world_size")
+        ranks = {name: _number(os.environ.get(name.upper()), int) for name in names}
         distributed = getattr(self._torch, "distributed", None)
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             ranks["rank"], ranks["world_size"] = distributed.get_rank(), distributed.get_world_size()
-        others = max((ranks["world_size"] or 1) - 1, 0)
-        if others:
-            # The first has the half, the others the rest.
-            self._share = LARGEST // 2 if not ranks["rank"] else LARGEST // 2 // others
         return ranks
 
     def _beat(self, now: float) -> None:
-        lines = self._told("beat", rare=self._beats % RARE == 0)
-        if self._written + sum(map(len, lines)) > self._share - RESERVE:
-            self._next_beat = math.inf
-            return
-        self._write(lines)
+        self._write(self._told("beat", rare=self._beats % RARE == 0))
         self._beats += 1
-        level = (LEVELS * self._written) // max(self._share - RESERVE, 1)
-        self._interval = BEAT_S * 2**level
-        self._next_beat = now + self._interval
+        self._next_beat = now + self._beat_s * self._record.rarity if self._record.rarity else math.inf
 
     def _told(self, kind: str, rare: bool) -> list[str]:
         for callback in self._refresh:
             callback()
         hist, self._hist = self._hist, {}
         counters = {name: round(value, 6) for name, value in self.counters.items()}
-        lines = [self._line(kind, steps=self.steps, counters=counters, hist=hist, opt=self.optimizers)]
+        lines = [self._record.line(kind, steps=self.steps, counters=counters, hist=hist, opt=self.optimizers)]
         if rare:
             facts = json.dumps(self.facts, default=str)
-            if facts != self._told_facts:
-                self._told_facts = facts
-                lines.append(self._line("facts", facts=self.facts))
+            if facts != self._facts_told:
+                self._facts_told = facts
+                lines.append(self._record.line("facts", facts=self.facts))
             if self.sites:
                 most = sorted(self.sites.items(), key=lambda entry: -entry[1][1])[:SITES_TOLD]
-                lines.append(self._line("sites", sites=[[*key, n, round(s, 6)] for key, (n, s) in most]))
+                sites = [[*key, count, round(seconds, 6)] for key, (count, seconds) in most]
+                lines.append(self._record.line("sites", sites=sites))
         return lines
 
-    def _line(self, kind: str, **entries: Any) -> str:
-        told = {"kind": kind, "pid": self._pid, "t": round(time.monotonic(), 6), **entries}
-        return json.dumps(told, default=str, separators=(",", ":")) + "\n"
-
-    def _write(self, lines: list[str]) -> None:
+    def _write(self, lines: list[str], last: bool = False) -> None:
         """OSError switches us off: a folder that cannot be written is no trouble of the training's."""
         try:
-            self._append(lines)
+            self._record.append(lines, last)
         except OSError as error:
-            self.off(described(error, "writing"))
-
-    def _append(self, lines: list[str]) -> None:
-        # Opened each time: a descriptor kept open may be closed, and its number used, by the training.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(self._path, flags, 0o600)
-        try:
-            size = os.fstat(fd).st_size
-            for line in lines:
-                data = line.encode("ascii")
-                if size + len(data) <= LARGEST:
-                    os.write(fd, data)
-                    size += len(data)
-                    self._written += len(data)
-        finally:
-            os.close(fd)
+            self.failed(error, "writing")
 
     # The process
 
@@ -273,7 +241,7 @@ class Recorder:
         worker = sys.modules.get("torch.utils.data._utils.worker")
         return getattr(worker, "_worker_info", None) is not None
 
-    def _at_exit(self) -> None:
+    def _see_the_end(self) -> None:
         atexit.register(self._end)
         parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
         util = sys.modules.get("multiprocessing.util")
@@ -284,14 +252,18 @@ class Recorder:
     def _end(self) -> None:
         # Nothing may be imported here: see `loaded`.
         try:
-            if self.on and self._pid == os.getpid():
+            if self.on and self._record.pid == os.getpid():
                 self.on = False
-                self._refused = True
-                for callback in self._ending:
-                    callback()
-                self._append(self._told("end", rare=True))
+                self.refused = True
+                self._call_ended(True)
+                self._record.append(self._told("end", rare=True), last=True)
         except BaseException:  # noqa: BLE001, S110 - a training never fails or prints because it is watched
             pass
+
+    def _call_ended(self, trained: bool) -> None:
+        for callback in self._ended if trained else ():
+            with contextlib.suppress(Exception):
+                callback()
 
 
 def _number(text: str | None, kind: Callable[[str], Any]) -> Any:
@@ -301,13 +273,12 @@ def _number(text: str | None, kind: Callable[[str], Any]) -> Any:
         return None
 
 
-def described(error: BaseException, where: str) -> str:
-    """`ValueError: why (installing steps; recorder.py:12)`."""
+def described(error: BaseException, where: str = "") -> str:
+    """`ValueError: why (installing steps; steps.py:12)`."""
     at = ""
     trace = error.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        at = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno}"
+        at = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
         trace = trace.tb_next
     places = "; ".join(filter(None, (where, at)))
     return f"{type(error).__name__}: {error}"[:300] + (f" ({places})" if places else "")

@@ -1,0 +1,99 @@
+"""What a loader is set to, and how many samples a batch of it holds."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import UserDict
+from typing import Any
+
+# A batch is looked into at most so deep, and at so many entries of each part.
+DEEPEST = 4
+WIDEST = 8
+
+
+class Loader:
+    """Settings of a DataLoader. `plain`: the first dimension of a batch was seen to be its batch size."""
+
+    SETTINGS = ("workers", "method", "batch_size", "pin_memory", "persistent_workers", "prefetch_factor")
+
+    def __init__(self, settings: tuple[Any, ...]) -> None:
+        self.settings = settings
+        self.batch_size: int | None = settings[self.SETTINGS.index("batch_size")]
+        self.plain = False
+
+
+def described_loader(loader: Any) -> Loader:
+    """Of a DataLoader, or of an iterator whose DataLoader is not known; None for what cannot be told."""
+    workers = _setting(loader, "num_workers")
+    size = _setting(loader, "batch_size")
+    if size is None:
+        size = _setting(getattr(loader, "batch_sampler", None), "batch_size")
+    settings = (
+        workers,
+        _start_method(loader) if workers else None,
+        size if isinstance(size, int) else None,
+        _setting(loader, "pin_memory"),
+        _setting(loader, "persistent_workers"),
+        _setting(loader, "prefetch_factor") if workers else None,
+    )
+    return Loader(settings)
+
+
+def _setting(owner: Any, name: str) -> Any:
+    for spelled in (name, "_" + name):
+        try:
+            value = getattr(owner, spelled, None)
+        except Exception:  # noqa: BLE001 - a property of the user's
+            value = None
+        if isinstance(value, (bool, int)):
+            return value
+    return None
+
+
+def _start_method(loader: Any) -> str:
+    context = getattr(loader, "multiprocessing_context", None)
+    if context is not None:
+        return str(context.get_start_method())
+    # Asked for without settling it: the first of those that there are is the default.
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+
+
+def batch_size(torch: Any, batch: Any, loader: Loader) -> int | None:
+    """Samples in a batch; None where neither the batch nor its loader tells.
+
+    A loader with a batch size makes batches of that many samples, whatever its collate_fn makes of them; only
+    the last one of an epoch is smaller, and shows where the first dimension is known to be the samples'.
+    """
+    try:
+        seen = _first_dimension(torch, batch, DEEPEST)
+    except Exception:  # noqa: BLE001 - a tensor without such a dimension: nested, a subclass, …
+        seen = None
+    expected = loader.batch_size
+    if expected is None:
+        return seen
+    if seen == expected:
+        loader.plain = True
+    return seen if loader.plain and seen is not None and seen < expected else expected
+
+
+def _first_dimension(torch: Any, value: Any, depth: int) -> int | None:
+    """That of the first tensor in there. Runs no code of the user's: subclasses are read as what they are."""
+    if isinstance(value, torch.Tensor):
+        return int(value.shape[0]) if value.dim() else None
+    if depth == 0:
+        return None
+    if isinstance(value, UserDict):
+        value = value.data
+    if isinstance(value, dict):
+        parts = dict.values(value)
+    elif isinstance(value, (list, tuple)):
+        parts = value[:WIDEST] if type(value) in (list, tuple) else ()
+    else:
+        return None
+    for number, part in enumerate(parts):
+        if number == WIDEST:
+            break
+        found = _first_dimension(torch, part, depth - 1)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,241 @@
+"""Waiting for batches: the time in `next()` of a DataLoader's iterator, in the process that trains.
+
+Who waits for what is known only later. A fetch while gradients are off is evaluation's. Any other is kept
+apart until an iteration ends: then it was training's, unless its iterator came to its end without ever
+feeding an iteration while another one did, as a loader for evaluation does. Fetches of other threads than
+the one that steps are counted apart: nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from _thread import get_ident
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from .batches import Loader, batch_size, described_loader
+from .recorder import Recorder
+
+# Kinds of loaders that are told of; iterators that are known at the same time.
+MOST_LOADERS = 8
+MOST_ITERATORS = 256
+
+
+def install(torch: Any, recorder: Recorder) -> None:
+    """Time every fetch and every start of a DataLoader's iterator."""
+    module = import_module("torch.utils.data.dataloader")
+    waits = _Waits(recorder, torch)
+    iterator = module._BaseDataLoaderIter
+    iterator.__init__ = _wrapped_init(iterator.__init__, recorder, waits)
+    iterator.__next__ = _wrapped_next(iterator.__next__, recorder, waits)
+    module.DataLoader.__iter__ = _wrapped_iter(module.DataLoader.__iter__, recorder, waits)
+
+
+class _Inside(threading.local):
+    """Whether this thread is in a fetch: what that fetches in turn is part of it."""
+
+    fetch = False
+    start = False
+
+
+class _Iterator:
+    """What was fetched from one iterator since the last iteration; `trained` says it fed an earlier one."""
+
+    def __init__(self, loader: Loader, gone: Any) -> None:
+        self.loader = loader
+        self.gone = gone
+        self.trained = self.ended = False
+        self.clear()
+
+    def clear(self) -> None:
+        self.fetched = 0
+        self.seconds = 0.0
+        self.samples: int | None = 0
+        self.thread = 0
+
+
+class _Waits:
+    """All iterators of this process, and the counters that their fetches go to."""
+
+    def __init__(self, recorder: Recorder, torch: Any) -> None:
+        self.inside = _Inside()
+        self._recorder = recorder
+        self._torch = torch
+        self._anew()
+        recorder.on_begin(self._begin)
+        recorder.on_step(self._stepped)
+        recorder.on_end(self._ended)
+        recorder.before_beat(self._tell)
+
+    def _anew(self) -> None:
+        self._iterators: dict[int, _Iterator] = {}
+        self._waiting: dict[int, _Iterator] = {}
+        self._loaders: dict[tuple[Any, ...], int] = {}
+        self._samples_known = True
+        self._largest: int | None = None
+
+    def _begin(self) -> None:
+        # The iterator whose first fetch begins the training is known by now; a fork has it from its parent.
+        iterators = {key: entry for key, entry in self._iterators.items() if entry.gone() is not None}
+        self._anew()
+        for entry in iterators.values():
+            entry.clear()
+            entry.trained = False
+        self._iterators.update(iterators)
+
+    def enter(self, iterator: Any, loader: Any) -> _Iterator | None:
+        """Know an iterator from its beginning, or from its first fetch where that was not seen."""
+        if len(self._iterators) >= MOST_ITERATORS:
+            return None
+        iterators, key = self._iterators, id(iterator)
+        entry = _Iterator(described_loader(loader), weakref.ref(iterator, lambda _: iterators.pop(key, None)))
+        iterators[key] = entry
+        return entry
+
+    def took(self, iterator: Any, seconds: float, batch: Any, ended: bool) -> None:
+        """One fetch has returned, with a batch or with the end of the iterator."""
+        recorder = self._recorder
+        entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
+        if entry is None:
+            return
+        entry.ended = ended
+        if not self._torch.is_grad_enabled():
+            self._count("eval_data", int(not ended), seconds)
+            self._told_of(entry.loader, int(not ended), training=False)
+            return
+        entry.seconds += seconds
+        entry.thread = get_ident()
+        if not ended:
+            entry.fetched += 1
+            size = batch_size(self._torch, batch, entry.loader)
+            entry.samples = None if size is None or entry.samples is None else entry.samples + size
+            if size is not None and size > (self._largest or 0):
+                self._largest = size
+        self._waiting[id(iterator)] = entry
+        if not ended:
+            recorder.fetched()
+
+    def started(self, seconds: float) -> None:
+        """An iterator was made, its workers included, or an existing one begun again."""
+        self._recorder.add("loader_starts_n")
+        self._recorder.add("loader_starts_s", seconds)
+
+    def _stepped(self, steps: int) -> None:
+        if not self._waiting:
+            return
+        others = any(entry.trained or not entry.ended for entry in self._waiting.values())
+        for entry in self._waiting.values():
+            self._settle(entry, training=entry.trained or not entry.ended or not others)
+        self._waiting.clear()
+
+    def _ended(self) -> None:
+        for entry in self._waiting.values():
+            self._settle(entry, training=entry.trained)
+        self._waiting.clear()
+
+    def _settle(self, entry: _Iterator, training: bool) -> None:
+        """It is known now what the fetches were for."""
+        if not training:
+            self._count("eval_data", entry.fetched, entry.seconds)
+        else:
+            entry.trained = True
+            own = entry.thread == self._recorder.thread
+            self._count("data" if own else "background_data", entry.fetched, entry.seconds)
+            self._count_samples(entry.samples)
+        self._told_of(entry.loader, entry.fetched, training)
+        entry.clear()
+
+    def _count(self, name: str, fetched: int, seconds: float) -> None:
+        self._recorder.add(name + "_n", fetched)
+        self._recorder.add(name + "_s", seconds)
+
+    def _count_samples(self, samples: int | None) -> None:
+        if samples is None:
+            # A sum with a part that nobody knows is not known.
+            self._samples_known = False
+            self._recorder.counters.pop("samples_n", None)
+        elif self._samples_known:
+            self._recorder.add("samples_n", samples)
+
+    def _told_of(self, loader: Loader, fetched: int, training: bool) -> None:
+        key = (*loader.settings, training)
+        if key in self._loaders or len(self._loaders) < MOST_LOADERS:
+            self._loaders[key] = self._loaders.get(key, 0) + fetched
+
+    def _tell(self) -> None:
+        if self._loaders:
+            names = (*Loader.SETTINGS, "training")
+            self._recorder.facts["loaders"] = [
+                {**dict(zip(names, settings)), "fetched": fetched}
+                for settings, fetched in self._loaders.items()
+            ]
+        if self._largest is not None:
+            self._recorder.facts["batch_size"] = self._largest
+
+
+def _wrapped_next(original: Callable[[Any], Any], recorder: Recorder, waits: _Waits) -> Callable[[Any], Any]:
+    inside = waits.inside
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        if inside.fetch or not (recorder.on or recorder.begin()):
+            return original(self)
+        loading = recorder.thread is None or recorder.thread == get_ident()
+        inside.fetch = True
+        recorder.in_loader += loading
+        batch, ended = None, False
+        began = time.monotonic()
+        try:
+            batch = original(self)
+            return batch
+        except StopIteration:
+            ended = True
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            inside.fetch = False
+            recorder.in_loader -= loading
+            if recorder.on:
+                try:
+                    waits.took(self, seconds, batch, ended)
+                except Exception as error:  # noqa: BLE001 - the training goes on without us
+                    recorder.failed(error, "timing a fetch")
+
+    return __next__
+
+
+def _wrapped_init(original: Callable[..., None], recorder: Recorder, waits: _Waits) -> Callable[..., None]:
+    @functools.wraps(original)
+    def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, loader, *args, **kwargs)
+        if not recorder.refused:
+            try:
+                waits.enter(self, loader)
+            except Exception as error:  # noqa: BLE001
+                recorder.failed(error, "looking at a loader")
+
+    return __init__
+
+
+def _wrapped_iter(original: Callable[[Any], Any], recorder: Recorder, waits: _Waits) -> Callable[[Any], Any]:
+    inside = waits.inside
+
+    @functools.wraps(original)
+    def __iter__(self: Any) -> Any:
+        if inside.fetch or inside.start or not (recorder.on or recorder.begin()):
+            return original(self)
+        inside.start = True
+        began = time.monotonic()
+        try:
+            return original(self)
+        finally:
+            seconds = time.monotonic() - began
+            inside.start = False
+            if recorder.on:
+                waits.started(seconds)
+
+    return __iter__

@@ -1,0 +1,50 @@
+"""The file of a run into which its training processes write: a JSON object a line, never too many."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+FILE = "probe.jsonl"
+# All processes of a run together; the last part is kept for what is told at the end.
+LARGEST = 4 << 20
+RESERVE = 256 << 10
+# The fuller the file, the rarer it is written: each twelfth doubles the distance.
+LEVELS = 12
+
+
+class Record:
+    """This process's end of the file. OSError where it cannot be written."""
+
+    def __init__(self, run: str) -> None:
+        self.pid = os.getpid()
+        self._path = os.path.join(run, FILE)
+        self._size = 0
+
+    @property
+    def rarity(self) -> int:
+        """How many times as far apart as at first lines should be; 0 once there is no room for more."""
+        if self._size >= LARGEST - RESERVE:
+            return 0
+        return 1 << (LEVELS * self._size // (LARGEST - RESERVE))
+
+    def line(self, kind: str, **entries: Any) -> str:
+        told = {"kind": kind, "pid": self.pid, "t": round(time.monotonic(), 6), **entries}
+        return json.dumps(told, default=str, separators=(",", ":")) + "\n"
+
+    def append(self, lines: list[str], last: bool = False) -> None:
+        """Add whole lines, as far as there is room; `last`: in the part that is kept for the end."""
+        # Opened each time: a descriptor kept open may be closed, and its number used, by the training.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(self._path, flags, 0o600)
+        try:
+            self._size = os.fstat(fd).st_size
+            for line in lines:
+                data = line.encode("ascii")
+                if self._size + len(data) <= (LARGEST if last else LARGEST - RESERVE):
+                    os.write(fd, data)
+                    self._size += len(data)
+        finally:
+            os.close(fd)
