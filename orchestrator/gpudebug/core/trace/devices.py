@@ -1,0 +1,137 @@
+"""A device's time: busy and idle, by kind of work, by stream, with the gaps between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudebug.core.trace.events import Kind
+from gpudebug.core.trace.launches import Launches
+from gpudebug.core.trace.names import COMMUNICATION
+from gpudebug.core.trace.recording import Recording
+from gpudebug.core.trace.spans import Floats, Ints, merged, overlap, total
+
+# A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the
+# stream waits for something. Microseconds: HolisticTraceAnalysis 0.6 compares its default, 30, with `ts`.
+KERNEL_WAIT_US = 30.0
+
+COMPUTE, MEMORY, COMM = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The gaps of a device: beginning, end, and the event (index into the device's) that ended each."""
+
+    start: Floats
+    end: Floats
+    ended_by: Ints
+
+
+@dataclass(frozen=True)
+class Device:
+    """The events of one device by start: times, and per event its kind of work, launch and index of all.
+
+    `launch` is an index into the launches, -1 where unknown.
+    """
+
+    number: int | str
+    which: Ints
+    start: Floats
+    end: Floats
+    work: NDArray[np.uint8]
+    launch: NDArray[np.int32]
+
+    def busy(self) -> tuple[Floats, Floats]:
+        return merged(self.start, self.end)
+
+    def gaps(self) -> Gap:
+        """Spans inside the device's own span in which nothing ran on it."""
+        if not len(self.start):
+            return Gap(self.start, self.start, self.which)
+        reach = np.maximum.accumulate(self.end)[:-1]
+        after = np.flatnonzero(self.start[1:] > reach)
+        return Gap(reach[after], self.start[after + 1], after + 1)
+
+
+def devices(recording: Recording, launches: Launches) -> list[Device]:
+    """The devices of a trace, each with its events sorted by start."""
+    flags = np.array(recording.names.flags, np.uint8) & COMMUNICATION
+    kinds = np.frombuffer(recording.kind, np.uint8)
+    found = []
+    for number in recording.device_numbers():
+        which = recording.of_device(number)
+        start = np.frombuffer(recording.start)[which]
+        end = start + np.frombuffer(recording.duration, np.float32)[which]
+        kernel = kinds[which] == Kind.KERNEL
+        talks = flags[np.frombuffer(recording.name, np.int32)[which]] > 0
+        work = np.where(kernel, np.where(talks, COMM, COMPUTE), MEMORY).astype(np.uint8)
+        found.append(Device(number, which, start, end, work, launches.of(which)))
+    return found
+
+
+def times(start: Floats, end: Floats, work: NDArray[np.uint8]) -> dict[str, Any]:
+    """Busy, idle and kinds of work of events sorted by start, in seconds.
+
+    The span is from the first event's start to the last end; compute, memory and communication are unions
+    of their own events, so that their sum may exceed the busy time.
+    """
+    busy = merged(start, end)
+    span = float(end.max() - start[0])
+    of = {kind: merged(start[work == kind], end[work == kind]) for kind in (COMPUTE, MEMORY, COMM)}
+    return {
+        "busy_share": total(busy) / span if span > 0 else None,
+        "busy_s": total(busy) / 1e6,
+        "idle_s": max(0.0, span - total(busy)) / 1e6,
+        "span_s": span / 1e6,
+        "compute_s": total(of[COMPUTE]) / 1e6,
+        "memory_s": total(of[MEMORY]) / 1e6,
+        "communication_s": total(of[COMM]) / 1e6,
+        "communication_overlapped_s": overlap(of[COMM], of[COMPUTE]) / 1e6,
+    }
+
+
+def without_last_step(device: Device, launches: Launches, begin: float) -> dict[str, Any] | None:
+    """The times of the events that were launched before `begin`; None where there are none."""
+    known = device.launch >= 0
+    early = np.zeros(len(known), bool)
+    early[known] = launches.start[device.launch[known]] < begin
+    if not early.any():
+        return None
+    figures = times(device.start[early], device.end[early], device.work[early])
+    return {key: figures[key] for key in ("busy_share", "busy_s", "idle_s", "span_s", "compute_s")}
+
+
+def streams(recording: Recording, device: Device, launches: Launches) -> list[dict[str, Any]]:
+    """Each stream's idle time between its own events, by cause, the busiest first.
+
+    `host_wait`: the next event was launched after the stream fell idle. `kernel_wait`: it was launched
+    before, and the gap is below 30 us. `other`: it was launched before and waited longer. Launches that
+    are not in the trace count as launched before.
+    """
+    tracks = np.frombuffer(recording.track, np.uint16)[device.which]
+    found = []
+    for number in np.unique(tracks).tolist():
+        mine = tracks == number
+        start, end, launch = device.start[mine], device.end[mine], device.launch[mine]
+        before = np.maximum.accumulate(end)[:-1]
+        idle = np.maximum(start[1:] - before, 0.0)
+        launched = np.full(len(idle), -np.inf)
+        known = launch[1:] >= 0
+        launched[known] = launches.start[launch[1:][known]]
+        host = launched > before
+        short = ~host & (idle < KERNEL_WAIT_US)
+        found.append(
+            {
+                "stream": recording.tracks[number].stream,
+                "events": int(mine.sum()),
+                "busy_s": total(merged(start, end)) / 1e6,
+                "host_wait_s": float(idle[host].sum()) / 1e6,
+                "kernel_wait_s": float(idle[short].sum()) / 1e6,
+                "other_wait_s": float(idle[~host & ~short].sum()) / 1e6,
+                **launches.queue_of_stream(device.launch[mine], start),
+            }
+        )
+    return sorted(found, key=lambda s: (-s["busy_s"], str(s["stream"])))

@@ -1,0 +1,157 @@
+"""What is read of an event, and what its category and name say that it is."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+import msgspec
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that the analysis needs; `external` links a launch to its operator."""
+
+    stream: int | str | None = None
+    device: int | str | None = None
+    correlation: int | None = None
+    bytes: float | str | None = None
+    external: int | None = msgspec.field(default=None, name="External id")
+    external_old: int | None = msgspec.field(default=None, name="external id")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event; times in microseconds. Only complete events (phase X) have a duration."""
+
+    name: str = ""
+    cat: str = ""
+    ts: float = 0.0
+    dur: float | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    args: Args | None = None
+
+
+class Span(msgspec.Struct, gc=False):
+    """All that the busy share needs of an event."""
+
+    cat: str = ""
+    ts: float = 0.0
+    dur: float | None = None
+    pid: int | str | None = None
+
+
+class Kind(IntEnum):
+    """What an event is. The first three run on the device."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+    RUNTIME = 3
+    OPERATOR = 4
+    ANNOTATION = 5
+    PYTHON = 6
+
+
+DEVICE = Kind.MEMSET
+
+# Categories of Kineto since 2021, with the capital letters of its first traces, and of MTIA.
+CATEGORIES: dict[str, int] = {
+    "kernel": Kind.KERNEL,
+    "Kernel": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,
+    "gpu_memcpy": Kind.MEMCPY,
+    "Memcpy": Kind.MEMCPY,
+    "gpu_memset": Kind.MEMSET,
+    "Memset": Kind.MEMSET,
+    "cuda_runtime": Kind.RUNTIME,
+    "cuda_driver": Kind.RUNTIME,
+    "Runtime": Kind.RUNTIME,
+    "mtia_runtime": Kind.RUNTIME,
+    "xpu_runtime": Kind.RUNTIME,
+    "cpu_op": Kind.OPERATOR,
+    "Operator": Kind.OPERATOR,
+    "user_annotation": Kind.ANNOTATION,
+    "python_function": Kind.PYTHON,
+    "": Kind.ANNOTATION,
+}
+
+
+class Call(IntEnum):
+    """What a runtime call does to the host."""
+
+    OTHER = 0
+    LAUNCH = 1
+    COPY = 2
+    SYNC = 3
+    ALLOCATION = 4
+
+
+_SYNC = re.compile(
+    r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|(cuda|hip)Memcpy(2D|3D|(To|From)Symbol|WithStream|Peer)?$"
+    r"|cuMemcpy(HtoD|DtoH|DtoD)(_v2)?$|hipMemcpy(HtoD|DtoH|DtoD)$"
+)
+_COPY = re.compile(r"(cuda|hip|cu)Mem(cpy|set)")
+_LAUNCH = re.compile(r"Launch|^runFunction")
+_ALLOCATION = re.compile(
+    r"(cuda|hip)(Malloc|Free|Host(Alloc|Register|Unregister|Malloc|Free))|cuMem(Alloc|Free|Create|Release|Map|Unmap|"
+    r"AddressReserve|SetAccess|HostAlloc|HostRegister)"
+)
+_LOADER = re.compile(
+    r"DataLoader\w*(Iter)?\.__next__|utils/data/dataloader\.py\(\d+\): (__next__|_next_data)$"
+)
+_READS = re.compile(r"aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
+# What may hold a synchronising call: its stack is kept.
+_HOLDERS = re.compile(
+    r"aten::(copy_|_to_copy|to|nonzero|masked_select|_unique2?|unique_dim|unique_consecutive|index|repeat_interleave)$"
+    r"|: (synchronize|item|tolist|cpu|numpy|__bool__|__float__|__int__|__index__|record|wait|cuda|to)\b"
+    r"|\b(synchronize|item|tolist|cpu|numpy)>?$"
+)
+_COMMUNICATION = re.compile(r"^(nccl|rccl|hccl|msccl)|nccl(Dev)?Kernel", re.IGNORECASE)
+_STEP = re.compile(r"ProfilerStep\s?#(\d+)")
+
+
+def call_of(name: str) -> Call:
+    """The class of a runtime or driver call by its name, of CUDA and of HIP."""
+    if _SYNC.match(name):
+        return Call.SYNC
+    if _LAUNCH.search(name):
+        return Call.LAUNCH
+    if _COPY.match(name):
+        return Call.COPY
+    return Call.ALLOCATION if _ALLOCATION.match(name) else Call.OTHER
+
+
+def is_loader(name: str) -> bool:
+    """A span in which the training waits for its data loader."""
+    return _LOADER.search(name) is not None
+
+
+def is_read(name: str) -> bool:
+    """An operator that brings a value of the device to the host and waits for it."""
+    return _READS.match(name) is not None
+
+
+def holds_sync(name: str) -> bool:
+    """An operator or Python function that may call a synchronising function."""
+    return is_read(name) or _HOLDERS.search(name) is not None
+
+
+def is_communication(name: str) -> bool:
+    """A kernel that talks to other devices: NCCL and its kin."""
+    return _COMMUNICATION.search(name) is not None
+
+
+def step_of(name: str) -> int | None:
+    """The number of `ProfilerStep#5`."""
+    found = _STEP.match(name)
+    return int(found.group(1)) if found else None
+
+
+def copy_of(name: str) -> tuple[str, str | None]:
+    """`("HtoD", "pinned")` of `Memcpy HtoD (Pinned -> Device)`; None where no host memory is told."""
+    if "emset" in name:
+        return "Memset", None
+    found = re.search(r"(?:Copy)?(H|Host|D|Device|P|Peer)(?:to|To)(H|Host|D|Device|P|Peer)", name)
+    kind = f"{found.group(1)[0]}to{found.group(2)[0]}" if found else "other"
+    told = re.search(r"Pinned|Pageable", name)
+    return kind, told.group(0).lower() if told else None

@@ -1,0 +1,198 @@
+"""The events of a trace, in batches, from chunks of bytes: any size, any layout, cut off or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.inflate import Inflate
+from gpudebug.core.trace.structure import objects
+
+T = TypeVar("T")
+
+# Text of one decode: larger ones are no faster and take more memory.
+BATCH = 2 << 20
+# An event, or what stands before the events, is refused beyond this.
+_LARGEST = 64 << 20
+# What stands behind the events is small; more of it is left out.
+_TAIL = 1 << 20
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(rb'\}\s*(,)\s*\{\s*"')
+_NO_NUMBER = re.compile(rb":\s*[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_BLANK = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_NEXT = "give a trace of torch.profiler (export_chrome_trace), as JSON or JSON in gzip"
+
+
+class Reader(Generic[T]):
+    """Reads `{"traceEvents": [...], ...}` or `[...]`, each event as a `kind` (a msgspec Struct).
+
+    After the iteration over `batches`: `metadata` holds what else stands in the object, `truncated` tells
+    that the text ends before the trace does, `unreadable` counts events that are no `kind`.
+    Raises GpudebugError where the text is no trace.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], kind: type[T], batch: int = BATCH) -> None:
+        self.metadata: dict[str, Any] = {}
+        self.truncated = False
+        self.unreadable = 0
+        self._inflate = Inflate(chunks)
+        self._chunks = iter(self._inflate)
+        self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
+        self._lax = kind
+        self._batch = batch
+        self._buffer = bytearray()
+        self._over = False
+        self._bare = False
+        self._guessing = True
+
+    def batches(self) -> Iterator[list[T]]:
+        """All events in the order of the text."""
+        self._open()
+        wanted = self._batch
+        end: int | None = None
+        while end is None:
+            self._fill(wanted)
+            before = len(self._buffer)
+            guessed = None if self._over or not self._guessing else self._guessed()
+            if guessed is not None:
+                yield guessed
+            else:
+                events, end = self._scanned()
+                yield events
+            if self._over:
+                break
+            # No event ends in the buffer: it is longer than that.
+            wanted = self._batch if len(self._buffer) < before else 2 * before
+            if wanted > 2 * _LARGEST:
+                raise GpudebugError(f"holds an event of more than {_LARGEST >> 20} MB", next=_NEXT)
+        self._close(end)
+
+    def _fill(self, size: int) -> None:
+        while len(self._buffer) < size and not self._over:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._over = True
+                self.truncated |= self._inflate.broken
+            else:
+                self._buffer += chunk
+
+    def _open(self) -> None:
+        """Drop all up to the first event."""
+        self._fill(len(_BOM))
+        if self._buffer.startswith(_BOM):
+            del self._buffer[: len(_BOM)]
+        while not self._buffer.strip(_BLANK) and not self._over:
+            self._buffer.clear()
+            self._fill(1)
+        if not self._buffer.strip(_BLANK):
+            raise GpudebugError("is empty", next=_NEXT)
+        start = self._buffer.lstrip(_BLANK)[:1]
+        if start == b"[":
+            self._bare = True
+            del self._buffer[: self._buffer.index(b"[") + 1]
+        elif start == b"{":
+            self._head()
+        else:
+            raise GpudebugError("is no trace: it is neither a JSON object nor an array", next=_NEXT)
+
+    def _head(self) -> None:
+        size = 0
+        while (found := _EVENTS.search(self._buffer, max(0, size - 4096))) is None:
+            size = len(self._buffer)
+            if self._over or size > _LARGEST:
+                raise GpudebugError("is no trace: no traceEvents in it", next=_NEXT)
+            self._fill(size + self._batch)
+        self._learn(bytes(self._buffer[: found.start()]) + b'"traceEvents":[]}')
+        del self._buffer[: found.end()]
+
+    def _learn(self, text: bytes) -> bool:
+        try:
+            said = msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        self.metadata.update({key: value for key, value in said.items() if key != "traceEvents"})
+        return True
+
+    def _guessed(self) -> list[T] | None:
+        """Events up to what looks like the last boundary; a decode that succeeds proves that it is one."""
+        boundary = self._boundary()
+        if boundary is None:
+            return None
+        try:
+            events = self._decode(self._array(boundary))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Braces in a string, a nested list of objects, the end of the events: the scan knows.
+            return None
+        del self._buffer[: boundary + 1]
+        return events
+
+    def _boundary(self) -> int | None:
+        """Offset of the comma between the last two things that look like events."""
+        size = len(self._buffer)
+        for back in (4096, 1 << 16, size):
+            found = [match.start(1) for match in _BETWEEN.finditer(self._buffer, max(0, size - back))]
+            if found:
+                return found[-1]
+            if back >= size:
+                break
+        return None
+
+    def _array(self, end: int) -> bytes:
+        with memoryview(self._buffer) as view:
+            return b"".join((b"[", bytes(view[:end]).lstrip(b", \t\r\n"), b"]"))
+
+    def _scanned(self) -> tuple[list[T], int | None]:
+        ends, end = objects(self._buffer)
+        if not ends:
+            return [], end
+        try:
+            events = self._decode(self._array(ends[-1]))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            events = list(self._one_by_one(ends))
+        else:
+            # The guess was wrong where the scan was right: it will be again.
+            self._guessing = self._guessing and (self._over or end is not None)
+        del self._buffer[: ends[-1]]
+        return events, None if end is None else end - ends[-1]
+
+    def _one_by_one(self, ends: list[int]) -> Iterator[T]:
+        """The events of a batch in which at least one is broken."""
+        start = 0
+        for end in ends:
+            text = bytes(self._buffer[start:end]).lstrip(b", \t\r\n")
+            start = end
+            event = self._one(text)
+            if event is None:
+                self.unreadable += 1
+            else:
+                yield event
+
+    def _one(self, text: bytes) -> T | None:
+        """One event; not-a-number is read as null, numbers in quotes as numbers, broken UTF-8 as U+FFFD."""
+        whole = text.decode("utf-8", "replace").encode()
+        for candidate in (text, whole, _NO_NUMBER.sub(b":null", whole)):
+            try:
+                return msgspec.json.decode(candidate, type=self._lax, strict=False)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+        return None
+
+    def _close(self, end: int | None) -> None:
+        """What stands behind the events: more metadata, or nothing where the writer was killed."""
+        if end is None:
+            left = self._buffer.strip(b", \t\r\n")
+            # A bare array may end without its bracket: the format's own rule.
+            self.truncated |= bool(left) or not self._bare
+            return
+        del self._buffer[: end + 1]
+        self._fill(_TAIL)
+        rest = bytes(self._buffer).strip(_BLANK)
+        if self._bare or rest == b"}":
+            return
+        if not (self._over and self._learn(b"{" + rest.lstrip(b", \t\r\n"))):
+            self.truncated |= self._over

@@ -1,0 +1,215 @@
+"""A trace as compact arrays: one pass over its events keeps what the analysis needs and nothing else."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, Kind, step_of
+from gpudebug.core.trace.hosts import Hosts
+from gpudebug.core.trace.names import LOADER, Names
+from gpudebug.core.trace.spans import Named
+
+# Operators whose link to their kernels is kept.
+LINKS = 2_000_000
+_SYNCS = 300_000
+_MASK = 0xFFFFFFFF
+_NO_ARGS = Args()
+_TRACK = 0xFFFF
+
+
+class Track(NamedTuple):
+    """One stream of one device, as the trace names them."""
+
+    device: int | str
+    stream: int | str
+
+
+class Copies:
+    """Copies of one name: count, microseconds, bytes (of those that tell them) and their own bandwidths."""
+
+    def __init__(self) -> None:
+        self.count, self.us, self.bytes, self.told_us = 0, 0.0, 0.0, 0.0
+        self.rates, self.rated, self.fastest = 0.0, 0, 0.0
+
+    def add(self, us: float, size: float | str | None) -> None:
+        self.count += 1
+        self.us += us
+        if not isinstance(size, (int, float)):
+            return
+        self.bytes += size
+        self.told_us += us
+        if us > 0:
+            rate = size / us
+            self.rates += rate
+            self.rated += 1
+            self.fastest = max(self.fastest, rate)
+
+
+class Recording:
+    """All that is kept of a trace. Times are microseconds since `base`.
+
+    Device events, each 26 bytes: start, duration, name, track (index into `tracks`), kind, correlation
+    and operator's id (`external`), both modulo 2**32, 0 for none. Launches, each 16 bytes: start,
+    duration, correlation.
+    """
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.hosts = Hosts(self.names)
+        self.base: float | None = None
+        self.events = 0
+        self.negative = 0
+        self.first, self.last = np.inf, -np.inf
+        self.tracks: list[Track] = []
+        self._track_ids: dict[tuple[int | str | None, ...], int] = {}
+        self.start, self.duration = array("d"), array("f")
+        self.name, self.track, self.kind = array("i"), array("H"), array("B")
+        self.correlation, self.external = array("I"), array("I")
+        self.launch_start, self.launch_duration = array("d"), array("f")
+        self.launch_correlation = array("I")
+        self.link_external, self.link_name = array("I"), array("i")
+        self.syncs = Syncs()
+        self.blocking: dict[Call, Named] = {Call.SYNC: Named(), Call.COPY: Named(), Call.ALLOCATION: Named()}
+        self.launched = 0
+        self.copies: dict[int, Copies] = {}
+        self.steps: dict[int, list[float]] = {}
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Take in a batch."""
+        categories, ids, add = CATEGORIES, self.names.ids, self.names.add
+        if self.base is None:
+            self.base = next((e.ts for e in events if e.dur is not None), None)
+        base = self.base or 0.0
+        first, last, count = self.first, self.last, 0
+        for event in events:
+            duration = event.dur
+            kind = categories.get(event.cat)
+            if duration is None or kind is None:
+                continue
+            if duration < 0:
+                self.negative += 1
+                continue
+            count += 1
+            start = event.ts - base
+            end = start + duration
+            if start < first:  # noqa: PLR1730 - faster than min() here
+                first = start
+            if end > last:  # noqa: PLR1730
+                last = end
+            name = ids.get(event.name)
+            if kind <= DEVICE:
+                self._device(event, start, duration, add(event.name) if name is None else name, kind)
+            elif kind == Kind.RUNTIME:
+                self._runtime(event, start, duration, add(event.name) if name is None else name)
+            else:
+                self._host(event, start, duration, name, kind)
+        self.first, self.last = first, last
+        self.events += count
+
+    def finish(self) -> None:
+        self.hosts.finish()
+
+    def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
+        if name is None:
+            if kind == Kind.ANNOTATION and (step := step_of(event.name)) is not None:
+                self._step(step, start, duration)
+                return
+            name = self.names.add(event.name)
+        self.hosts.add(start, duration, name, event.tid, kind)
+        args = event.args
+        if kind == Kind.OPERATOR and args is not None:
+            external = args.external or args.external_old
+            if external and len(self.link_name) < LINKS:
+                self.link_external.append(external & _MASK)
+                self.link_name.append(name)
+
+    def _step(self, number: int, start: float, duration: float) -> None:
+        """Several threads may name the same step: it lasts from the first beginning to the last end."""
+        known = self.steps.setdefault(number, [start, start + duration])
+        known[0] = min(known[0], start)
+        known[1] = max(known[1], start + duration)
+
+    def _device(self, event: Event, start: float, duration: float, name: int, kind: int) -> None:
+        args = event.args or _NO_ARGS
+        device = event.pid if args.device is None else args.device
+        key = (device, event.tid if args.stream is None else args.stream)
+        track = self._track_ids.get(key)
+        if track is None:
+            track = self._new_track(key)
+        self.start.append(start)
+        self.duration.append(duration)
+        self.name.append(name)
+        self.track.append(track)
+        self.kind.append(kind)
+        self.correlation.append((args.correlation or 0) & _MASK)
+        self.external.append((args.external or args.external_old or 0) & _MASK)
+        if kind != Kind.KERNEL:
+            copies = self.copies.get(name)
+            if copies is None:
+                copies = self.copies[name] = Copies()
+            copies.add(duration, args.bytes)
+
+    def _new_track(self, key: tuple[int | str | None, int | str | None]) -> int:
+        number = min(len(self.tracks), _TRACK)
+        self._track_ids[key] = number
+        if number == len(self.tracks):
+            self.tracks.append(Track(*("unknown" if part is None else part for part in key)))
+        return number
+
+    def _runtime(self, event: Event, start: float, duration: float, name: int) -> None:
+        call = self.names.calls[name]
+        if call == Call.OTHER:
+            return
+        args = event.args or _NO_ARGS
+        if call in (Call.LAUNCH, Call.COPY) or (call == Call.SYNC and "emcpy" in event.name):
+            self.launched += 1
+            self.launch_start.append(start)
+            self.launch_duration.append(duration)
+            self.launch_correlation.append((args.correlation or 0) & _MASK)
+        if call == Call.LAUNCH:
+            return
+        self.blocking[call].add(start, start + duration, name)
+        if call == Call.SYNC:
+            external = (args.external or args.external_old or 0) & _MASK
+            self.syncs.add(name, start, duration, self.hosts.thread(event.tid), external)
+
+    def device_numbers(self) -> list[int | str]:
+        """The devices of the trace, in order."""
+        return sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
+
+    def of_device(self, device: int | str) -> NDArray[np.int64]:
+        """Indices of a device's events, by start."""
+        mine = np.array([t.device == device for t in self.tracks])
+        which = np.flatnonzero(mine[np.frombuffer(self.track, np.uint16)])
+        start = np.frombuffer(self.start)[which]
+        if not (np.diff(start) >= 0).all():
+            which = which[np.argsort(start, kind="stable")]
+        return which
+
+    def is_loader(self, name: int) -> bool:
+        return bool(self.names.flags[name] & LOADER)
+
+
+class Syncs:
+    """Synchronising runtime calls: counted all, kept one by one up to a limit to find who called them."""
+
+    def __init__(self) -> None:
+        self.count: dict[int, int] = {}
+        self.us: dict[int, float] = {}
+        self.name, self.thread = array("i"), array("H")
+        self.start, self.duration, self.external = array("d"), array("f"), array("I")
+
+    def add(self, name: int, start: float, duration: float, thread: int, external: int) -> None:
+        self.count[name] = self.count.get(name, 0) + 1
+        self.us[name] = self.us.get(name, 0.0) + duration
+        if len(self.name) < _SYNCS:
+            self.name.append(name)
+            self.thread.append(thread)
+            self.start.append(start)
+            self.duration.append(duration)
+            self.external.append(external)

@@ -1,0 +1,119 @@
+"""Intervals of time: merged ones, what they cover of others, and a bounded store of named ones."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# More named spans than this are merged with their neighbours.
+LIMIT = 400_000
+# Two spans closer than this are merged first; doubled as long as there are too many. Microseconds.
+_NEAR = 5.0
+
+
+def merged(start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """The union as disjoint intervals in order; those that touch are one. `start` must be sorted."""
+    if not len(start):
+        return start, end
+    reach = np.maximum.accumulate(end)
+    first = np.ones(len(start), bool)
+    first[1:] = start[1:] > reach[:-1]
+    last = np.append(np.flatnonzero(first)[1:] - 1, len(start) - 1)
+    return start[first], reach[last]
+
+
+def union(start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """As `merged`, of intervals in any order."""
+    order = np.argsort(start, kind="stable")
+    return merged(start[order], end[order])
+
+
+def total(intervals: tuple[Floats, Floats]) -> float:
+    """Summed length of disjoint intervals."""
+    return float((intervals[1] - intervals[0]).sum())
+
+
+class Cover:
+    """How much of any span a set of disjoint, sorted intervals covers."""
+
+    def __init__(self, intervals: tuple[Floats, Floats]) -> None:
+        self._start, self._end = intervals
+        self._before = np.concatenate(([0.0], np.cumsum(self._end - self._start)))
+
+    def until(self, when: Floats) -> Floats:
+        """Covered time before each moment."""
+        at = np.searchsorted(self._start, when, side="right")
+        behind = np.maximum(at - 1, 0)
+        if not len(self._start):
+            return np.zeros(len(when))
+        inside = np.minimum(when, self._end[behind]) - self._start[behind]
+        return np.where(at > 0, self._before[behind] + inside, 0.0)
+
+    def within(self, start: Floats, end: Floats) -> Floats:
+        """Covered time inside each span."""
+        return np.asarray(self.until(end) - self.until(start))
+
+    def holds(self, when: Floats, slack: float = 0.0) -> NDArray[np.bool_]:
+        """Whether each moment lies in an interval, or less than `slack` behind its end."""
+        if not len(self._start):
+            return np.zeros(len(when), bool)
+        at = np.searchsorted(self._start, when, side="right") - 1
+        return np.asarray((at >= 0) & (when <= self._end[np.maximum(at, 0)] + slack))
+
+
+def overlap(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
+    """Time that two sets of disjoint, sorted intervals have in common."""
+    return float(Cover(b).within(*a).sum()) if len(a[0]) and len(b[0]) else 0.0
+
+
+class Named:
+    """Spans with a name (an integer), in 20 bytes each; beyond `limit` neighbours are merged.
+
+    Of merged ones the longest's name stays, and what lay between them counts as covered: `near` says how
+    much at most (microseconds), 0 where nothing was merged.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.near = 0.0
+        self._limit = limit
+        self._start, self._end, self._name = array("d"), array("d"), array("i")
+
+    def __len__(self) -> int:
+        return len(self._start)
+
+    def add(self, start: float, end: float, name: int) -> None:
+        self._start.append(start)
+        self._end.append(end)
+        self._name.append(name)
+        if len(self._start) > self._limit:
+            self._shrink()
+
+    def arrays(self) -> tuple[Floats, Floats, Ints]:
+        """Start, end, name, sorted by start."""
+        start, end = np.array(self._start), np.array(self._end)
+        order = np.argsort(start, kind="stable")
+        return start[order], end[order], np.array(self._name, np.int64)[order]
+
+    def union(self) -> tuple[Floats, Floats]:
+        start, end, _ = self.arrays()
+        return merged(start, end)
+
+    def _shrink(self) -> None:
+        start, end, name = self.arrays()
+        near = max(self.near, _NEAR / 2)
+        while len(start) > self._limit // 2:
+            near *= 2
+            first = np.ones(len(start), bool)
+            first[1:] = start[1:] > np.maximum.accumulate(end)[:-1] + near
+            begin = np.flatnonzero(first)
+            group = np.cumsum(first) - 1
+            by_length = np.lexsort((end - start, group))
+            longest = by_length[np.append(begin[1:], len(start)) - 1]
+            start, end, name = start[begin], np.maximum.reduceat(end, begin), name[longest]
+        self.near = near
+        self._start, self._end = array("d", start.tobytes()), array("d", end.tobytes())
+        self._name = array("i", name.astype(np.int32).tobytes())

@@ -1,0 +1,226 @@
+"""A trace in one answer: where the device idles, what the host did meanwhile, and what ran."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.devices import Device, devices, streams, times, without_last_step
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, Event, Kind, Span
+from gpudebug.core.trace.gaps import Idle
+from gpudebug.core.trace.launches import Launches
+from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.recording import Recording
+from gpudebug.core.trace.spans import Cover, merged, total, union
+from gpudebug.core.trace.steps import steps
+from gpudebug.core.trace.tables import Links, copies, kernels, operators, syncs
+
+NO_DEVICE = "no device event in the trace: a CPU-only trace, or a profiler without ProfilerActivity.CUDA"
+_DIGITS = 7
+_STREAMS = 8
+_NEXT = "profile some steps: torch.profiler.profile(schedule=...) with prof.step() in each iteration"
+
+
+@dataclass(frozen=True)
+class TraceSummary:
+    """What a trace says; `as_dict` is the JSON answer of `analyze` without `file`, at most some 30 kB."""
+
+    answer: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.answer
+
+
+def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
+    """The busy share of each device (by the process id of its events) and nothing else, fast.
+
+    The share of the time from a device's first event to its last end in which any kernel, copy or fill ran.
+    Raises GpudebugError where the bytes are no trace.
+    """
+    reader = Reader(chunks, Span)
+    found: dict[int | str | None, tuple[Any, Any]] = {}
+    on_device = frozenset(name for name, kind in CATEGORIES.items() if kind <= DEVICE)
+    from array import array
+
+    for events in reader.batches():
+        for event in events:
+            if event.cat in on_device and event.dur is not None and event.dur >= 0:
+                mine = found.get(event.pid)
+                if mine is None:
+                    mine = found[event.pid] = (array("d"), array("d"))
+                mine[0].append(event.ts)
+                mine[1].append(event.ts + event.dur)
+    shares: dict[int | str, float | None] = {}
+    for pid, (start, end) in found.items():
+        begin, stop = union(np.array(start), np.array(end))
+        span = float(stop[-1] - begin[0])
+        shares["unknown" if pid is None else pid] = total((begin, stop)) / span if span > 0 else None
+    return shares
+
+
+def summarise(chunks: Iterable[bytes]) -> TraceSummary:
+    """Read a trace, JSON or gzip in chunks of any size, and say what it holds.
+
+    Times in the answer are seconds, those named `_us` microseconds; shares are 0 to 1. What the trace
+    cannot tell is None. Raises GpudebugError where the bytes are no trace or hold no event.
+    """
+    reader = Reader(chunks, Event)
+    recording = Recording()
+    for events in reader.batches():
+        recording.feed(events)
+        # Freed before the next batch is decoded: two at once would double the memory.
+        del events
+    recording.finish()
+    if not recording.events:
+        raise GpudebugError(_nothing(reader), next=_NEXT)
+    return TraceSummary(_rounded(_answer(reader, recording)))
+
+
+def _nothing(reader: Reader[Event]) -> str:
+    if reader.unreadable:
+        return f"holds no event that can be read ({reader.unreadable:,} cannot)"
+    return "is cut off before its first event" if reader.truncated else "holds no events"
+
+
+def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
+    launches = Launches(recording)
+    found = devices(recording, launches)
+    idle = Idle(recording, launches)
+    for device in found:
+        idle.add(device)
+    links = Links(recording)
+    of_steps = steps(recording, found, launches)
+    meta = reader.metadata
+    cluster = meta.get("distributedInfo")
+    cluster = cluster if isinstance(cluster, dict) else {}
+    rows = [_device(recording, device, launches, meta) for device in found]
+    return {
+        "kind": "trace",
+        "truncated": reader.truncated,
+        "notes": _notes(reader, recording),
+        "events": recording.events,
+        "device_events": len(recording.start),
+        "span_s": (recording.last - recording.first) / 1e6,
+        "rank": cluster.get("rank"),
+        "world_size": cluster.get("world_size"),
+        "busy_share": _mean([r["busy_share"] for r in rows]),
+        "reason": None if found else NO_DEVICE,
+        "devices": rows,
+        "gaps": idle.summary() if found else None,
+        "kernels_per_step": of_steps["kernels_per_step"] if of_steps else None,
+        "mean_kernel_us": _mean_kernel(recording),
+        "kernels": kernels(recording, found),
+        "memcpy": copies(recording),
+        "syncs": syncs(recording, links),
+        "nccl": _communication(rows),
+        "operators": operators(recording, found, links),
+        "steps": of_steps,
+        "host": _host(recording),
+    }
+
+
+def _device(recording: Recording, device: Device, launches: Launches, meta: dict[str, Any]) -> dict[str, Any]:
+    last = max((s[0] for s in recording.steps.values()), default=None)
+    whole = last is None or len(recording.steps) < 2
+    of_streams = streams(recording, device, launches)
+    return {
+        "device": device.number,
+        "name": _name(meta, device.number),
+        **times(device.start, device.end, device.work),
+        "without_last_step": None if whole or last is None else without_last_step(device, launches, last),
+        "queue": launches.queue(device.launch, device.start),
+        "launches": launches.delays(device.launch, device.start),
+        "streams_count": len(of_streams),
+        "streams": of_streams[:_STREAMS],
+    }
+
+
+def _name(meta: dict[str, Any], number: int | str) -> str | None:
+    known = meta.get("deviceProperties")
+    for one in known if isinstance(known, list) else []:
+        if isinstance(one, dict) and one.get("id") == number and isinstance(one.get("name"), str):
+            return str(one["name"])
+    return None
+
+
+def _mean_kernel(recording: Recording) -> float | None:
+    kernel = np.frombuffer(recording.kind, np.uint8) == Kind.KERNEL
+    if not kernel.any():
+        return None
+    return float(np.frombuffer(recording.duration, np.float32)[kernel].mean(dtype=np.float64))
+
+
+def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Shares over all devices; None where no kernel communicates."""
+    seconds = sum(r["communication_s"] for r in rows)
+    if not seconds:
+        return None
+    busy = sum(r["busy_s"] for r in rows)
+    both = sum(r["communication_overlapped_s"] for r in rows)
+    return {
+        "seconds": seconds,
+        "share_of_busy": seconds / busy,
+        "overlapped_share": both / seconds,
+        "exposed_s": seconds - both,
+    }
+
+
+def _host(recording: Recording) -> dict[str, Any]:
+    """What the host's own spans say; of a CPU-only trace, all there is."""
+    hosts = recording.hosts
+    span = recording.last - recording.first
+    ran, loaded = hosts.operators.union(), hosts.loaders.union()
+    both = merged(*ran) if len(ran[0]) else None
+    return {
+        "span_s": span / 1e6,
+        "operator_share": total(both) / span if both and span > 0 else None,
+        "data_loading": {
+            "count": len(hosts.loaders),
+            "seconds": total(loaded) / 1e6,
+            "share": total(loaded) / span if span > 0 else None,
+            "operator_s": float(Cover(ran).within(*loaded).sum()) / 1e6,
+        }
+        if len(hosts.loaders)
+        else None,
+    }
+
+
+def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
+    hosts = recording.hosts
+    merged_ = max(
+        s.near for s in (hosts.operators, hosts.annotations, hosts.loaders, *recording.blocking.values())
+    )
+    notes = [
+        (reader.truncated, "the trace is cut off: what is there was analysed"),
+        (reader.unreadable, f"{reader.unreadable:,} events cannot be read"),
+        (recording.negative, f"{recording.negative:,} events with a negative duration are left out"),
+        (hosts.late, f"{hosts.late:,} host events are out of order: operators' own times are too long"),
+        (recording.names.full, "more names than can be told apart: some are counted as (other names)"),
+        (merged_, f"host spans less than {merged_:g} us apart are taken as one"),
+        (
+            len(recording.start) and not recording.launched,
+            "no launch is in the trace: what the host did in gaps is less certain",
+        ),
+    ]
+    return [text for holds, text in notes if holds]
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _rounded(value: Any) -> Any:
+    """Seven significant digits: shorter, and as exact as a trace is."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value

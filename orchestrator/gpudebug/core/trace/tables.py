@@ -1,0 +1,190 @@
+"""Kernels, copies, synchronising calls and operators of a trace, the costliest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudebug.core.trace.devices import Device
+from gpudebug.core.trace.events import Kind, copy_of
+from gpudebug.core.trace.hosts import Stack
+from gpudebug.core.trace.names import COMMUNICATION
+from gpudebug.core.trace.recording import Copies, Recording
+from gpudebug.core.trace.spans import Floats, Ints
+
+TOP = 15
+_STACKS = 3
+_NAME = 160
+
+
+def kernels(recording: Recording, found: list[Device]) -> list[dict[str, Any]]:
+    """The kernels that took the most device time."""
+    names = np.frombuffer(recording.name, np.int32)
+    size = len(recording.names.texts)
+    count, us = np.zeros(size), np.zeros(size)
+    least, most = np.full(size, np.inf), np.zeros(size)
+    for device in found:
+        kernel = np.frombuffer(recording.kind, np.uint8)[device.which] == Kind.KERNEL
+        name, length = names[device.which[kernel]], (device.end - device.start)[kernel]
+        count += np.bincount(name, minlength=size)
+        us += np.bincount(name, length, size)
+        np.minimum.at(least, name, length)
+        np.maximum.at(most, name, length)
+    flags = recording.names.flags
+    return [
+        {
+            "name": recording.names.texts[i][:_NAME],
+            "communication": bool(flags[i] & COMMUNICATION),
+            "count": int(count[i]),
+            "seconds": us[i] / 1e6,
+            "mean_us": us[i] / count[i],
+            "min_us": float(least[i]),
+            "max_us": float(most[i]),
+        }
+        for i in np.argsort(-us, kind="stable")[:TOP].tolist()
+        if count[i]
+    ]
+
+
+def copies(recording: Recording) -> list[dict[str, Any]]:
+    """Copies and fills by kind and by host memory; `gb_s` is bytes over seconds, 10**9 bytes.
+
+    `mean_gb_s` and `max_gb_s` are of the single copies. Unknown bytes are None.
+    """
+    groups: dict[tuple[str, str | None], Copies] = {}
+    for name, one in recording.copies.items():
+        group = groups.setdefault(copy_of(recording.names.texts[name]), Copies())
+        for field in ("count", "us", "bytes", "told_us", "rates", "rated"):
+            setattr(group, field, getattr(group, field) + getattr(one, field))
+        group.fastest = max(group.fastest, one.fastest)
+    return [
+        {
+            "kind": kind,
+            "host_memory": memory,
+            "count": group.count,
+            "bytes": int(group.bytes) if group.rated else None,
+            "seconds": group.us / 1e6,
+            "gb_s": group.bytes / group.told_us / 1e3 if group.told_us else None,
+            "mean_gb_s": group.rates / group.rated / 1e3 if group.rated else None,
+            "max_gb_s": group.fastest / 1e3 if group.rated else None,
+        }
+        for (kind, memory), group in sorted(groups.items(), key=lambda g: -g[1].us)
+    ]
+
+
+class Links:
+    """Operators by the id that their launches and kernels carry."""
+
+    def __init__(self, recording: Recording) -> None:
+        external = np.frombuffer(recording.link_external, np.uint32)
+        order = np.argsort(external, kind="stable")
+        self._external = external[order]
+        self._name = np.frombuffer(recording.link_name, np.int32)[order]
+
+    def names(self, external: NDArray[Any]) -> Ints:
+        """The operator's name for each id, 0 where unknown."""
+        if not len(self._external):
+            return np.zeros(len(external), np.int64)
+        at = np.minimum(np.searchsorted(self._external, external), len(self._external) - 1)
+        known = (self._external[at] == external) & (external != 0)
+        return np.where(known, self._name[at], 0).astype(np.int64)
+
+
+def operators(recording: Recording, found: list[Device], links: Links) -> list[dict[str, Any]]:
+    """The operators with the most host time of their own and those with the most device time.
+
+    `device_s` sums the kernels and copies that the operator itself launched; None without device events.
+    """
+    size = len(recording.names.texts)
+    external = np.frombuffer(recording.external, np.uint32)
+    device: Floats = np.zeros(size)
+    for one in found:
+        names = links.names(external[one.which])
+        device += np.bincount(names, one.end - one.start, size)
+    device[0] = 0.0
+    hosts = recording.hosts
+    own = sorted(hosts.own, key=lambda n: -hosts.own[n])[:TOP]
+    costly = [i for i in np.argsort(-device, kind="stable")[:TOP].tolist() if device[i] > 0]
+    return [
+        {
+            "name": recording.names.texts[n][:_NAME],
+            "calls": hosts.calls.get(n, 0),
+            "host_s": hosts.total.get(n, 0.0) / 1e6,
+            "self_s": max(0.0, hosts.own.get(n, 0.0)) / 1e6,
+            "device_s": device[n] / 1e6 if found else None,
+        }
+        for n in dict.fromkeys([*costly, *own])
+    ]
+
+
+def syncs(recording: Recording, links: Links) -> list[dict[str, Any]]:
+    """Calls that make the host wait for the device, the longest first, with who called them.
+
+    `kind` is `runtime` (a call of the driver), or `operator` (an operator that reads a value, such as
+    aten::item; its runtime call is counted too). `stacks` hold frames from the innermost outwards.
+    """
+    texts = recording.names.texts
+    found = recording.syncs
+    called: dict[int, dict[tuple[str, ...], list[float]]] = {name: {} for name in found.count}
+    for name, stack, us in _callers(recording, links):
+        of_stack = called[name].setdefault(stack, [0, 0.0])
+        of_stack[0] += 1
+        of_stack[1] += us
+    rows = [
+        _sync(texts[name], "runtime", found.count[name], found.us[name], called[name]) for name in found.count
+    ]
+    read: dict[int, dict[tuple[str, ...], list[float]]] = {}
+    for (name, frames), (count, us) in recording.hosts.reads.items():
+        of_stack = read.setdefault(name, {}).setdefault(_text(recording, frames), [0, 0.0])
+        of_stack[0] += count
+        of_stack[1] += us
+    rows += [
+        _sync(
+            texts[name], "operator", int(sum(s[0] for s in of.values())), sum(s[1] for s in of.values()), of
+        )
+        for name, of in read.items()
+    ]
+    return sorted(rows, key=lambda r: (r["kind"] != "runtime", -r["seconds"]))[:TOP]
+
+
+def _callers(recording: Recording, links: Links) -> list[tuple[int, tuple[str, ...], float]]:
+    """Name, stack and microseconds of each synchronising call that was kept."""
+    found = recording.syncs
+    if not len(found.name):
+        return []
+    thread = np.array(found.thread)
+    start, length = np.array(found.start), np.array(found.duration, np.float64)
+    operator = links.names(np.array(found.external, np.int64))
+    names = np.array(found.name)
+    rows = []
+    for number in np.unique(thread).tolist():
+        mine = np.flatnonzero(thread == number)
+        stacks = recording.hosts.holders.find(
+            number, start[mine].tolist(), (start[mine] + length[mine]).tolist()
+        )
+        for i, stack in zip(mine.tolist(), stacks, strict=True):
+            frames = _text(recording, stack) if stack else ()
+            by_id = recording.names.texts[operator[i]] if operator[i] else None
+            if by_id and by_id not in frames:
+                frames = (by_id, *frames)
+            rows.append((int(names[i]), frames, float(length[i])))
+    return rows
+
+
+def _text(recording: Recording, frames: Stack) -> tuple[str, ...]:
+    return tuple(recording.names.texts[name][:_NAME] for name, _ in frames)
+
+
+def _sync(
+    call: str, kind: str, count: int, us: float, stacks: dict[tuple[str, ...], list[float]]
+) -> dict[str, Any]:
+    top = sorted(stacks.items(), key=lambda s: -s[1][1])[:_STACKS]
+    return {
+        "call": call[:_NAME],
+        "kind": kind,
+        "count": count,
+        "seconds": us / 1e6,
+        "stacks": [{"frames": list(f), "count": int(n), "seconds": t / 1e6} for f, (n, t) in top if f],
+    }
