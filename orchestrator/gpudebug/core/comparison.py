@@ -14,9 +14,10 @@ from typing import Any
 from gpudebug.core import batch, checklist, contrast, frameworks, stats
 from gpudebug.core.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.gates.case import mean, rate_of
+from gpudebug.core.gates.case import mean, probed, rate_of
 from gpudebug.core.latency import LEAST_FOR_WARMUP, Latency
 from gpudebug.core.models import Estimate, Evidence, RunRecord
+from gpudebug.core.probe import together
 from gpudebug.core.words import Word
 
 # The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
@@ -168,6 +169,8 @@ def _throughput(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure
             return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
         sides.append(tuple(value for _, value in known))
         units.append(known[0][0])
+    if units == ["step", "step"] and len({probed(r.evidence) for r in (*a, *b)}) > 1:
+        return Figure(Name.THROUGHPUT, why="the log tells the steps of some runs, the probe those of others")
     if units[0] != units[1]:
         return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
     if other_batch and (units[0] == "step" or len({r.evidence.samples_by for r in (*a, *b)}) > 1):
@@ -269,11 +272,12 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
     """One side as JSON shows it; `other_batch` as in Comparison.
 
     Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
-    device was the CPU.
+    device was the CPU; `probe` is what the training processes told, of a mean run.
     """
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
+    told = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
     return {
         "label": label,
         "runs": [r.record.name for r in runs],
@@ -285,6 +289,8 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
         "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
         "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
         "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
+        "probe": told["figures"],
+        "probe_reason": told["reason"],
     }
 
 

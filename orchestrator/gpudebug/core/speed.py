@@ -131,9 +131,10 @@ def figures(
 
 
 def _batch(inside: ProbeEvidence) -> float | None:
-    """The samples of a batch as the loader that fetched the most was told."""
+    """The samples of a batch as the loader that fetched the most for training was told."""
     loaders = inside.facts.get("loaders")
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    known = [one for one in known if one.get("training") is not False]
     busiest = max(known, key=lambda one: _whole(one.get("fetched")) or 0, default={})
     size = _whole(busiest.get("batch_size"))
     return float(size) if size else None

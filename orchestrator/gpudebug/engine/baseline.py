@@ -24,6 +24,7 @@ from gpudebug.engine.bench import (
     window_advice,
     window_of,
 )
+from gpudebug.engine.inside import of_runs
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.places import remember
 from gpudebug.engine.reuse import newest, reusable
@@ -255,6 +256,7 @@ def answer(
         "steps_per_s": mean([e.steps_per_s for e in evidence if e.steps_per_s]),
         "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),
+        "probe": [of_runs(role, evidence)],
         "advice": advice(cycle, role, runs),
         "notes": list(notes),
         "why": why,

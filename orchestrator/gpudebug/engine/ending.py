@@ -11,6 +11,7 @@ from gpudebug.core.verdict import worst_trend
 from gpudebug.engine.baseline import metric_text, throughput_text, utilisation_text
 from gpudebug.engine.bench import stored_run
 from gpudebug.engine.campaign import load
+from gpudebug.engine.inside import of_runs, of_trial
 from gpudebug.engine.loaded import Loaded
 
 WHY = "it was under way when this command was started"
@@ -45,6 +46,7 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> dict[str, A
         "gates": present.gates(verdict["gates"]),
         "figures": present.result_fields(verdict),
         "notes": verdict["notes"],
+        "probe": of_trial(loaded, number, entry.runs, verdict),
         "brief": None,
         "next_command": "gpudebug next",
         "files": _files(loaded, entry.runs),
@@ -67,6 +69,7 @@ def _recorded(loaded: Loaded, role: str, runs: Collection[str]) -> dict[str, Any
         "metric_text": metric_text(loaded.metric, evidence),
         "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),
+        "probe": [of_runs(role, evidence)],
         "advice": list(dict.fromkeys(e.loss.advice for e in evidence if e.loss.advice)),
         "notes": [],
         "why": WHY,

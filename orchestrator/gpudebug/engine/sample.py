@@ -157,7 +157,8 @@ def _answer(
         "failure": {"class": evidence.failure.kind, "lines": list(evidence.failure.lines)}
         if evidence.failure
         else None,
-        "probe": None,
+        "probe": evidence.probe.model_dump(mode="json") if evidence.probe else None,
+        "probe_reason": evidence.probe_reason,
         "trace": located(evidence.trace, files.samples.parent),
         "missing": evidence.missing,
         "notes": list(notes),

@@ -33,6 +33,7 @@ from gpudebug.engine.bench import (
 )
 from gpudebug.engine.changes import Change, NoSuchPatch, change_of, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
+from gpudebug.engine.inside import of_runs
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
@@ -377,6 +378,10 @@ def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[st
         "gates": present.gates(data["gates"]),
         "figures": present.result_fields(data),
         "notes": data["notes"],
+        "probe": [
+            of_runs("baseline", evidence_of(trial.before)),
+            of_runs("trial", evidence_of(trial.after)),
+        ],
         "brief": None,
         "next_command": "gpudebug next",
         "files": [str(m.folder.path) for m in trial.after] + [str(trial.cycle.loaded.progress_path)],

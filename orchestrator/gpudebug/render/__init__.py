@@ -151,12 +151,21 @@ def show(answer: Answer) -> str:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
+    lines += _inside(answer["probe"], [""])
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
     return "\n".join(lines)
 
 
 def _verified(answer: Answer) -> str:
     return "  UNVERIFIED: no runs behind it" if answer["verified"] is False else ""
+
+
+def _inside(sides: list[Answer], above: list[str]) -> list[str]:
+    """What the training told of itself, with `above` in front; nothing of nothing."""
+    from gpudebug.render import probe
+
+    lines = probe.sides(sides)
+    return [*above, *lines] if lines else []
 
 
 def _window(window: Answer) -> str:
@@ -197,6 +206,7 @@ def _recorded(answer: Answer) -> str:
         lines.append(f"Baseline {one['role']} recorded: {figures}")
         lines += [f"  note: {line}" for line in one["notes"]]
         lines += [f"  advice: {line}" for line in one["advice"]]
+        lines += _inside(one["probe"], [])
     return "\n".join([*lines, f"Next: {answer['next_command']}"])
 
 
@@ -206,7 +216,8 @@ def _tested(answer: Answer) -> str:
     lines.append(f"{verdict}{answer['why']}")
     lines += [f"  note: {n}" for n in answer["notes"]]
     lines += [f"  could not be tested: {n}" for n in answer.get("unready", ())]
-    lines += ["Gates:", *gates(answer["gates"]), f"Next: {answer['next_command']}"]
+    lines += ["Gates:", *gates(answer["gates"]), *_inside(answer["probe"], [])]
+    lines.append(f"Next: {answer['next_command']}")
     return "\n".join(lines)
 
 
@@ -272,6 +283,8 @@ def sample(answer: Answer) -> str:
     if rate is not None:
         lines.append(f"throughput {present.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
+    told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}
+    lines += _inside([told], [])
     return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}", *_trace(answer)])
 
 

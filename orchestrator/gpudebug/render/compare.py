@@ -25,7 +25,7 @@ def compare(answer: Answer) -> str:
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
     lines += _memory("host memory", "peak_rss_mb", a, b) + _memory("device memory", "peak_device_mb", a, b)
-    lines += ["", *_wrapped("", f"Verdict: {_verdict(answer)}")]
+    lines += ["", *_wrapped("", f"Verdict: {_verdict(answer)}"), *_inside(a, b)]
     lines += ["", *_differences(answer), *_same(answer["same"])]
     lines += _wrapped("Unknown: ", ", ".join(answer["unknown"])) if answer["unknown"] else []
     for note in answer["notes"]:
@@ -99,6 +99,19 @@ def _memory(label: str, key: str, a: Answer, b: Answer) -> list[str]:
     if a[key] is None and b[key] is None:
         return []
     return [_row(label, *("unknown" if v is None else f"{v:.0f} MB" for v in (a[key], b[key])))]
+
+
+def _inside(a: Answer, b: Answer) -> list[str]:
+    """What the trainings told of themselves; nothing where neither did, as of programs that train nothing."""
+    if not (a["probe"] or b["probe"]):
+        return []
+    from gpudebug.render import probe
+
+    named = (("A", a), ("B", b))
+    return [
+        "",
+        *probe.sides([{"part": n, "figures": s["probe"], "reason": s["probe_reason"]} for n, s in named]),
+    ]
 
 
 def _verdict(answer: Answer) -> str:

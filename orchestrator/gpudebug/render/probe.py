@@ -1,4 +1,4 @@
-"""What the probe told from inside the training, as a few aligned lines: one side, or two beside each other."""
+"""What the probe told from inside the training, in aligned lines: one side, or two beside each other."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LONGEST_SITE = 36
 
 
 def sides(found: Sequence[Answer]) -> list[str]:
-    """A table with a column for each side that tells anything, and why the others do not; nothing of nothing."""
+    """A table with a column for each side that tells anything, and why the others do not."""
     known = [side for side in found if side["figures"]]
-    silent = [side for side in found if not side["figures"] and side["runs"] and side["reason"]]
+    silent = [side for side in found if not side["figures"] and side["reason"]]
     if not known and not silent:
         return []
     lines = table([(side["part"] if len(found) > 1 else "", side["figures"]) for side in known])
@@ -43,7 +43,9 @@ def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
 
 def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
     first = max((len(label) for label, _ in rows), default=0)
-    texts = [(label, [cell if cell is not None else present.UNKNOWN for cell in cells]) for label, cells in rows]
+    texts = [
+        (label, [cell if cell is not None else present.UNKNOWN for cell in cells]) for label, cells in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*(cells for _, cells in texts), strict=True)]
     return [
         f"  {label:<{first}}  {'  '.join(f'{c:<{w}}' for c, w in zip(cells, widths, strict=True))}".rstrip()
@@ -66,7 +68,7 @@ def _site(site: Answer) -> str:
 
 def _reads(site: Answer, figures: Answer) -> str:
     per = present.number(site["count"] / figures["steps"]) if figures["steps"] else present.UNKNOWN
-    return f"{per} a step, {_seconds(site['seconds'] / site['count'])} each" if site["count"] else "none"
+    return f"{per} a step, {_seconds(site['seconds'] / site['count'])}" if site["count"] else "none"
 
 
 def _seconds(value: float) -> str:
@@ -74,6 +76,14 @@ def _seconds(value: float) -> str:
         if value >= scale:
             return present.number(value / scale, unit)
     return present.number(value * 1e6, "us")
+
+
+def _rate(f: Answer) -> str | None:
+    steps, samples = f["steps_per_s"], f["samples_per_s"]
+    if steps is None:
+        return None
+    said = present.number(steps, "steps/s")
+    return said if samples is None else f"{said}, {present.number(samples, 'samples/s')}"
 
 
 def _step_time(f: Answer) -> str | None:
@@ -108,7 +118,9 @@ def _blocking(f: Answer) -> str | None:
     per, share = f["blocking_reads_per_step"], f["blocking_read_share"]
     if per is None:
         return None
-    return f"{present.number(per)} a step" + (f", {present.percent(100 * share)}" if share is not None else "")
+    return f"{present.number(per)} a step" + (
+        f", {present.percent(100 * share)}" if share is not None else ""
+    )
 
 
 def _copied(name: str) -> Callable[[Answer], str | None]:
@@ -116,7 +128,9 @@ def _copied(name: str) -> Callable[[Answer], str | None]:
         copies, steps = f[name], f["span_steps"]
         if not copies or not steps or not copies["count"]:
             return None
-        said = f"{present.number(copies['count'] / steps)} a step, {present.number(copies['mb'] / steps, 'MB')}"
+        said = (
+            f"{present.number(copies['count'] / steps)} a step, {present.number(copies['mb'] / steps, 'MB')}"
+        )
         pinned = copies["pinned_share"]
         return said if pinned is None else f"{said}, {_percent(pinned)} pinned"
 
@@ -128,12 +142,13 @@ def _loader(f: Answer) -> str | None:
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
     if not known:
         return None
-    one = max(known, key=lambda loader: loader.get("fetched") or 0)
+    trains = [one for one in known if one.get("training") is not False] or known
+    one = max(trains, key=lambda loader: loader.get("fetched") or 0)
     workers, method, batch = one.get("workers"), one.get("method"), one.get("batch_size")
     said = [f"{workers} worker{'s' if workers != 1 else ''}" + (f" ({method})" if workers and method else "")]
     said += [f"batch {batch}"] if batch is not None else []
     said += ["pinned"] if one.get("pin_memory") else []
-    return ", ".join(said) + (f", and {len(known) - 1} more" if len(known) > 1 else "")
+    return ", ".join(said) + (f", and {len(trains) - 1} more" if len(trains) > 1 else "")
 
 
 def _device(f: Answer) -> str | None:
@@ -141,7 +156,8 @@ def _device(f: Answer) -> str | None:
     said = [str(facts["device"])] if facts.get("device") else []
     said += [f"AMP {facts['amp']}" if isinstance(facts["amp"], str) else "AMP"] if facts.get("amp") else []
     said += ["compiled"] if facts.get("compile") else []
-    said += [f"{facts['threads']} threads"] if facts.get("threads") else []
+    threads = facts.get("threads")
+    said += [f"{threads} thread{'s' if threads != 1 else ''}"] if threads else []
     return ", ".join(said) or None
 
 
@@ -152,14 +168,14 @@ def _memory(f: Answer) -> str | None:
 
 
 _ROWS: dict[str, Callable[[Answer], str | None]] = {
-    "steps/s": _number("steps_per_s", "steps/s"),
-    "samples/s": _number("samples_per_s", "samples/s"),
+    "throughput": _rate,
     "step time": _step_time,
     "waiting for data": _share("data_wait_share"),
+    "starting loaders": _share("loader_start_share", _LEAST_SHARE),
     "forward, backward, optimizer": _split,
     "blocking reads": _blocking,
     "synchronising": lambda f: _number("syncs_per_step", "a step")(f) if f["syncs_per_step"] else None,
-    "device time": _share("device_time_share"),
+    "device time in steps": _share("device_time_share"),
     "copies to the device": _copied("h2d"),
     "copies to the host": _copied("d2h"),
     "loader": _loader,

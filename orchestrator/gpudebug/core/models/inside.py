@@ -44,7 +44,8 @@ class ProbeEvidence(Record):
     An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
     are those of the steady window as far as the process trained in it, of its own steady iterations where
     there is no window: `span_steps` iterations from `start_s` to `end_s`, in seconds since launch. None is
-    not known. `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
+    not known. `device_time_share` is the device's time in iterations, without what it waited for batches.
+    `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
     the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
     reads that took the most time in the whole run.
@@ -65,9 +66,11 @@ class ProbeEvidence(Record):
     step_time_p50_s: float | None = None
     step_time_p95_s: float | None = None
     data_wait_share: float | None = None
+    loader_start_share: float | None = None
     forward_share: float | None = None
     backward_share: float | None = None
     optimizer_share: float | None = None
+    backwards_per_step: float | None = None
     blocking_reads_per_step: float | None = None
     blocking_read_share: float | None = None
     syncs_per_step: float | None = None

@@ -44,10 +44,12 @@ def factor(ratio: float) -> int | None:
 
 
 def _why(probe: ProbeEvidence, times: int) -> str:
+    if probe.backwards_per_step and round(probe.backwards_per_step) == times:
+        return f": gradients are accumulated over {times} backward passes"
     optimizers = probe.facts.get("optimizers")
     if isinstance(optimizers, list) and len(optimizers) == times:
         return f": there are {times} optimizers"
-    return ": gradients are accumulated, or there are several optimizers"
+    return ""
 
 
 def _device(probe: ProbeEvidence, devices: Sequence[DeviceInfo]) -> str | None:

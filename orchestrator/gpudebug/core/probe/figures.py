@@ -73,13 +73,15 @@ def _figures(span: Span) -> dict[str, Any]:
         "step_time_p50_s": percentile(times, 0.5) if counted >= FEW_STEPS else None,
         "step_time_p95_s": percentile(times, 0.95) if counted >= FEW_FOR_P95 else None,
         "data_wait_share": _per(span, "data_s"),
+        "loader_start_share": _per(span, "loader_starts_s"),
         "forward_share": _per(span, "forward_s"),
         "backward_share": _per(span, "backward_s"),
         "optimizer_share": _per(span, "optimizer_s"),
+        "backwards_per_step": _per(span, "backward_n", span.steps),
         "blocking_reads_per_step": _per(span, "reads_n", span.steps),
         "blocking_read_share": _per(span, "reads_s"),
         "syncs_per_step": _per(span, "sync_n", span.steps),
-        "device_time_share": _per(span, "gpu_s"),
+        "device_time_share": _device_time(span),
         "gc_share": _per(span, "gc_s"),
         "cpu_cores": _per(span, "cpu_s"),
         "h2d": _copies(span, "h2d"),
@@ -91,6 +93,14 @@ def _per(span: Span | None, counter: str, by: float | None = None) -> float | No
     """A counter's rise over the span's seconds, or over `by`."""
     rise = span.delta(counter) if span else None
     return None if span is None or rise is None else rise / (by or span.seconds)
+
+
+def _device_time(span: Span) -> float | None:
+    """From those iterations that events have timed: it may not be all of them."""
+    count, seconds = span.delta("gpu_n"), span.delta("gpu_s")
+    if not count or seconds is None:
+        return None
+    return seconds / count * span.steps / span.seconds
 
 
 def _copies(span: Span, direction: str) -> Copies | None:

@@ -1,0 +1,34 @@
+"""What the training processes of baseline and trial told of themselves, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.models import Evidence
+from gpudebug.core.probe import together
+from gpudebug.engine.loaded import Loaded
+
+
+def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
+    """One side, of evidence that is at hand."""
+    return together.side(part, [e.model_dump(mode="json") for e in runs])
+
+
+def of_trial(
+    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
+
+    `names` are the runs of its entry. Nothing before it has run.
+    """
+    used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
+    after = [e for e in _evidence(loaded, names) if e.get("role") == f"h{number}"]
+    before = _evidence(loaded, used) or loaded.baselines["workload"].evidence
+    return [together.side("baseline", before), together.side("trial", after)] if after else []
+
+
+def _evidence(loaded: Loaded, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Of the runs whose folders are here."""
+    folders = (loaded.workspace.run(name) for name in names)
+    return [folder.read("evidence.json") for folder in folders if folder.has("evidence.json")]
