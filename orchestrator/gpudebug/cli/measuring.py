@@ -75,15 +75,37 @@ def compare(
     print_(answer, render)
 
 
-@app.command(epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log")
+@app.command(
+    epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log\n\n"
+    "Example: gpudebug analyze sections.json --charts sections.png --compare before.json"
+)
 def analyze(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Training logs or samples CSVs.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Training logs, samples CSVs, section reports, traces."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(metavar="F.txt", help="Write the text to this file too, uncut.")
+    ] = None,
+    charts: Annotated[
+        Path | None, typer.Option(metavar="F.png", help="Draw one file, or section reports together.")
+    ] = None,
+    detailed: Annotated[
+        Path | None, typer.Option(metavar="F.json", help="Write everything that is known as JSON.")
+    ] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="F", help="A section report to set beside those given.")
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Say what a training log or a samples CSV holds, recognised by its content."""
+    """Say what files hold, recognised by content: training log, samples CSV, section report, trace."""
     folder = choose(directory, json)
+    from gpudebug.engine.analyze import Outputs
     from gpudebug.engine.analyze import analyze as engine
     from gpudebug.render.analyze import analyze as render
+    from gpudebug.render.analyze import in_full
 
-    print_(engine([folder / f for f in files]), render)
+    outputs = Outputs(*(path and folder / path for path in (output, charts, detailed)))
+    other = compare and folder / compare
+    print_(engine([folder / f for f in files], compare=other, outputs=outputs, text=in_full), render)

@@ -10,10 +10,35 @@ from gpudebug.core import present
 Answer = Mapping[str, Any]
 
 
-def analyze(answer: Answer) -> str:
-    """What one file says; of several, one below the other."""
-    if "files" in answer:
-        return "\n\n".join(analyze(one) for one in answer["files"])
+def analyze(answer: Answer, *, all_rows: bool = False) -> str:
+    """What one file says; of several, one below the other, and what section reports say together."""
+    parts = [_files(answer, all_rows) if "files" in answer else _one(answer, all_rows)]
+    parts += ["\n".join(f"wrote {name}" for name in answer["written"])] if answer.get("written") else []
+    return "\n\n".join(parts)
+
+
+def in_full(answer: Answer) -> str:
+    """The same for a file: no table is cut, and nothing in it steers a terminal."""
+    text = analyze(answer, all_rows=True)
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")
+
+
+def _files(answer: Answer, all_rows: bool) -> str:
+    from gpudebug.render.sections import head
+
+    merged = answer.get("merged")
+    if merged is None:
+        return "\n\n".join(_one(one, all_rows) for one in answer["files"])
+    reports = [one for one in answer["files"] if one["kind"] == "sections"]
+    others = [_one(one, all_rows) for one in answer["files"] if one["kind"] != "sections"]
+    return "\n\n".join([*others, "\n".join(map(head, reports)), _one(merged, all_rows)])
+
+
+def _one(answer: Answer, all_rows: bool) -> str:
+    if answer["kind"] == "sections":
+        from gpudebug.render.sections import sections
+
+        return sections(answer, whole=all_rows)
     return _KINDS[answer["kind"]](answer)
 
 

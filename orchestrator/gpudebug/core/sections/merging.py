@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from gpudebug.core.sections.report import Node, Report, Section
+from gpudebug.core.sections.scoring import profiled_s
 
 _Number = TypeVar("_Number", int, float)
 ESTIMATED = "p50 and p95 are estimates: of sections in several reports, the mean of theirs, weighted by calls"
@@ -45,6 +46,7 @@ def merge(reports: Sequence[Report]) -> Report:
         open=tuple(dict.fromkeys(name for r in reports for name in r.open)),
         notes=tuple(notes),
         processes=sum(r.processes for r in reports),
+        parts_s=math.fsum(profiled_s(r) for r in reports),
     )
 
 

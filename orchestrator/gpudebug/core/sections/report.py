@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one process timed, or several (`processes`, merged).
+    """What one process timed, or several: `processes`, merged, `parts_s` their profiled time together.
 
     `iterations` leave the `warmup` ones out; `enabled_s` is the time in which sections were recorded.
     `categories` are names by the prefix of a section's name. `capped` counts the names beyond the library's
@@ -62,6 +62,7 @@ class Report:
     open: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     processes: int = 1
+    parts_s: float | None = None
 
     @property
     def iterations_per_s(self) -> float | None:

@@ -17,7 +17,7 @@ CRITICAL_SHARE = 0.30
 SLOW_S = 0.1
 LARGE_MB = 100.0
 # A section below that takes this much of the one above is where to look.
-_MOST = 0.5
+_WORTH = 0.25
 
 
 class Level(Word):
@@ -38,6 +38,8 @@ class Recommendation:
 
 def profiled_s(report: Report) -> float:
     """The time that was profiled: that of the tree's roots; without a tree, own times, else totals."""
+    if report.parts_s is not None:
+        return report.parts_s
     sums = (
         math.fsum(n.total_s for n in report.tree),
         math.fsum(s.self_s for s in report.sections),
@@ -76,13 +78,15 @@ def recommendations(report: Report) -> list[Recommendation]:
 
 def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[Recommendation]:
     hint = hints.hint(section.name)
+    inside = _inside(section, below)
     if share > CRITICAL_SHARE:
-        advice = _inside(section, below) or hint or "split it into sections to see what in it takes so long"
+        advice = inside or hint or "split it into sections to see what in it takes so long"
         yield Recommendation(Level.CRITICAL, section.name, f"takes {100 * share:.1f}% of the time: {advice}")
         hint = None
     if section.mean_s > SLOW_S:
-        advice = hint or "call it less often, or do its work in a worker, in batches or on the GPU"
-        said = f"takes {1000 * section.mean_s:.0f} ms a call, {section.calls} times: {advice}"
+        advice = inside or hint or "do its work less often, in a worker, in batches or on the GPU"
+        times = "once" if section.calls == 1 else f"{section.calls} times"
+        said = f"takes {1000 * section.mean_s:.0f} ms a call, {times}: {advice}"
         yield Recommendation(Level.SLOW, section.name, said)
     if (section.mem_peak_mb or 0.0) > LARGE_MB:
         said = f"peaks at {section.mem_peak_mb:.0f} MB: allocate buffers once and reuse them, avoid copies"
@@ -101,7 +105,7 @@ def _inside(section: Section, below: Mapping[str, float]) -> str | None:
         return None
     name = max(below, key=lambda n: below[n])
     part = min(below[name] / section.total_s, 1.0)
-    return f"{100 * part:.0f}% of that in {name!r}, look there first" if part >= _MOST else None
+    return f"{100 * part:.0f}% of that in {name!r}, look there first" if part >= _WORTH else None
 
 
 def _below(tree: tuple[Node, ...]) -> dict[str, dict[str, float]]:

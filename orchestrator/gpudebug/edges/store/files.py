@@ -67,6 +67,35 @@ def start_file(path: Path) -> None:
         raise os_error(e, path, "cannot write") from None
 
 
+def check_output(path: Path) -> None:
+    """StoreError where `put_file` could not write: to be asked before the work that yields the content."""
+    try:
+        target = path.resolve()
+        folder = target.parent
+        if not folder.is_dir():
+            raise StoreError("its folder is not there", file=str(path), next=f"mkdir -p {folder}")
+        status = target.stat() if target.exists() else None
+    except RuntimeError:  # up to Python 3.12
+        raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None
+    except OSError as e:
+        raise os_error(e, path, "cannot write") from None
+    if status and not stat.S_ISREG(status.st_mode):
+        what = "is a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise StoreError(what, file=str(path), next="name another file")
+    if not os.access(target if status else folder, os.W_OK):
+        raise os_error(PermissionError(errno.EACCES, ""), path, "cannot write")
+
+
+def put_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named, at once; a regular file of that name is replaced, its mode kept."""
+    check_output(path)
+    target = path.resolve()
+    try:
+        write_beside(target, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else None)
+    except OSError as e:
+        raise os_error(e, path, "cannot write; it is unchanged") from None
+
+
 def copy_into(path: Path, data: bytes) -> None:
     """Write a new file of a run folder, mode 0600."""
     try:

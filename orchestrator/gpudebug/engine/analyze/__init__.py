@@ -2,33 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.sections import Report
 from gpudebug.edges import store
 from gpudebug.engine.analyze.kinds import HEAD, Found, Kind, kind_of
 from gpudebug.engine.analyze.logs import log
+from gpudebug.engine.analyze.outputs import Outputs
 from gpudebug.engine.analyze.samples import samples
+from gpudebug.engine.analyze.sections import comparison, read, sections
 from gpudebug.engine.analyze.trace import trace
 
+__all__ = ["Outputs", "analyze"]
 
-def analyze(files: Sequence[Path]) -> dict[str, Any]:
-    """One answer for one file, `{"files": [...]}` for several."""
+_NOTHING = Outputs()
+_KNOWN = "a section report, a training log or a samples CSV"
+_DRAWN = frozenset({Kind.SECTIONS, Kind.LOG, Kind.SAMPLES})
+
+
+def analyze(
+    files: Sequence[Path],
+    *,
+    compare: Path | None = None,
+    outputs: Outputs = _NOTHING,
+    text: Callable[[dict[str, Any]], str] = str,
+) -> dict[str, Any]:
+    """One answer for one file, `{"files": [...]}` for several, of section reports also `merged`.
+
+    `compare` is a section report to set beside these. `outputs` are written from the answer, as `text` shows
+    it in full; their names are `written`.
+    """
     if not files:
         raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
-    answers = [_one(path).answer for path in files]
-    return answers[0] if len(answers) == 1 else {"files": answers}
+    others = [compare] if compare else []
+    outputs.check([*files, *others])
+    kinds = [_kind(path) for path in files]
+    if outputs.charts:
+        _refuse_undrawn([kind for kind, _ in kinds])
+    if compare:
+        _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
+    reports: list[Report] = []
+    found = [_one(path, kind, packed, reports) for path, (kind, packed) in zip(files, kinds, strict=True)]
+    merged = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
+    if compare:
+        against = read(compare, packed=_kind(compare)[1])
+        (merged or found[0]).answer["comparison"] = comparison(
+            reports, [against], ", ".join(map(str, files)), str(compare)
+        )
+    answer = _answer([one.answer for one in found], merged)
+    if outputs.paths:
+        detailed = _answer([{**one.answer, **one.more} for one in found], merged)
+        answer["written"] = outputs.write(answer, detailed, merged or found[0], text)
+    return answer
 
 
-def _one(path: Path) -> Found:
+def _answer(answers: list[dict[str, Any]], merged: Found | None) -> dict[str, Any]:
+    if len(answers) == 1:
+        return dict(answers[0])
+    return {"files": answers, **({"merged": merged.answer} if merged else {})}
+
+
+def _kind(path: Path) -> tuple[Kind, bool]:
+    """Its kind, and whether it is in gzip."""
     head = store.read_head(path, HEAD)
     if not head:
-        raise GpudebugError("is empty", file=str(path), next="give a training log or a samples CSV")
-    kind, packed = kind_of(head)
-    if kind in (Kind.TRACE, Kind.SECTIONS):
+        raise GpudebugError("is empty", file=str(path), next=f"give {_KNOWN}")
+    return kind_of(head)
+
+
+def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
+    """What one file says; a section report is added to `reports`."""
+    if kind is Kind.SECTIONS:
+        reports.append(read(path, packed=packed))
+        return sections(reports[-1:], str(path))
+    if kind is Kind.TRACE:
         return Found(trace(path))
     if packed:
-        raise GpudebugError("is compressed", file=str(path), next=f"gunzip it: gunzip -k {path.name}")
+        raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
     return samples(path) if kind is Kind.SAMPLES else log(path)
+
+
+def _refuse_undrawn(kinds: list[Kind]) -> None:
+    """UsageError where `--charts` would not be one picture that can be drawn."""
+    if len(kinds) > 1 and set(kinds) != {Kind.SECTIONS}:
+        raise UsageError("--charts draws one file, or several section reports together", next="give one file")
+    if kinds[0] not in _DRAWN:
+        raise UsageError(f"--charts draws no {kinds[0]}", next=f"give {_KNOWN}")
+
+
+def _refuse_other_kinds(files: list[tuple[Path, tuple[Kind, bool]]]) -> None:
+    """UsageError where `--compare` would set anything but section reports side by side."""
+    for path, (kind, _) in files:
+        if kind is not Kind.SECTIONS:
+            raise UsageError(
+                f"--compare sets section reports side by side, and {path.name} is none",
+                next="give section reports; `gpudebug compare A B` compares two runs",
+            )

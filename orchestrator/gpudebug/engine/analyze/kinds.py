@@ -15,9 +15,9 @@ HEAD = 64 << 10
 # One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
 _DOCUMENT = re.compile(
     r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
-    r"|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
+    r"|\{\s*\"format\"\s*:\s*\"gpudebug|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
 )
-_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug-sections\"")
+_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug")
 _GZIP = b"\x1f\x8b"
 
 
@@ -39,7 +39,7 @@ class Found:
 
     answer: dict[str, Any]
     more: dict[str, Any] = field(default_factory=dict)
-    draw: Callable[[], bytes] | None = None
+    draw: Callable[[dict[str, Any]], bytes] | None = None
 
 
 def kind_of(head: bytes) -> tuple[Kind, bool]:

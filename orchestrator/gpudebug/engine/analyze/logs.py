@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpudebug.core.evidence import finite
+from gpudebug.core.trainlog.series import Point
+from gpudebug.edges import charts
 from gpudebug.engine.analyze.kinds import Found
 from gpudebug.engine.analyze.samples import samples_beside
 from gpudebug.engine.reading import read_log
@@ -31,4 +34,15 @@ def log(path: Path) -> Found:
         if found.failure
         else None,
     }
-    return Found(answer)
+    series = {
+        "loss": _series(found.loss),
+        "step_times": _series(found.durations),
+        "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
+    }
+    return Found(answer, {"series": series}, charts.training_log)
+
+
+def _series(points: Sequence[Point]) -> list[list[float | None]]:
+    """[step, value] each; where not all have a step, numbered as printed. None for what is not finite."""
+    numbered = any(p.step is None for p in points)
+    return [[i if numbered else p.step, finite(p.value)] for i, p in enumerate(points)]

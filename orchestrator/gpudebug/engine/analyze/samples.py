@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from gpudebug.core import evidence as evidences
 from gpudebug.core.samples import Samples, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
-from gpudebug.edges import store
+from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import Found
 from gpudebug.engine.reading import read_log, read_run_samples
 from gpudebug.engine.sample import summary
 
 HEAD = 4096
+_POINTS = 4000
 
 
 def samples(path: Path) -> Found:
@@ -34,7 +36,18 @@ def samples(path: Path) -> Found:
         "rows": len(found.rows),
         "unreadable_rows": found.unreadable,
     }
-    return Found(answer)
+    return Found(answer, {"timeline": _timeline(found)}, charts.samples)
+
+
+def _timeline(found: Samples) -> list[dict[str, Any]]:
+    """A device's [elapsed, utilisation, MB used], at most `_POINTS`; None where a reading lacked it."""
+    devices = []
+    for index, uuid in found.devices:
+        rows = [r for r in found.rows if (r.gpu_index, r.gpu_uuid) == (index, uuid)]
+        some = rows[:: -(-len(rows) // _POINTS) or 1]
+        points = [[r.elapsed, None if r.new_samples == 0 else r.gpu_util, r.mem_used_mb] for r in some]
+        devices.append({"index": index, "uuid": uuid, "points": points})
+    return devices
 
 
 def _log_beside(path: Path) -> Path | None:

@@ -1,0 +1,62 @@
+"""The files that `gpudebug analyze` writes beside its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import UsageError
+from gpudebug.core.redact import Redactor, scrubbed
+from gpudebug.edges import charts, store
+from gpudebug.engine.analyze.kinds import Found
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where to write what; None for what was not asked for."""
+
+    output: Path | None = None
+    charts: Path | None = None
+    detailed: Path | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        return [path for path in (self.output, self.charts, self.detailed) if path is not None]
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse what could not be written, or would replace an input, before anything is analyzed."""
+        read = {path.resolve() for path in inputs}
+        written: set[Path] = set()
+        for path in self.paths:
+            target = path.resolve()
+            if target in read | written:
+                what = "read" if target in read else "written"
+                raise UsageError(f"{path.name}: is {what} already", next="name another file")
+            written.add(target)
+            store.check_output(path)
+        if self.charts is not None:
+            if self.charts.suffix.lower() != ".png":
+                raise UsageError(f"--charts {self.charts.name}: the picture is a PNG", next="name it F.png")
+            charts.check()
+
+    def write(
+        self,
+        answer: dict[str, Any],
+        detailed: dict[str, Any],
+        picture: Found,
+        text: Callable[[dict[str, Any]], str],
+    ) -> list[str]:
+        """Write what was asked for; the names of the files. `charts` draws `picture`."""
+        redact = Redactor().redact
+        if self.output is not None:
+            store.put_file(self.output, (text(dict(scrubbed(answer, redact))) + "\n").encode())
+        if self.detailed is not None:
+            document = json.dumps(scrubbed(detailed, redact), indent=1, ensure_ascii=False, allow_nan=False)
+            store.put_file(self.detailed, document.encode("utf-8", "backslashreplace") + b"\n")
+        if self.charts is not None and picture.draw is not None:
+            drawn = picture.draw(dict(scrubbed({**picture.answer, **picture.more}, redact)))
+            store.put_file(self.charts, drawn)
+        return [str(path) for path in self.paths]

@@ -1,0 +1,234 @@
+"""Sections as text for people: a report, two side by side, and those of runs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import present
+from gpudebug.core.sections.naming import short
+
+Answer = Mapping[str, Any]
+WIDTH = 100
+# Rows of a table on a terminal; a file holds all of them.
+ROWS = 40
+_LEAST_NAME, _LONGEST_NAME = 30, 48
+_COLUMNS = (("Calls", 9), ("Total(s)", 11), ("Avg(s)", 11), ("Min(s)", 11), ("Max(s)", 11))
+_PEAKS = ("Mem Peak(MB)", "GPU Peak(MB)")
+_SHOWN_OF_A_RUN, _SHOWN_BESIDE = 5, 8
+
+
+def sections(answer: Answer, *, whole: bool = False) -> str:
+    """One report, or several merged: head, summary, bottlenecks, recommendations, categories, tree, notes.
+
+    Unless `whole`, long tables end after `ROWS` rows and say how many they leave out.
+    """
+    most = len(answer["sections"]) if whole else ROWS
+    parts = [
+        [head(answer)],
+        _summary(answer, most),
+        _bottlenecks(answer),
+        _recommendations(answer, most),
+        _categories(answer),
+        _tree(answer, whole),
+        [line for note in answer["notes"] for line in _wrapped("note: ", note)],
+    ]
+    if answer.get("comparison"):
+        parts.append(_comparison(answer["comparison"], most))
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def head(answer: Answer) -> str:
+    """One line: where from, how much, where most of the time went."""
+    count, ranked = answer["processes"], answer["rank"] is not None
+    who = f"{count} processes" if count > 1 else f"rank {answer['rank']}" if ranked else "one process"
+    said = [f"{answer['file']}: sections of {who}", f"{present.number(answer['profiled_s'], 's')} profiled"]
+    if answer["iterations"]:
+        said.append(f"{answer['iterations']} iterations")
+    if answer["iterations_per_s"] is not None:
+        said.append(f"{present.number(answer['iterations_per_s'], 'iterations/s')}")
+    if answer["warmup"]:
+        said.append(f"{answer['warmup']} of warm-up left out")
+    if answer["sections"]:
+        first = answer["sections"][0]
+        said.append(f"most in {short(first['name'], 40)} ({100 * first['share']:.1f}%)")
+    return ", ".join(said)
+
+
+def _name_width(names: Sequence[str]) -> int:
+    return max(_LEAST_NAME, min(max(map(len, names), default=0), _LONGEST_NAME))
+
+
+def _summary(answer: Answer, most: int) -> list[str]:
+    rows = answer["sections"][:most]
+    if not rows:
+        return []
+    width = _name_width([r["name"] for r in rows])
+    titles = "".join(f"{title:>{size}}" for title, size in _COLUMNS)
+    heading = f"{'Operation':<{width}}{titles}" + "".join(f"{title:>14}" for title in _PEAKS)
+    lines = ["PROFILING SUMMARY:", "-" * len(heading), heading, "-" * len(heading)]
+    for r in rows:
+        values = (
+            str(r["calls"]),
+            f"{r['total_s']:.3f}",
+            *(f"{r[key]:.6f}" for key in ("mean_s", "min_s", "max_s")),
+        )
+        cells = "".join(f" {v:>{size - 1}}" for v, (_, size) in zip(values, _COLUMNS, strict=True))
+        peaks = "".join(f"{_peak(r[key]):>14}" for key in ("mem_peak_mb", "gpu_peak_mb"))
+        lines.append(f"{short(r['name'], width):<{width}}{cells}{peaks}")
+    return lines + _more(len(answer["sections"]) - len(rows))
+
+
+def _peak(value: float | None) -> str:
+    return present.UNKNOWN if value is None else f"{value:.1f}"
+
+
+def _more(count: int) -> list[str]:
+    return [f"… and {count} more (--output and --detailed write them all)"] if count > 0 else []
+
+
+def _bottlenecks(answer: Answer) -> list[str]:
+    by_name = {r["name"]: r for r in answer["sections"]}
+    rows = [by_name[name] for name in answer["bottlenecks"]]
+    if not rows:
+        return []
+    width = _name_width([r["name"] for r in rows])
+    rule = "-" * (width + 30)
+    lines = ["TOP 10 BOTTLENECKS:", rule]
+    lines += [f"{'Operation':<{width}} {'Score':<9}{'Time%':<8}{'Avg(ms)':<10}{'Calls':<9}".rstrip(), rule]
+    for r in rows:
+        figures = f"{r['score']:<9.1f}{100 * r['share']:<8.1f}{_ms(r['mean_s']):<10}{r['calls']:<9}"
+        lines.append(f"{short(r['name'], width):<{width}} {figures}".rstrip())
+    return lines
+
+
+def _ms(seconds: float) -> str:
+    """Milliseconds with one decimal, more where there is less than one."""
+    value = 1000 * seconds
+    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def _recommendations(answer: Answer, most: int) -> list[str]:
+    rows = answer["recommendations"]
+    lines = [
+        line
+        for r in rows[:most]
+        for line in _wrapped(f"  {r['level']:<11} ", f"{short(r['section'], _LONGEST_NAME)} {r['text']}")
+    ]
+    return ["RECOMMENDATIONS:", *lines, *_more(len(rows) - most)] if lines else []
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    indent = " " * min(len(head), 14)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _categories(answer: Answer) -> list[str]:
+    rows = answer["categories"]
+    width = max((len(short(r["name"], 30)) for r in rows), default=0)
+    lines = [f"  {short(r['name'], 30):<{width}} {100 * r['share']:6.1f}%  {r['self_s']:.3f} s" for r in rows]
+    return ["CATEGORIES (own time, what is below a section left out):", *lines] if rows else []
+
+
+def _tree(answer: Answer, whole: bool) -> list[str]:
+    """Each section below that it was entered from, with its share of that one's time."""
+    nodes = list(_walk(answer["tree"], 0, None))
+    if not any(depth for _, depth, _ in nodes):
+        return []
+    shown = nodes if whole else nodes[:ROWS]
+    slowest = max(range(len(nodes)), key=lambda i: _own(nodes[i][0]))
+    labels = [f"{'  ' * (depth + 1)}{short(node['name'], _LONGEST_NAME)}" for node, depth, _ in shown]
+    width = max(map(len, labels))
+    lines = []
+    for i, (label, (node, _, above)) in enumerate(zip(labels, shown, strict=True)):
+        part = f"{100 * node['total_s'] / above:.1f}%" if above else ""
+        mean = f"{_ms(node['total_s'] / node['calls'])} ms" if node["calls"] else ""
+        line = f"{label:<{width}} {node['total_s']:>11.3f} s {part:>7} {node['calls']:>9} x {mean:>11}"
+        lines.append(line.rstrip() + ("  <-- BOTTLENECK" if i == slowest else ""))
+    return ["TREE (total, share of the section above, calls, mean):", *lines, *_more(len(nodes) - len(shown))]
+
+
+def _walk(
+    nodes: Sequence[Answer], depth: int, above: float | None
+) -> Iterator[tuple[Answer, int, float | None]]:
+    for node in sorted(nodes, key=lambda n: (-n["total_s"], n["name"])):
+        yield node, depth, above
+        yield from _walk(node["children"], depth + 1, node["total_s"])
+
+
+def _own(node: Answer) -> float:
+    return float(node["total_s"] - sum(child["total_s"] for child in node["children"]))
+
+
+def _comparison(answer: Answer, most: int) -> list[str]:
+    a, b = answer["a"], answer["b"]
+    lines = ["SIDE BY SIDE (ms a call):", *_wrapped("  A  ", a["label"]), *_wrapped("  B  ", b["label"]), ""]
+    rows = answer["sections"][:most]
+    width = _name_width([r["name"] for r in rows])
+    titles = "".join(f"{f'{letter} {what}':>10}" for letter in "AB" for what in ("mean", "min", "max"))
+    lines.append(f"{'Operation':<{width}}{titles}  speed of B")
+    for r in rows:
+        cells = "".join(
+            f" {present.UNKNOWN if r[side] is None else _ms(r[side][key]):>9}"
+            for side in "ab"
+            for key in ("mean_s", "min_s", "max_s")
+        )
+        ratio = f"  {_times(r['ratio'])}" if r["ratio"] is not None else ""
+        lines.append(f"{short(r['name'], width):<{width}}{cells}{ratio}")
+    lines += _more(len(answer["sections"]) - most)
+    rates = [present.number(side["iterations_per_s"], "iterations/s") for side in (a, b)]
+    lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_wrapped("Verdict: ", _verdict(answer))]
+    return [*lines, "", "CHECKLIST:", *(line for c in answer["checklist"] for line in _check(c))]
+
+
+def _check(check: Answer) -> list[str]:
+    mark = " " if check["answer"] is None else "!" if check["concern"] else "x"
+    lines = _wrapped(f"  [{mark}] ", check["question"])
+    return lines if check["answer"] is None else lines + _wrapped("      ", check["answer"])
+
+
+def _verdict(answer: Answer) -> str:
+    if answer["ratio"] is None:
+        return f"cannot tell: {answer['why']}"
+    figure = answer["figure"]
+    by = "throughput" if figure == "throughput" else f"the mean time of {short(figure, 40)}"
+    low, high = (_times(bound) for bound in answer["ratio_ci"])
+    said = f"B is {_times(answer['ratio'])} as fast as A by {by} (95% CI {low} to {high}"
+    if answer["verdict"] == "cannot_tell":
+        return f"cannot tell: {said}, which holds 1.00x); several reports of each would tell more"
+    return f"{answer['verdict']}: {said})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
+
+
+def of_run(found: Answer | None) -> list[str]:
+    """What the evidence of a run says of its sections: the first ones, or why there are none."""
+    if not found:
+        return []
+    notes = [line for note in found["notes"] for line in _wrapped("    ", f"note: {note}")]
+    rows = found["sections"][:_SHOWN_OF_A_RUN]
+    if not rows:
+        return [f"  sections {present.UNKNOWN}", *notes]
+    more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
+    lines = [f"  sections {found['count']}, {present.number(found['profiled_s'], 's')} profiled{more}:"]
+    width = max(len(short(r["name"], 40)) for r in rows)
+    for r in rows:
+        figures = f"{100 * r['share']:5.1f}%  {_ms(r['mean_s'])} ms a call, {r['calls']} calls"
+        lines.append(f"    {short(r['name'], 40):<{width}} {figures}")
+    return lines + notes
+
+
+def beside(rows: Sequence[Answer]) -> list[str]:
+    """Sections of two sides' runs below each other: mean milliseconds a call, and the speed of B over A's."""
+    if not rows:
+        return []
+    lines = [f"{'sections, mean a call':<33}{'A':<12}{'B':<12}speed of B over A"]
+    for r in rows[:_SHOWN_BESIDE]:
+        said = [present.UNKNOWN if r[s] is None else f"{_ms(r[s]['mean_s'])} ms" for s in "ab"]
+        ratio = _times(r["ratio"]) if r["ratio"] is not None else ""
+        lines.append(f"  {short(r['name'], 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
+    left = len(rows) - _SHOWN_BESIDE
+    return [*lines, f"  and {left} more (--json)"] if left > 0 else lines
