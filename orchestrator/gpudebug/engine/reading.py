@@ -25,6 +25,7 @@ from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.saved import read_collected
+from gpudebug.engine.sectioned import sections_of
 from gpudebug.engine.traces import trace_of
 
 # A log is read whole up to twice this; of a longer one the middle is left out.
@@ -138,7 +139,9 @@ def read_evidence(
         told=told,
         probe_reason=absent.reason(argv, probed, told),
     )
-    return evidence.model_copy(update={"trace": trace_of(files.told)}) if files.told else evidence
+    if files.told is None:
+        return evidence
+    return evidence.model_copy(update={"trace": trace_of(files.told), "sections": sections_of(files.told)})
 
 
 def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:

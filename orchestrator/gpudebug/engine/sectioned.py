@@ -1,0 +1,35 @@
+"""The sections that a run's training timed of itself, from the reports in its folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gpudebug.core import sections
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.models import SectionsEvidence
+from gpudebug.edges import launcher, store
+
+_OF_RANK = re.compile(r"sections\.rank([0-9]{1,6})\.json")
+
+
+def sections_of(folder: Path) -> SectionsEvidence | None:
+    """Of the main process, else of the lowest rank; None where none told any.
+
+    A report that cannot be read is a note: it fails no run.
+    """
+    ranks = sorted((int(m[1]), p) for p in folder.iterdir() if (m := _OF_RANK.fullmatch(p.name)))
+    reports = [path for path in (folder / launcher.SECTIONS, *(path for _, path in ranks)) if path.is_file()]
+    if not reports:
+        return None
+    first = reports[0]
+    notes = (
+        [f"{len(reports) - 1} more ranks reported: gpudebug analyze sections*.json"]
+        if len(reports) > 1
+        else []
+    )
+    try:
+        report = sections.read_report(store.read_file(first), first.name)
+    except GpudebugError as e:
+        return sections.unreadable(f"{first.name} {e.message}")
+    return sections.sections_evidence(report, notes)
