@@ -28,7 +28,7 @@ def trace(found: Answer | None) -> list[str]:
     told = [
         "1 iteration" if found["steps"] == 1 else f"{found['steps']} iterations",
         *([f"{present.number(took * 1e3, 'ms')} each"] if took else []),
-        f"{max(0.0, overhead):.0%} longer by the profiler" if overhead is not None else "its cost is unknown",
+        f"{max(0.0, overhead):.0%} longer by the profiler" if overhead is not None else "what it cost is unknown",
     ]
     others = len(found.get("files", ())) - 1
     more = f" and {others} of other ranks" if others > 0 else ""

@@ -8,6 +8,7 @@ iterations, is told in lines of kind `torch_profile`; the last one counts.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 from .recorder import Recorder, described
 
 VARIABLE = "GPUDEBUG_TORCH_PROFILE"
+KIND = "torch_profile"
 # What every profiler of PyTorch calls as it starts.
 STARTS = ("_prepare_profiler", "_enable_profiler")
 # The first iterations of a training are slower than those that follow; so is the one after an export.
@@ -32,30 +34,33 @@ SUFFIX = ".json.gz"
 def install(torch: Any, recorder: Recorder) -> None:
     """Profile this process once it trains, where GPUDEBUG_TORCH_PROFILE asks for it."""
     spec = os.environ.get(VARIABLE)
-    if spec:
-        parts = [part.partition("=") for part in spec.split(",")]
-        counts = {name: int(value) for name, is_, value in parts if is_}
-        switches = [name for name, is_, _ in parts if not is_]
-        profile = _Profile(torch, recorder, os.environ["GPUDEBUG_RUN_DIR"], counts, switches)
+    if not spec:
+        return
+    try:
+        profile = _Profile(torch, recorder, os.environ["GPUDEBUG_RUN_DIR"], spec)
         profile.guard()
-        recorder.on_begin(profile.began)
-        recorder.on_step(profile.stepped)
-        recorder.on_end(profile.ended)
+    except Exception as error:  # noqa: BLE001 - what else the probe tells does not depend on it
+        why = described(error, "preparing to profile")
+        recorder.on_begin(lambda: recorder.tell(KIND, why=why))
+        return
+    recorder.on_begin(profile.began)
+    recorder.on_step(profile.stepped)
+    recorder.on_end(profile.ended)
 
 
 class _Profile:
     """One profile of one process: waits, warms up, records, exports, compares, and is done."""
 
-    def __init__(
-        self, torch: Any, recorder: Recorder, folder: str, counts: dict[str, int], switches: list[str]
-    ) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, folder: str, spec: str) -> None:
         self.torch = torch
         self.recorder = recorder
         self.folder = folder
+        parts = [part.partition("=") for part in spec.split(",")]
+        counts = {name: int(value) for name, is_, value in parts if is_}
         self.begins = counts["wait"]
         self.records = self.begins + counts["warmup"]
         self.ends = self.records + counts["active"]
-        self.switches = switches
+        self.switches = [name for name, is_, _ in parts if not is_]
         self.ours = False
         self.originals: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
         self._anew()
@@ -158,7 +163,7 @@ class _Profile:
             os.replace(packed, path)
         finally:
             for left in (plain, packed):
-                if os.path.exists(left):
+                with contextlib.suppress(OSError):
                     os.unlink(left)
         self._tell(file=os.path.basename(path), bytes=os.path.getsize(path))
 
@@ -192,14 +197,14 @@ class _Profile:
             self.told["plain_step_s"] = sum(plain) / len(plain)
         if self.active and len(plain) >= FEWEST:
             self.told["overhead"] = self.told["active_step_s"] / self.told["plain_step_s"] - 1.0
-        self.recorder.tell("torch_profile", **self.told)
+        self.recorder.tell(KIND, **self.told)
 
     def _give_up(self, why: str) -> None:
         """Stop for good, keeping nothing of what was being recorded."""
         self.done = True
         try:
             self.told.update(why=why)
-            self.recorder.tell("torch_profile", **self.told)
+            self.recorder.tell(KIND, **self.told)
             self._abandon()
         except Exception:  # noqa: BLE001, S110 - there is nothing left to do for it
             pass
