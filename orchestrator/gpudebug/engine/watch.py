@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.models import Evidence
+from gpudebug.core.probe.live import LiveSteps
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import launcher
 from gpudebug.engine.reading import Files
@@ -52,8 +53,9 @@ class Underway:
 class Watch:
     """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
 
-    A flood is followed at its tail only. `stall_timeout` is seconds; `look` is asked, with the seconds since
-    launch, whether the run's answer is certain.
+    What the training process tells of its steps counts too. A flood is followed at its tail only.
+    `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
+    certain.
     """
 
     def __init__(
@@ -75,16 +77,23 @@ class Watch:
         self.read_to = 0
         self.step: int | None = None
         self.step_at: float | None = None
+        self.inside = LiveSteps()
+        self.inside_read_to = 0
+        self.progress: tuple[int | None, int | None] = (None, None)
+        self.progress_at: float | None = None
 
     def observe(self, tick: launcher.Tick) -> str | None:
         self._follow(tick)
+        self._follow_inside()
         if self.reader.step is not None and self.reader.step != self.step:
             self.step, self.step_at = self.reader.step, tick.elapsed
+        if self.progress != (self.step, self.inside.steps):
+            self.progress, self.progress_at = (self.step, self.inside.steps), tick.elapsed
         self.report(
             Live(
                 label=self.name,
                 elapsed=tick.elapsed,
-                step=self.reader.step,
+                step=self.inside.steps if self.reader.step is None else self.reader.step,
                 total_steps=self.reader.total_steps,
                 loss=self.reader.loss,
                 gpu_util=last_utilisation(self.files.samples),
@@ -94,7 +103,7 @@ class Watch:
         if tick.stopping is not None:
             return None
         limit = self.stall_timeout
-        if limit is not None and self.step_at is not None and tick.elapsed - self.step_at > limit:
+        if limit is not None and self.progress_at is not None and tick.elapsed - self.progress_at > limit:
             return "STALLED"
         return "ENDED_EARLY its answer is certain" if self._certain(tick.elapsed) else None
 
@@ -113,6 +122,21 @@ class Watch:
             data = f.read(tick.log_bytes - start)
         self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
         self.read_to = start + len(data)
+
+    def _follow_inside(self) -> None:
+        if self.files.told is None:
+            return
+        path = self.files.told / launcher.PROBE
+        try:
+            if path.stat().st_size <= self.inside_read_to:
+                return
+            with path.open("rb") as f:
+                f.seek(self.inside_read_to)
+                data = f.read(_LIVE_STEP)
+        except OSError:
+            return
+        self.inside.feed(data)
+        self.inside_read_to += len(data)
 
     def _left(self, elapsed: float) -> float | None:
         step, total = self.reader.step, self.reader.total_steps

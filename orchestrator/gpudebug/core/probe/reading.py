@@ -121,7 +121,7 @@ def read_probe(text: str) -> ProbeRecord | None:
     current: dict[int, Process] = {}
     other_version = off = None
     for raw in text.split("\n"):
-        line = _line(raw)
+        line = read_line(raw)
         if line is None:
             continue
         pid = line["pid"]
@@ -143,7 +143,8 @@ def _why(line: Mapping[str, Any]) -> str:
     return str(line.get("why"))[:_LONGEST_TEXT]
 
 
-def _line(raw: str) -> dict[str, Any] | None:
+def read_line(raw: str) -> dict[str, Any] | None:
+    """A line of a process that tells of itself; None for any other."""
     if not raw.startswith("{") or len(raw) > LONGEST_LINE:
         return None
     try:
