@@ -84,6 +84,7 @@ def _first_dimension(torch: Any, value: Any, depth: int) -> int | None:
         return None
     if isinstance(value, UserDict):
         value = value.data
+    parts: Any
     if isinstance(value, dict):
         parts = dict.values(value)
     elif isinstance(value, (list, tuple)):

@@ -91,7 +91,7 @@ class _Finder:
     def _done(self, module: ModuleType) -> None:
         callback, self._callback = self._callback, None
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         if callback is not None:
             try:  # noqa: SIM105 - contextlib need not be loaded
                 callback(module)

@@ -31,8 +31,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
     def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        # What the compiler traces must hold nothing of ours.
-        if compiling() or not (recorder.on or recorder.begin()):
+        if not (recorder.on or recorder.begin()):
             return
         try:
             steps.count(optimizer)
@@ -46,11 +45,28 @@ def install(torch: Any, recorder: Recorder) -> None:
         _wrap_each_class(module.Optimizer, stepped)
         return
 
+    compiled = Compiled()
+
     def hook(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not _inside_its_own_step(optimizer):
+        if compiling():
+            # All that torch.compile can trace of us without breaking its graph; seen at the next fetch.
+            compiled.stepped = True
+        elif not _inside_its_own_step(optimizer):
             stepped(optimizer, args, kwargs)
 
+    def fetched() -> None:
+        if compiled.stepped:
+            compiled.stepped = False
+            stepped(compiled, (), {})
+
     register(hook)
+    recorder.on_fetch(fetched)
+
+
+class Compiled:
+    """Stands for the optimizers whose steps torch.compile has compiled."""
+
+    stepped = False
 
 
 class _Optimizer:
