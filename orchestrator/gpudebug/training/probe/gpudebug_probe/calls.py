@@ -1,0 +1,155 @@
+"""What the wrappers around PyTorch's calls share: how one is put in place, and which calls count."""
+
+from __future__ import annotations
+
+import weakref
+from _thread import get_ident
+from collections.abc import Callable
+from operator import attrgetter
+from types import FrameType
+from typing import Any
+
+from .dynamo import hide
+from .recorder import Recorder
+from .sites import Sites
+
+# Under such a name a method of Tensor that was replaced stays on it: torch.compile knows a method of Tensor
+# by its presence there, and takes a call of what replaces it for a call of that.
+KEPT = "_gpudebug_original_"
+
+# Kinds of tensors: with nothing between a call and the tensor; a subclass that is asked first; no own data.
+PLAIN, HOOKED, NEVER = range(3)
+
+
+def shared(torch: Any, recorder: Recorder) -> Calls:
+    """The one of this recorder."""
+    if recorder.calls is None:
+        recorder.calls = Calls(torch, recorder)
+    calls: Calls = recorder.calls
+    return calls
+
+
+def replace(torch: Any, owner: Any, name: str, make: Callable[[Any], Any]) -> bool:
+    """Put `make(original)` in place of `owner.name`; False where there is no such thing.
+
+    It has the original's name, documentation and signature, is pickled by its name, and torch.compile takes
+    it for the original.
+    """
+    original = getattr(owner, name, None)
+    if original is None:
+        return False
+    wrapper = make(original)
+    wrapper.__name__ = name
+    wrapper.__doc__ = original.__doc__
+    wrapper.__qualname__ = name
+    wrapper.__module__ = getattr(original, "__module__", None) or owner.__module__
+    if isinstance(owner, type):
+        wrapper.__qualname__ = owner.__qualname__ + "." + name
+        if not hasattr(original, "__code__"):
+            setattr(owner, KEPT + name.strip("_"), original)
+    wrapper.__wrapped__ = original
+    wrapper._torchdynamo_inline = original
+    hide(torch, wrapper)
+    setattr(owner, name, wrapper)
+    return True
+
+
+class Calls:
+    """Which calls count: those of the threads that train, on the device that is trained on, each once.
+
+    trainers: threads that step an optimizer; until the first step the one in which training began. inside:
+    threads within a counted call, whose nested calls count no more. on_cpu: the training's device is the
+    CPU, as far as is known; `settled` once an optimizer has told.
+    """
+
+    def __init__(self, torch: Any, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.sites = Sites(torch, recorder)
+        self.trainers = {get_ident()}
+        self.inside: set[int] = set()
+        # What `cpu()` last handed out on the CPU: `x.cpu().numpy()` reads once.
+        self.handed: Callable[[], Any] | None = None
+        # Asked within some of the forwards whether they have seen enough: see phases.
+        self.looks: list[Callable[[], bool]] = []
+        self._torch = torch
+        tensor = torch.Tensor
+        self.is_cpu: Callable[[Any], bool] = _of_cpu
+        if hasattr(tensor, "is_cpu"):
+            self.is_cpu = attrgetter("is_cpu")
+        self._names: dict[Any, str] = {}
+        self._kinds = {tensor: PLAIN}
+        # Older PyTorch has none of these: nothing stands between a call and its tensor.
+        self._modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", int)
+        self._dispatches: Callable[[], bool] = getattr(torch._C, "_is_torch_function_enabled", bool)
+        self._began()
+        recorder.on_begin(self._began)
+        recorder.on_step(self._stepped)
+
+    def _began(self) -> None:
+        self.trainers.clear()
+        self.trainers.add(get_ident())
+        self.inside.clear()
+        self.sites.clear()
+        self.handed = None
+        self.on_cpu, self.settled = True, False
+
+    def _stepped(self, steps: int) -> None:
+        if steps == 1:
+            self.trainers.clear()
+        self.trainers.add(get_ident())
+
+    def place(self, tensor: Any) -> str:
+        """Where a tensor lives, as `cpu` or `cuda:0`; "" if a call on it is not to be looked at here.
+
+        That is one of a subclass, or one under a mode, that is called in place of the tensor's own method:
+        it calls that in turn, or does not. And tensors that only stand for others (fake ones, traced ones).
+        """
+        kind = self._kinds.get(type(tensor))
+        if kind is None:
+            kind = self._kinds[type(tensor)] = self._kind(type(tensor))
+        if kind == NEVER or self._modes() or (kind == HOOKED and self._dispatches()):
+            return ""
+        if self.is_cpu(tensor):
+            return "cpu"
+        device = tensor.device
+        name = self._names.get(device)
+        if name is None:
+            name = self._names[device] = str(device)
+        return name
+
+    def trained_on(self, place: str, frame: FrameType) -> bool:
+        """Whether a read there, called from `frame`, makes the training wait, or would on a GPU."""
+        if place != "cpu":
+            return bool(place)
+        if not self.settled:
+            self.on_cpu = not self._torch.cuda.is_initialized()
+        return self.on_cpu and not self.sites.inside_torch(frame)
+
+    def read(self, frame: FrameType, kind: str, place: str, seconds: float) -> None:
+        """Count a read."""
+        counters = self.recorder.counters
+        counters["reads_n"] = counters.get("reads_n", 0) + 1
+        counters["reads_s"] = counters.get("reads_s", 0.0) + seconds
+        self.sites.add(frame, kind, place, seconds)
+
+    def hand(self, tensor: Any) -> None:
+        """`cpu()` gave this tensor, which was on the CPU before."""
+        self.handed = weakref.ref(tensor)
+
+    def taken(self, tensor: Any) -> bool:
+        """Whether `cpu()` has just given this one: then it is read already."""
+        handed, self.handed = self.handed, None
+        return handed is not None and handed() is tensor
+
+    def _kind(self, kind: type) -> int:
+        if not issubclass(kind, self._torch.Tensor):
+            return NEVER
+        dispatch = getattr(kind, "__torch_dispatch__", None)
+        if dispatch is not getattr(self._torch._C, "_disabled_torch_dispatch_impl", None):
+            return NEVER
+        function = getattr(kind, "__torch_function__", None)
+        return PLAIN if function is self._torch._C._disabled_torch_function_impl else HOOKED
+
+
+def _of_cpu(tensor: Any) -> bool:
+    return bool(tensor.device.type == "cpu")

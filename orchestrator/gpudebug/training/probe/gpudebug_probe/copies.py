@@ -1,0 +1,130 @@
+"""Copies between the host and the device: how many, how much, how long, from pinned memory or not.
+
+Time is the calling thread's: a copy that does not wait takes only as long as it takes to queue. A copy to
+the host that waits is a blocking read besides. What is created on the device from a list is not seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+from .calls import Calls, replace, shared
+from .recorder import Recorder
+
+KINDS = ("to", "cpu", "cuda", "copy_")
+
+
+def install(torch: Any, recorder: Recorder) -> None:
+    """Count copies between host and device; where there is no device, `cpu()` as a read alone."""
+    calls = shared(torch, recorder)
+    copies = _Copies(torch, calls)
+    for name in KINDS:
+        replace(torch, torch.Tensor, name, partial(_copying, name, copies))
+    recorder.before_beat(copies.known)
+
+
+def _copying(kind: str, copies: _Copies, original: Callable[..., Any]) -> Callable[..., Any]:
+    calls = copies.calls
+    recorder, inside, trainers = calls.recorder, calls.inside, calls.trainers
+    always = kind == "cpu"
+
+    def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorder.on or (calls.settled and calls.on_cpu and not always):
+            return original(self, *args, **kwargs)
+        thread = get_ident()
+        if thread in inside or thread not in trainers:
+            return original(self, *args, **kwargs)
+        try:
+            looked_at = copies.looks_at(self)
+        except Exception as error:  # noqa: BLE001 - the training goes on without us
+            recorder.failed(error, "looking at a tensor")
+            looked_at = False
+        if not looked_at:
+            return original(self, *args, **kwargs)
+        inside.add(thread)
+        begun = perf_counter()
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            took = perf_counter() - begun
+            inside.discard(thread)
+        try:
+            if kind == "copy_":
+                source, target = args[0] if args else kwargs.get("src"), self
+            else:
+                source, target = self, result
+            if source is not target or always:
+                copies.copied(sys._getframe(1), kind, source, target, _waits(args, kwargs), took)
+        except Exception as error:  # noqa: BLE001
+            recorder.failed(error, "counting a copy")
+        return result
+
+    return copy
+
+
+def _waits(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a copy was not asked to be `non_blocking`: the first truth value among positional arguments."""
+    given = kwargs.get("non_blocking")
+    if given is None:
+        given = next((value for value in args if value is True or value is False), False)
+    return not given
+
+
+class _Copies:
+    """What becomes of a copy once it is made."""
+
+    def __init__(self, torch: Any, calls: Calls) -> None:
+        self.calls = calls
+        self._torch = torch
+        self._tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
+
+    def looks_at(self, tensor: Any) -> bool:
+        """Whether a copy of this tensor may be looked at when it is done."""
+        return bool(self.calls.place(tensor))
+
+    def copied(self, frame: FrameType, kind: str, source: Any, target: Any, waits: bool, took: float) -> None:
+        """Count it, if it was one between host and device, or stands for one."""
+        calls = self.calls
+        here, there = calls.place(source), calls.place(target)
+        if not here or not there:
+            return
+        if here == there == "cpu":
+            if kind == "cpu" and not calls.recorder.in_loader and calls.trained_on("cpu", frame):
+                calls.read(frame, kind, "cpu", took)
+                calls.hand(target)
+        elif there == "cpu":
+            self._count("d2h", source, took)
+            if waits and not calls.recorder.in_loader:
+                calls.read(frame, kind, here, took)
+        elif here == "cpu":
+            self._count("h2d", source, took)
+            if self._pinned(source):
+                calls.recorder.add("h2d_pinned_n")
+
+    def known(self) -> None:
+        """What was never copied is known to be 0, where there is a device."""
+        facts, counters = self.calls.recorder.facts, self.calls.recorder.counters
+        if not str(facts.get("device") or "cpu").startswith("cpu"):
+            for name in ("h2d_n", "h2d_bytes", "h2d_s", "h2d_pinned_n", "d2h_n", "d2h_bytes", "d2h_s"):
+                counters.setdefault(name, 0)
+
+    def _count(self, way: str, source: Any, took: float) -> None:
+        add = self.calls.recorder.add
+        add(way + "_n")
+        add(way + "_s", took)
+        # To ask a traced tensor for its size would enter the trace.
+        if source.layout is self._torch.strided and self._tracing() is None:
+            add(way + "_bytes", source.numel() * source.element_size())
+
+    def _pinned(self, source: Any) -> bool:
+        # Asking the driver is not allowed while a graph is captured.
+        capturing = getattr(self._torch.cuda, "is_current_stream_capturing", None)
+        if source.layout is not self._torch.strided or (capturing is not None and capturing()):
+            return False
+        return bool(source.is_pinned())

@@ -1,0 +1,205 @@
+"""How long an iteration's forward, backward and optimizer step keep the thread that trains.
+
+forward: the outermost calls of modules while gradients are recorded, the loss's module included. backward:
+`backward()` and `torch.autograd.grad` outside of a forward. optimizer: `step()` without what its closure
+computes. On a GPU this is the time it takes to queue the work, and to wait where the work is read.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import get_ident
+from collections.abc import Callable
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+from .calls import Calls, replace, shared
+from .recorder import Recorder
+
+# Nested steps, and those that an exception ended, which are not told apart.
+DEEPEST = 8
+
+
+def install(torch: Any, recorder: Recorder) -> None:
+    """Time forward, backward and the optimizer's step, each where PyTorch lets it be seen."""
+    calls = shared(torch, recorder)
+    phases = _Phases(torch, calls)
+    replace(torch, torch.nn.Module, "__call__", lambda original: _calling(original, phases))
+    engine = "_engine_run_backward"
+    # Before PyTorch 2.2 there is no such function: then `loss.backward()` alone is seen.
+    if not replace(torch, torch.autograd, engine, lambda original: _backward(original, phases, True)):
+        replace(torch, torch.Tensor, "backward", lambda original: _backward(original, phases, False))
+    _Steps(torch, phases).install()
+
+
+class _Phases:
+    """`within`: the thread is inside a forward or a backward, so that no other one begins."""
+
+    def __init__(self, torch: Any, calls: Calls) -> None:
+        self.calls = calls
+        self.recorder = calls.recorder
+        self.grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self.within: set[int] = set()
+        # Set when the next forward is to be looked at, the modules inside it included.
+        self.look = False
+        self.recorder.on_begin(self._anew)
+        self.recorder.before_beat(self._known)
+
+    def _anew(self) -> None:
+        self.within.clear()
+        self.look = True
+
+    def _known(self) -> None:
+        self.look = True
+
+    def spent(self) -> float:
+        """Seconds of all phases so far."""
+        get = self.recorder.counters.get
+        return get("forward_s", 0.0) + get("backward_s", 0.0) + get("optimizer_s", 0.0)
+
+    def add(self, name: str, seconds: float) -> None:
+        counters = self.recorder.counters
+        counters[name] = counters.get(name, 0.0) + seconds
+
+
+def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
+    """Module.__call__, of which a step makes hundreds: all but the outermost do next to nothing."""
+    recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
+    # Whether calls are only passed on: nobody trains here, or this is a module's inside another's.
+    passing = True
+    looking = False
+
+    def wake() -> None:
+        nonlocal passing, looking
+        passing, looking = False, False
+
+    def sleep() -> None:
+        nonlocal passing
+        passing = True
+
+    def seen_enough() -> bool:
+        return all(look() for look in phases.calls.looks)
+
+    recorder.on_begin(wake)
+    os.register_at_fork(after_in_child=sleep)
+
+    def outermost(self: Any, args: Any, kwargs: Any) -> Any:
+        nonlocal passing, looking
+        if not recorder.on:
+            passing = True
+            return original(self, *args, **kwargs)
+        thread = get_ident()
+        if thread not in trainers or recorder.in_loader:
+            return original(self, *args, **kwargs)
+        if looking:
+            if seen_enough():
+                looking, passing = False, True
+            return original(self, *args, **kwargs)
+        if thread in within:
+            return original(self, *args, **kwargs)
+        counts = phases.grad_enabled()
+        if counts and phases.look:
+            phases.look = False
+            looking = not seen_enough()
+        passing = not looking
+        within.add(thread)
+        begun = perf_counter()
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            took = perf_counter() - begun
+            within.discard(thread)
+            passing = looking = False
+            if counts:
+                phases.add("forward_s", took)
+
+    if _plain(original):
+        # In the original's place rather than around it: one frame less, for each module of each step.
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not passing:
+                return outermost(self, args, kwargs)
+            if self._compiled_call_impl is not None:
+                return self._compiled_call_impl(*args, **kwargs)
+            return self._call_impl(*args, **kwargs)
+
+        return __call__
+
+    def around(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not passing:
+            return outermost(self, args, kwargs)
+        return original(self, *args, **kwargs)
+
+    return around
+
+
+def _plain(original: Callable[..., Any]) -> bool:
+    """Whether Module.__call__ does nothing but choose between the compiled call and the usual one."""
+    code = getattr(original, "__code__", None)
+    return code is not None and code.co_names == ("_compiled_call_impl", "_call_impl")
+
+
+def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Callable[..., Any]:
+    recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        thread = get_ident()
+        if not recorder.on or thread not in trainers or thread in within:
+            return original(*args, **kwargs)
+        within.add(thread)
+        begun = perf_counter()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            phases.add("backward_s", perf_counter() - begun)
+            within.discard(thread)
+            # `torch.autograd.grad` accumulates nothing.
+            if not engine or kwargs.get("accumulate_grad"):
+                phases.add("backward_n", 1)
+
+    return backward
+
+
+class _Steps:
+    """The optimizer's own time: nested phases, as in a closure, are theirs."""
+
+    def __init__(self, torch: Any, phases: _Phases) -> None:
+        self._phases = phases
+        self._torch = torch
+        # (optimizer's id, time, seconds of all phases) of each step that has begun.
+        self._begun: list[tuple[int, float, float]] = []
+        phases.recorder.on_begin(self._begun.clear)
+
+    def install(self) -> None:
+        """Nothing is known of the optimizer's time before PyTorch 2.0, which has no such hooks."""
+        module = import_module("torch.optim.optimizer")
+        before = getattr(module, "register_optimizer_step_pre_hook", None)
+        after = getattr(module, "register_optimizer_step_post_hook", None)
+        if before is None or after is None:
+            return
+        compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
+        # What the compiler traces must hold nothing of ours.
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if not compiling():
+                self._begins(optimizer)
+
+        def ended(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if not compiling():
+                self._ended(optimizer)
+
+        before(begins)
+        after(ended)
+
+    def _begins(self, optimizer: Any) -> None:
+        if self._phases.recorder.on:
+            del self._begun[: -(DEEPEST - 1)]
+            self._begun.append((id(optimizer), perf_counter(), self._phases.spent()))
+
+    def _ended(self, optimizer: Any) -> None:
+        now = perf_counter()
+        while self._begun and self._phases.recorder.on:
+            which, begun, spent = self._begun.pop()
+            if which == id(optimizer):
+                self._phases.add("optimizer_s", now - begun - (self._phases.spent() - spent))
+                return
