@@ -23,6 +23,8 @@ SIDE: dict[str, Any] = {
     "wall_time": {"mean_s": 250.0, "min_s": 59.0, "max_s": 441.0},
     "peak_rss_mb": 812.4,
     "peak_device_mb": 20480.0,
+    "probe": None,
+    "probe_reason": "no process told of PyTorch training",
 }
 ANSWER: dict[str, Any] = {
     "ratio": 1.5,

@@ -107,7 +107,11 @@ def _number(name: str, unit: str) -> Callable[[Answer], str | None]:
 
 def _split(f: Answer) -> str | None:
     parts = [f[f"{name}_share"] for name in ("forward", "backward", "optimizer")]
-    return None if all(p is None for p in parts) else ", ".join(_percent(p) for p in parts)
+    if all(p is None for p in parts):
+        return None
+    # On a GPU the host only queues the work, and waits where the queue is full.
+    queued = " (queueing)" if f["facts"].get("phases") == "launch" else ""
+    return ", ".join(_percent(p) for p in parts) + queued
 
 
 def _percent(share: float | None) -> str:
@@ -154,8 +158,12 @@ def _loader(f: Answer) -> str | None:
 def _device(f: Answer) -> str | None:
     facts = f["facts"]
     said = [str(facts["device"])] if facts.get("device") else []
-    said += [f"AMP {facts['amp']}" if isinstance(facts["amp"], str) else "AMP"] if facts.get("amp") else []
-    said += ["compiled"] if facts.get("compile") else []
+    amp, compiled = facts.get("amp"), facts.get("compile")
+    if isinstance(amp, dict) and amp.get("enabled"):
+        said.append(f"AMP {amp.get('dtype') or ''}".strip())
+    if isinstance(compiled, dict):
+        breaks = compiled.get("graph_breaks")
+        said.append("compiled" + (f", {breaks} graph break{'s' if breaks != 1 else ''}" if breaks else ""))
     threads = facts.get("threads")
     said += [f"{threads} thread{'s' if threads != 1 else ''}"] if threads else []
     return ", ".join(said) or None
