@@ -122,6 +122,8 @@ def test_what_was_asked_for_is_in_the_trace_and_results_are_the_same_to_the_last
 
 FORKED = """
 import json
+# What an optimizer imports is there for all of them.
+torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 ended = {{}}
 for name, code in {codes!r}.items():
     child = os.fork()
