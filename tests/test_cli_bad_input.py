@@ -252,7 +252,6 @@ BEFORE_DEVICE_TIME = {
         instead("device: cpu:1", "device: replay:nowhere"), ("recorded runs", "nowhere"), *RUNNING
     ),
     "no cores": Bad(instead("device: cpu:1", "device: cpu:0"), ("device",), *RUNNING),
-    "sections": Bad(in_config("metric: section:load\n"), ("sections are not recorded yet",), *RUNNING),
     "no such reference": Bad(
         lambda c: None, ("no reference",), ("baseline", "reference"), ("baseline", "reference"), 2
     ),

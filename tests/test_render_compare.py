@@ -40,6 +40,7 @@ ANSWER: dict[str, Any] = {
     "b": {**SIDE, "label": "0002-b", "throughput": {"mean": 15.0, "min": 14, "max": 16, "unit": "step"}},
     "differences": [{"name": "--lr", "a": "1", "b": "2", "matters": True, "why": None}],
     "same": {"compile": "on", "host": "node1"},
+    "sections": [],
     "unknown": ["packages"],
     "notes": ["what is to be noted"],
     "files": ["runs/0001-a", "runs/0002-b"],

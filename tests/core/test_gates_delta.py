@@ -173,7 +173,7 @@ class TestRatios:
             ("step_time_p95", "fewer than 20 step times"),
             ("latency_p50", "no latencies in the log"),
             ("log:fps", "`log: {fps: …}` in gpudebug.yaml matched no positive number"),
-            ("section:load", "sections are not recorded yet"),
+            ("section:load", "the training recorded no sections"),
         ],
     )
     def test_a_run_that_did_not_yield_it_is_named_and_nothing_is_guessed(

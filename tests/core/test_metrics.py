@@ -11,11 +11,20 @@ from tests.support.trials import run
 
 from gpudebug.core.config.values import METRICS
 from gpudebug.core.metrics import Metric
+from gpudebug.core.models import SectionFigures, SectionsEvidence
 
 RATE = Metric("steps_per_s")
 TIME = Metric("latency_p50", lower=True)
 UTILISATION = Metric()
 POSITIVE = st.floats(1e-6, 1e6)
+
+
+def told(*names: str, count: int | None = None) -> SectionsEvidence:
+    """Sections of these names, each 12 ms a call."""
+    times = {"total_s": 1.2, "self_s": 1.2, "mean_s": 0.012, "min_s": 0.01, "max_s": 0.02, "share": 0.5}
+    sections = tuple(SectionFigures(name=name, calls=100, **times) for name in names)
+    return SectionsEvidence(count=count or len(names), profiled_s=2.4, sections=sections)
+
 
 FIGURES = {
     "gpu_util": ({"utilisation": 61.5}, 61.5, "%"),
@@ -25,6 +34,7 @@ FIGURES = {
     "step_time_p95": ({"step_time_p95_s": 0.31}, 0.31, "s"),
     "latency_p50": ({"latency_p50_s": 0.012}, 0.012, "s"),
     "log:fps": ({"logged": {"fps": 24.0}}, 24.0, ""),
+    "section:load": ({"sections": told("forward", "load")}, 0.012, "s"),
 }
 
 
@@ -40,18 +50,29 @@ def test_its_value_of_one_run_and_of_its_record(name: str) -> None:
 
 
 def test_every_metric_of_the_configuration_is_known() -> None:
-    assert {*METRICS, "log:fps"} == set(FIGURES)
+    assert {*METRICS, "log:fps", "section:load"} == set(FIGURES)
 
 
-@pytest.mark.parametrize("name", [*FIGURES, "section:load", "log:fps"])
+@pytest.mark.parametrize("name", FIGURES)
 def test_what_is_absent_says_why_and_what_to_do(name: str) -> None:
     assert len(Metric(name).absent()) > 20
 
 
-def test_a_section_is_not_recorded_yet() -> None:
+LACKING = {
+    "none": (None, 'the training recorded no sections; put `with gpudebug.profile_section("load"):`'),
+    "a broken report": (SectionsEvidence(count=0, profiled_s=0, notes=("cut off",)), "no sections (cut off)"),
+    "others": (told("forward", "step"), "no section 'load' was recorded, but forward, step; put"),
+    "many": (told(*"abcdefgh"), "but a, b, c, d, e, f and 2 more; put"),
+    "too many": (told("a", count=90), "or it is not among the 1 that took the most time"),
+}
+
+
+@pytest.mark.parametrize(("sections", "says"), LACKING.values(), ids=LACKING)
+def test_a_section_that_was_not_recorded_names_what_was(sections: SectionsEvidence, says: str) -> None:
     metric = Metric("section:load", lower=True)
-    assert metric.value(run()) is None
-    assert "sections are not recorded yet" in metric.absent()
+    evidence = run().model_copy(update={"sections": sections})
+    assert metric.value(evidence) is None
+    assert says in metric.absent(evidence)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, True, "6.1"])

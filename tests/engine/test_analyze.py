@@ -18,7 +18,7 @@ REFUSED = {
     "a FIFO": ("fifo", "not a regular file"),
     "a device": ("/dev/zero", "not a regular file"),
     "empty": ("empty.log", "is empty"),
-    "a JSON report": ("report.json", "JSON"),
+    "a trace of nothing": ("report.json", "holds no events"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -119,10 +120,10 @@ def test_next_and_status_tell_how_far_it_is(long: Story) -> None:
 def test_with_nothing_to_run_it_answers_as_next_does(recorded: Campaign) -> None:
     asked, plain = (recorded.run("next", *more, "--json") for more in (("--detach",), ()))
     assert asked.expect(5).json == plain.expect(5).json
-    recorded.config.write_text(recorded.config.read_text().replace("device:", "metric: section:x\ndevice:"))
+    recorded.config.write_text(re.sub("device:.*", "device: replay:nowhere", recorded.config.read_text()))
     recorded.add("\n### Hypothesis 1: Waiting\n- **Intervention**: --set --lr=0.9\n- **Status**: UNTESTED\n")
     error = recorded.run("next", "--detach", "--json").expect(1).json["error"]
-    assert (error["code"], error["file"]) == ("config", str(recorded.config))
+    assert (error["code"], error["file"]) == ("device", str(recorded.folder / "nowhere"))
     assert not store.Detached(recorded.folder / "runs").answer.exists()
 
 

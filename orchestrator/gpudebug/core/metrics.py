@@ -39,6 +39,8 @@ _ABSENT = {
     "print each step's `step_time: 0.12s`, or use metric: steps_per_s",
     "latency_p50": "no latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
 }
+# Of the sections that a run did record, this many are named.
+_NAMED = 6
 _LARGEST_LOG = 700.0
 """Beyond this `math.exp` overflows."""
 
@@ -58,6 +60,8 @@ class Metric:
     @property
     def unit(self) -> str:
         """Of its values: `%`, `steps/s`, `samples/s`, `s`; empty for the user's own."""
+        if self.name.startswith(SECTION):
+            return "s"
         return _FIELDS[self.name][1] if self.name in _FIELDS else ""
 
     @property
@@ -81,19 +85,21 @@ class Metric:
     def _read(self, get: Any) -> float | None:
         if self.name.startswith(LOG):
             found = (get("logged") or {}).get(self.name.removeprefix(LOG))
+        elif self.name.startswith(SECTION):
+            found = _sections(get("sections")).get(self.name.removeprefix(SECTION))
         else:
             found = get(_FIELDS[self.name][0]) if self.name in _FIELDS else None
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
             return None
         return float(found) if self.points or found > 0 else None
 
-    def absent(self) -> str:
-        """Why a run may lack it, and what to do."""
+    def absent(self, *runs: object) -> str:
+        """Why a run may lack it, and what to do. `runs` are Evidence of those that may."""
         if self.name.startswith(LOG):
             name = self.name.removeprefix(LOG)
             return f"`log: {{{name}: …}}` in gpudebug.yaml matched no positive number in the steady window"
         if self.name.startswith(SECTION):
-            return "sections are not recorded yet; use another metric"
+            return _without_section(self.name.removeprefix(SECTION), runs)
         return _ABSENT.get(self.name, "no such metric")
 
     def scale(self, value: float) -> float:
@@ -134,6 +140,33 @@ class Metric:
 
     def reached(self, value: float, target: float) -> bool:
         return value <= target if self.lower else value >= target
+
+
+def _sections(evidence: Any) -> dict[str, float]:
+    """Mean seconds a call by name, of a SectionsEvidence or its JSON."""
+    if evidence is None:
+        return {}
+    if isinstance(evidence, Mapping):
+        return {s["name"]: s["mean_s"] for s in evidence.get("sections", ())}
+    return {s.name: s.mean_s for s in evidence.sections}
+
+
+def _without_section(name: str, runs: Sequence[object]) -> str:
+    """What the run that lacks the section recorded instead, and how the section is added."""
+    told = [s for run in runs if (s := getattr(run, "sections", None)) is not None]
+    lacking = next((s for s in told if name not in _sections(s)), None)
+    names = list(_sections(lacking))
+    add = f'put `with gpudebug.profile_section("{name}"):` around its code'
+    if lacking is None:
+        return f"the training recorded no sections; {add}"
+    if not names:
+        return f"the training recorded no sections ({'; '.join(lacking.notes) or 'none was entered'}); {add}"
+    shown = ", ".join(names[:_NAMED]) + (
+        f" and {lacking.count - _NAMED} more" if lacking.count > _NAMED else ""
+    )
+    if lacking.count > len(names):
+        add += f", or it is not among the {len(names)} that took the most time"
+    return f"no section {name!r} was recorded, but {shown}; {add}"
 
 
 UTILISATION = Metric()

@@ -211,7 +211,7 @@ def metric_text(metric: Metric, runs: list[Evidence]) -> str:
 
 
 def _absent(metric: Metric, runs: list[Evidence]) -> str:
-    return next((e.window_reason for e in runs if e.window_reason), metric.absent())
+    return next((e.window_reason for e in runs if e.window_reason), metric.absent(*runs))
 
 
 def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
@@ -222,7 +222,7 @@ def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
     metric = cycle.loaded.metric
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
     if without is not None and without.window is not None:
-        lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent()}")
+        lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")
     loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
     if loss and cycle.loaded.config.criteria.loss != "any":
         lines.append(loss)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from gpudebug.core import frameworks, progress
 from gpudebug.core.config import Workload
-from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, LaunchError, StoreError
-from gpudebug.core.metrics import SECTION
+from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
@@ -145,12 +144,6 @@ def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.Progres
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     """Find the device, check what can be checked before device time is spent, and lock it."""
     config = cycle.loaded.config
-    if config.metric.startswith(SECTION):
-        raise ConfigError(
-            f"metric {config.metric}: sections are not recorded yet",
-            file=str(cycle.loaded.workspace.config),
-            next="use another metric, such as steps_per_s",
-        )
     env = training_environment(workload)
     try:
         spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)

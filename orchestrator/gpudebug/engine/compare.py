@@ -18,6 +18,7 @@ from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, Usag
 from gpudebug.core.latency import Latency, LatencyReader
 from gpudebug.core.models import Evidence, Manifest, RunRecord
 from gpudebug.core.redact import REDACTED, Redactor, sensitive_variable
+from gpudebug.core.sections import beside
 from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
@@ -344,6 +345,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
         "ratios": {str(f.name): _ratio(f) for f in found.figures},
         "a": comparison.side(a.label, a.runs, other_batch=found.other_batch),
         "b": comparison.side(b.label, b.runs, other_batch=found.other_batch),
+        "sections": beside([r.evidence for r in a.runs], [r.evidence for r in b.runs]),
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,
         "unknown": found.checklist.unknown,

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpudebug.core.models import Evidence
 from gpudebug.core.probe import together
+from gpudebug.core.sections import beside
 from gpudebug.engine.loaded import Loaded
 
 
@@ -22,10 +23,24 @@ def of_trial(
 
     `names` are the runs of its entry. Nothing before it has run.
     """
+    before, after = _sides(loaded, number, names, verdict)
+    return [together.side("baseline", before), together.side("trial", after)] if after else []
+
+
+def sections_of_trial(
+    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The sections that the code of the same two sides named, `a` and `b` of each; none before it has run."""
+    before, after = _sides(loaded, number, names, verdict)
+    return beside(before, after) if after else []
+
+
+def _sides(
+    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
     after = [e for e in _evidence(loaded, names) if e.get("role") == f"h{number}"]
-    before = _evidence(loaded, used) or loaded.baselines["workload"].evidence
-    return [together.side("baseline", before), together.side("trial", after)] if after else []
+    return _evidence(loaded, used) or list(loaded.baselines["workload"].evidence), after
 
 
 def _evidence(loaded: Loaded, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -217,7 +217,7 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
 
 def show(directory: Path, number: int) -> dict[str, Any]:
     """`show H`: one hypothesis with its evidence, gates and files."""
-    from gpudebug.engine.inside import of_trial
+    from gpudebug.engine.inside import of_trial, sections_of_trial
     from gpudebug.engine.premises import entry_of
 
     loaded = load(directory)
@@ -235,5 +235,6 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
         "probe": of_trial(loaded, number, entry.runs, trial.verdict),
+        "sections": sections_of_trial(loaded, number, entry.runs, trial.verdict),
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
     }

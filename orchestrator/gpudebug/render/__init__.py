@@ -151,7 +151,7 @@ def show(answer: Answer) -> str:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
-    lines += _inside(answer["probe"], [""])
+    lines += _inside(answer["probe"], [""]) + _sections(answer)
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
     return "\n".join(lines)
 
@@ -166,6 +166,17 @@ def _inside(sides: list[Answer], above: list[str]) -> list[str]:
 
     lines = probe.sides(sides)
     return [*above, *lines] if lines else []
+
+
+def _sections(answer: Answer) -> list[str]:
+    """The sections that the training's code named, of baseline and trial, and what is to be known of them."""
+    notes = dict.fromkeys(n for e in answer["evidence"] for n in (e.get("sections") or {}).get("notes", ()))
+    if not (answer["sections"] or notes):
+        return []
+    from gpudebug.render import sections
+
+    rows = sections.beside(answer["sections"], ("baseline", "trial"))
+    return ["", *rows, *(f"  note: {note}" for note in notes)]
 
 
 def _window(window: Answer) -> str:
@@ -285,6 +296,10 @@ def sample(answer: Answer) -> str:
     lines += [f"note: {line}" for line in answer["notes"]]
     told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}
     lines += _inside([told], [])
+    if answer["sections"]:
+        from gpudebug.render import sections
+
+        lines += sections.of_run(answer["sections"])
     return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}", *_trace(answer)])
 
 

@@ -25,7 +25,7 @@ def compare(answer: Answer) -> str:
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
     lines += _memory("host memory", "peak_rss_mb", a, b) + _memory("device memory", "peak_device_mb", a, b)
-    lines += ["", *_wrapped("", f"Verdict: {_verdict(answer)}"), *_inside(a, b)]
+    lines += ["", *_wrapped("", f"Verdict: {_verdict(answer)}"), *_inside(a, b), *_sections(answer)]
     lines += ["", *_differences(answer), *_same(answer["same"])]
     lines += _wrapped("Unknown: ", ", ".join(answer["unknown"])) if answer["unknown"] else []
     for note in answer["notes"]:
@@ -112,6 +112,15 @@ def _inside(a: Answer, b: Answer) -> list[str]:
         "",
         *probe.sides([{"part": n, "figures": s["probe"], "reason": s["probe_reason"]} for n, s in named]),
     ]
+
+
+def _sections(answer: Answer) -> list[str]:
+    """The sections that the programs named, where they named any."""
+    if not answer["sections"]:
+        return []
+    from gpudebug.render import sections
+
+    return ["", *sections.beside(answer["sections"])]
 
 
 def _verdict(answer: Answer) -> str:

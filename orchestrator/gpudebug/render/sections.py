@@ -208,24 +208,24 @@ def of_run(found: Answer | None) -> list[str]:
     """What the evidence of a run says of its sections: the first ones, or why there are none."""
     if not found:
         return []
-    notes = [line for note in found["notes"] for line in _wrapped("    ", f"note: {note}")]
+    notes = [line for note in found["notes"] for line in _wrapped("  note: ", note)]
     rows = found["sections"][:_SHOWN_OF_A_RUN]
     if not rows:
-        return [f"  sections {present.UNKNOWN}", *notes]
+        return [f"sections {present.UNKNOWN}", *notes]
     more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
-    lines = [f"  sections {found['count']}, {present.number(found['profiled_s'], 's')} profiled{more}:"]
+    lines = [f"sections {found['count']}, {present.number(found['profiled_s'], 's')} profiled{more}:"]
     width = max(len(short(r["name"], 40)) for r in rows)
     for r in rows:
         figures = f"{100 * r['share']:5.1f}%  {_ms(r['mean_s'])} ms a call, {r['calls']} calls"
-        lines.append(f"    {short(r['name'], 40):<{width}} {figures}")
+        lines.append(f"  {short(r['name'], 40):<{width}} {figures}")
     return lines + notes
 
 
-def beside(rows: Sequence[Answer]) -> list[str]:
+def beside(rows: Sequence[Answer], parts: tuple[str, str] = ("A", "B")) -> list[str]:
     """Sections of two sides' runs below each other: mean milliseconds a call, and the speed of B over A's."""
     if not rows:
         return []
-    lines = [f"{'sections, mean a call':<33}{'A':<12}{'B':<12}speed of B over A"]
+    lines = [f"{'sections, mean a call':<33}{parts[0]:<12}{parts[1]:<12}speed of {parts[1]} over {parts[0]}"]
     for r in rows[:_SHOWN_BESIDE]:
         said = [present.UNKNOWN if r[s] is None else f"{_ms(r[s]['mean_s'])} ms" for s in "ab"]
         ratio = _times(r["ratio"]) if r["ratio"] is not None else ""

@@ -48,7 +48,7 @@ def _absent(case: Case) -> str:
 
 def _reason(case: Case, e: Evidence) -> str:
     reasons = [e.window_reason, *(d.reason for d in e.devices if case.metric.points)]
-    reason = next((r for r in reasons if r), case.metric.absent())
+    reason = next((r for r in reasons if r), case.metric.absent(e))
     short = e.window is None and "too short" in reason
     return _advised(reason, case.setting.window_advice if short else None)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from gpudebug.core.models import Evidence, SectionFigures, SectionsEvidence
 from gpudebug.core.sections.analysis import remarks
 from gpudebug.core.sections.categories import category_of
 from gpudebug.core.sections.report import Report
 from gpudebug.core.sections.scoring import profiled_s, share
+
+Facts: TypeAlias = "Mapping[str, Any]"
 
 KEPT = 40
 _LONGEST_NAME = 200
@@ -51,9 +53,11 @@ def unreadable(why: str) -> SectionsEvidence:
     return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
 
 
-def beside(a: Sequence[Evidence], b: Sequence[Evidence]) -> list[dict[str, Any]]:
+def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> list[dict[str, Any]]:
     """Sections of both sides' runs, those with the greatest share first: per side the mean over its runs of
     `mean_s` and `share`, None for a side where a run lacks it. `ratio` is B's speed over A's in it.
+
+    A run is its Evidence, or evidence.json as it was read.
     """
     sides = [_means(runs) for runs in (a, b)]
     names = dict.fromkeys((*sides[0], *sides[1]))
@@ -66,15 +70,14 @@ def beside(a: Sequence[Evidence], b: Sequence[Evidence]) -> list[dict[str, Any]]
     return rows
 
 
-def _means(runs: Sequence[Evidence]) -> dict[str, dict[str, float]]:
-    by_name: dict[str, list[SectionFigures]] = {}
-    for section in (s for e in runs if e.sections for s in e.sections.sections):
-        by_name.setdefault(section.name, []).append(section)
+def _means(runs: Sequence[Evidence | Facts]) -> dict[str, dict[str, float]]:
+    by_name: dict[str, list[Facts]] = {}
+    for run in runs:
+        facts = run.model_dump(include={"sections"}) if isinstance(run, Evidence) else run
+        for section in (facts.get("sections") or {}).get("sections", ()):
+            by_name.setdefault(section["name"], []).append(section)
     return {
-        name: {
-            "mean_s": math.fsum(s.mean_s for s in found) / len(found),
-            "share": math.fsum(s.share for s in found) / len(found),
-        }
+        name: {key: math.fsum(s[key] for s in found) / len(found) for key in ("mean_s", "share")}
         for name, found in by_name.items()
         if len(found) == len(runs)
     }
