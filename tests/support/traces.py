@@ -14,8 +14,8 @@ Event = dict[str, Any]
 HOST, BACKWARD, STREAM, NCCL = 4242, 4250, 7, 20
 _OPERATORS = ("addmm", "native_layer_norm", "gelu", "softmax", "bmm", "add_", "mul", "copy_", "cat", "sum")
 _KERNEL = (
-    "void at::native::(anonymous namespace)::vectorized_elementwise_kernel<4, at::native::{0}_functor<float>, "
-    "std::array<char*, 3ul> >(int, at::native::{0}_functor<float>, std::array<char*, 3ul>)"
+    "void at::native::vectorized_elementwise_kernel<4, at::native::{0}_functor<float>, "
+    "std::array<char*, 3ul> >(int, at::native::{0}_functor<float>, std::array<char*, 3>)"
 )
 HEADER = {
     "schemaVersion": 1,

@@ -32,17 +32,25 @@ class Gap:
 
 @dataclass(frozen=True)
 class Device:
-    """The events of one device by start: times, and per event its kind of work, launch and index of all.
+    """The events of one device by start, an array per field; times in microseconds.
 
-    `launch` is an index into the launches, -1 where unknown.
+    `kind` is a Kind, `work` one of COMPUTE, MEMORY and COMM, `launch` an index into the launches, -1 where
+    the trace does not hold it.
     """
 
     number: int | str
-    which: Ints
     start: Floats
     end: Floats
+    name: NDArray[np.int32]
+    track: NDArray[np.uint16]
+    kind: NDArray[np.uint8]
     work: NDArray[np.uint8]
+    external: NDArray[np.uint32]
     launch: NDArray[np.int32]
+
+    @property
+    def kernels(self) -> NDArray[np.bool_]:
+        return np.asarray(self.kind == Kind.KERNEL)
 
     def busy(self) -> tuple[Floats, Floats]:
         return merged(self.start, self.end)
@@ -50,7 +58,7 @@ class Device:
     def gaps(self) -> Gap:
         """Spans inside the device's own span in which nothing ran on it."""
         if not len(self.start):
-            return Gap(self.start, self.start, self.which)
+            return Gap(self.start, self.start, np.empty(0, np.int64))
         reach = np.maximum.accumulate(self.end)[:-1]
         after = np.flatnonzero(self.start[1:] > reach)
         return Gap(reach[after], self.start[after + 1], after + 1)
@@ -59,16 +67,27 @@ class Device:
 def devices(recording: Recording, launches: Launches) -> list[Device]:
     """The devices of a trace, each with its events sorted by start."""
     flags = np.array(recording.names.flags, np.uint8) & COMMUNICATION
-    kinds = np.frombuffer(recording.kind, np.uint8)
     found = []
-    for number in recording.device_numbers():
-        which = recording.of_device(number)
-        start = np.frombuffer(recording.start)[which]
-        end = start + np.frombuffer(recording.duration, np.float32)[which]
-        kernel = kinds[which] == Kind.KERNEL
-        talks = flags[np.frombuffer(recording.name, np.int32)[which]] > 0
-        work = np.where(kernel, np.where(talks, COMM, COMPUTE), MEMORY).astype(np.uint8)
-        found.append(Device(number, which, start, end, work, launches.of(which)))
+    for number, mine in recording.of_devices():
+        start = np.frombuffer(recording.start)[mine]
+        name = np.frombuffer(recording.name, np.int32)[mine]
+        kind = np.frombuffer(recording.kind, np.uint8)[mine]
+        work = np.full(len(start), MEMORY, np.uint8)
+        work[kind == Kind.KERNEL] = COMPUTE
+        work[(kind == Kind.KERNEL) & (flags[name] > 0)] = COMM
+        found.append(
+            Device(
+                number=number,
+                start=start,
+                end=start + np.frombuffer(recording.duration, np.float32)[mine],
+                name=name,
+                track=np.frombuffer(recording.track, np.uint16)[mine],
+                kind=kind,
+                work=work,
+                external=np.frombuffer(recording.external, np.uint32)[mine],
+                launch=launches.of(np.frombuffer(recording.correlation, np.uint32)[mine]),
+            )
+        )
     return found
 
 
@@ -111,27 +130,31 @@ def streams(recording: Recording, device: Device, launches: Launches) -> list[di
     before, and the gap is below 30 us. `other`: it was launched before and waited longer. Launches that
     are not in the trace count as launched before.
     """
-    tracks = np.frombuffer(recording.track, np.uint16)[device.which]
     found = []
-    for number in np.unique(tracks).tolist():
-        mine = tracks == number
-        start, end, launch = device.start[mine], device.end[mine], device.launch[mine]
-        before = np.maximum.accumulate(end)[:-1]
-        idle = np.maximum(start[1:] - before, 0.0)
-        launched = np.full(len(idle), -np.inf)
-        known = launch[1:] >= 0
-        launched[known] = launches.start[launch[1:][known]]
-        host = launched > before
-        short = ~host & (idle < KERNEL_WAIT_US)
+    for number in np.unique(device.track).tolist():
+        mine = device.track == number
+        start, launch = device.start[mine], device.launch[mine]
         found.append(
             {
                 "stream": recording.tracks[number].stream,
-                "events": int(mine.sum()),
-                "busy_s": total(merged(start, end)) / 1e6,
-                "host_wait_s": float(idle[host].sum()) / 1e6,
-                "kernel_wait_s": float(idle[short].sum()) / 1e6,
-                "other_wait_s": float(idle[~host & ~short].sum()) / 1e6,
-                **launches.queue_of_stream(device.launch[mine], start),
+                "events": len(start),
+                **_waits(start, device.end[mine], launch, launches),
+                **launches.queue_of_stream(launch, start),
             }
         )
     return sorted(found, key=lambda s: (-s["busy_s"], str(s["stream"])))
+
+
+def _waits(start: Floats, end: Floats, launch: NDArray[np.int32], launches: Launches) -> dict[str, float]:
+    """Busy seconds of one stream and its idle ones by cause."""
+    before = np.maximum.accumulate(end)[:-1]
+    idle = np.maximum(start[1:] - before, 0.0)
+    host = launch[1:] >= 0
+    host[host] = launches.start[launch[1:][host]] > before[host]
+    short = ~host & (idle < KERNEL_WAIT_US)
+    return {
+        "busy_s": total(merged(start, end)) / 1e6,
+        "host_wait_s": float(idle[host].sum()) / 1e6,
+        "kernel_wait_s": float(idle[short].sum()) / 1e6,
+        "other_wait_s": float(idle[~host & ~short].sum()) / 1e6,
+    }

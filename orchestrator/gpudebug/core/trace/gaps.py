@@ -18,7 +18,7 @@ from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, union
 SIZES = (10.0, 100.0, 1e3, 1e4, 1e5, np.inf)
 # A device that falls idle no later than this after a call has returned ran dry because of it. Microseconds.
 _SLACK = 5.0
-_BLOCK = 100_000
+_BLOCK = 20_000
 _NAMES = 3
 _LONGEST = 10
 
@@ -124,7 +124,7 @@ class Idle:
         self._sizes[:, 1] += np.bincount(size, length, len(SIZES)) / 1e6
         # The kernel that ended a gap names it where the launch or the queue explains it, the call where
         # the device ran dry.
-        names = np.frombuffer(self._recording.name, np.int32)[device.which[gap.ended_by]]
+        names = device.name[gap.ended_by]
         for cause in (_LAUNCH, _QUEUED):
             self._names[cause] += np.bincount(names, table[:, cause], self._names.shape[1])
         if len(self._host.syncs[0]):

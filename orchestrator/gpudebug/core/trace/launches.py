@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Floats, Ints
+from gpudebug.core.trace.spans import Floats
 
 # Launches that are taken at once to walk through the queue's depth.
-_BLOCK = 200_000
+_BLOCK = 50_000
 # Depth is counted up to here; a CUDA stream's queue holds about a thousand.
 _DEEPEST = 4096
 LOW = 2
@@ -24,18 +24,18 @@ class Launches:
         correlation = np.frombuffer(recording.launch_correlation, np.uint32)
         self._order = np.argsort(correlation, kind="stable").astype(np.int32)
         self._sorted = correlation[self._order]
-        self._of_device = np.frombuffer(recording.correlation, np.uint32)
         self.start = np.frombuffer(recording.launch_start)
         self.duration = np.frombuffer(recording.launch_duration, np.float32)
 
-    def of(self, which: Ints) -> NDArray[np.int32]:
-        """The launch of each of these device events, -1 where the trace does not hold it."""
-        wanted = self._of_device[which]
+    def of(self, wanted: NDArray[np.uint32]) -> NDArray[np.int32]:
+        """The launch with each of these correlations, -1 where the trace does not hold it."""
         if not len(self._sorted):
             return np.full(len(wanted), -1, np.int32)
-        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        found = (self._sorted[at] == wanted) & (wanted != 0)
-        return np.where(found, self._order[at], -1).astype(np.int32)
+        at = np.searchsorted(self._sorted, wanted).astype(np.int32)
+        np.minimum(at, len(self._sorted) - 1, out=at)
+        found = self._order[at]
+        found[(self._sorted[at] != wanted) | (wanted == 0)] = -1
+        return found
 
     def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
         """How long the calls took and how long the device's work waited behind them; microseconds."""
@@ -70,7 +70,7 @@ class Launches:
         return {
             "mean": float((start[known] - self.start[launch[known]]).clip(0).sum() / span),
             "p50": int(np.searchsorted(reached, 0.5)),
-            "max": int(_after_launch(asked, begin).max()),
+            "max": _depths(asked, begin)[0],
             "share_empty": float(share[0]),
             "share_low": float(share[: LOW + 1].sum()),
         }
@@ -82,17 +82,21 @@ class Launches:
             return {"queue_max": None, "queue_mean_of_changes": None}
         begin = np.sort(start[known])
         asked = np.sort(self.start[launch[known]])
-        after = _after_launch(asked, begin)
-        left = np.searchsorted(asked, begin, side="right") - np.arange(1, len(begin) + 1)
-        return {
-            "queue_max": int(after.max()),
-            "queue_mean_of_changes": float((after.sum() + left.sum()) / (2 * len(begin))),
-        }
+        most, summed = _depths(asked, begin)
+        return {"queue_max": most, "queue_mean_of_changes": summed / (2 * len(begin))}
 
 
-def _after_launch(asked: Floats, begin: Floats) -> Ints:
-    """Depth just after each launch; both sorted."""
-    return np.asarray(np.arange(1, len(asked) + 1) - np.searchsorted(begin, asked, side="right"))
+def _depths(asked: Floats, begin: Floats) -> tuple[int, int]:
+    """The greatest depth just after a launch; the sum of the depths after every launch and start."""
+    most, summed = 0, 0
+    for at in range(0, len(asked), _BLOCK):
+        part = slice(at, at + _BLOCK)
+        order = np.arange(at + 1, at + 1 + len(asked[part]))
+        after = order - np.searchsorted(begin, asked[part], side="right")
+        left = np.searchsorted(asked, begin[part], side="right") - order
+        most = max(most, int(after.max()))
+        summed += int(after.sum() + left.sum())
+    return most, summed
 
 
 def _time_at_depth(asked: Floats, begin: Floats) -> Floats:

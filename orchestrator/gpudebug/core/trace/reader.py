@@ -14,8 +14,8 @@ from gpudebug.core.trace.structure import objects
 
 T = TypeVar("T")
 
-# Text of one decode: larger ones are no faster and take more memory.
-BATCH = 2 << 20
+# Text of one decode: larger ones are slower and take more memory.
+BATCH = 1 << 20
 # An event, or what stands before the events, is refused beyond this.
 _LARGEST = 64 << 20
 # What stands behind the events is small; more of it is left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, Kind, step_of
 from gpudebug.core.trace.hosts import Hosts
-from gpudebug.core.trace.names import LOADER, Names
+from gpudebug.core.trace.names import Names
 from gpudebug.core.trace.spans import Named
 
 # Operators whose link to their kernels is kept.
@@ -178,21 +178,17 @@ class Recording:
             external = (args.external or args.external_old or 0) & _MASK
             self.syncs.add(name, start, duration, self.hosts.thread(event.tid), external)
 
-    def device_numbers(self) -> list[int | str]:
-        """The devices of the trace, in order."""
-        return sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
-
-    def of_device(self, device: int | str) -> NDArray[np.int64]:
-        """Indices of a device's events, by start."""
-        mine = np.array([t.device == device for t in self.tracks])
-        which = np.flatnonzero(mine[np.frombuffer(self.track, np.uint16)])
-        start = np.frombuffer(self.start)[which]
-        if not (np.diff(start) >= 0).all():
-            which = which[np.argsort(start, kind="stable")]
-        return which
-
-    def is_loader(self, name: int) -> bool:
-        return bool(self.names.flags[name] & LOADER)
+    def of_devices(self) -> Iterator[tuple[int | str, slice | NDArray[np.int32]]]:
+        """Each device with the indices of its events by start: a slice where they came so."""
+        numbers = sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
+        start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
+        if len(numbers) == 1 and (start[1:] >= start[:-1]).all():
+            yield numbers[0], slice(None)
+            return
+        for number in numbers:
+            mine = np.array([t.device == number for t in self.tracks])
+            which = np.flatnonzero(mine[track]).astype(np.int32)
+            yield number, which[np.argsort(start[which], kind="stable")]
 
 
 class Syncs:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # More named spans than this are merged with their neighbours.
-LIMIT = 400_000
+LIMIT = 150_000
 # Two spans closer than this are merged first; doubled as long as there are too many. Microseconds.
-_NEAR = 5.0
+_NEAR = 2.0
 
 
 def merged(start: Floats, end: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gpudebug.core.trace.devices import Device
-from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.spans import Cover, Floats
@@ -26,7 +25,7 @@ def steps(recording: Recording, found: list[Device], launches: Launches) -> dict
     loaders = recording.hosts.loaders
     waited = Cover(loaders.union()).within(span[:, 0], span[:, 1]) if len(loaders) else None
     busy = np.mean([Cover(d.busy()).within(*span.T) for d in found], axis=0) if found else None
-    kernels = _kernels(recording, found, launches, span) if found else None
+    kernels = _kernels(found, launches, span) if found else None
     with np.errstate(divide="ignore", invalid="ignore"):
         share = None if busy is None else busy / wall
     first = list(range(min(len(numbers), ROWS // 2)))
@@ -51,12 +50,11 @@ def steps(recording: Recording, found: list[Device], launches: Launches) -> dict
     }
 
 
-def _kernels(recording: Recording, found: list[Device], launches: Launches, span: Floats) -> Floats:
+def _kernels(found: list[Device], launches: Launches, span: Floats) -> Floats:
     """Kernels of each step, by the moment of their launch, else of their start."""
     count = np.zeros(len(span))
-    kinds = np.frombuffer(recording.kind, np.uint8)
     for device in found:
-        kernel = kinds[device.which] == Kind.KERNEL
+        kernel = device.kernels
         when, launch = device.start[kernel], device.launch[kernel]
         known = launch >= 0
         when[known] = launches.start[launch[known]]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.devices import Device
-from gpudebug.core.trace.events import Kind, copy_of
+from gpudebug.core.trace.events import copy_of
 from gpudebug.core.trace.hosts import Stack
 from gpudebug.core.trace.names import COMMUNICATION
 from gpudebug.core.trace.recording import Copies, Recording
@@ -21,13 +21,12 @@ _NAME = 160
 
 def kernels(recording: Recording, found: list[Device]) -> list[dict[str, Any]]:
     """The kernels that took the most device time."""
-    names = np.frombuffer(recording.name, np.int32)
     size = len(recording.names.texts)
     count, us = np.zeros(size), np.zeros(size)
     least, most = np.full(size, np.inf), np.zeros(size)
     for device in found:
-        kernel = np.frombuffer(recording.kind, np.uint8)[device.which] == Kind.KERNEL
-        name, length = names[device.which[kernel]], (device.end - device.start)[kernel]
+        kernel = device.kernels
+        name, length = device.name[kernel], (device.end - device.start)[kernel]
         count += np.bincount(name, minlength=size)
         us += np.bincount(name, length, size)
         np.minimum.at(least, name, length)
@@ -98,10 +97,9 @@ def operators(recording: Recording, found: list[Device], links: Links) -> list[d
     `device_s` sums the kernels and copies that the operator itself launched; None without device events.
     """
     size = len(recording.names.texts)
-    external = np.frombuffer(recording.external, np.uint32)
     device: Floats = np.zeros(size)
     for one in found:
-        names = links.names(external[one.which])
+        names = links.names(one.external)
         device += np.bincount(names, one.end - one.start, size)
     device[0] = 0.0
     hosts = recording.hosts
