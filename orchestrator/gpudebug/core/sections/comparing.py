@@ -64,7 +64,10 @@ def _ratio(
 ) -> tuple[str | None, Estimate | None]:
     rates = [_per_run(side, lambda r: r.iterations_per_s) for side in (a, b)]
     if all(rates):
-        return THROUGHPUT, contrast.ratio(rates[0], rates[1], prior=WHOLE_RUN_PRIOR)
+        # What follows left-out iterations is a steady rate; else start-up is in it.
+        steady = all(r.warmup for r in (*a, *b))
+        prior = stats.RATE_PRIOR if steady else WHOLE_RUN_PRIOR
+        return THROUGHPUT, contrast.ratio(rates[0], rates[1], prior=prior)
     name = _main(*merged)
     times = [_per_run(side, lambda r: _mean_of(r, name)) for side in (a, b)]
     if name is None or not all(times):
