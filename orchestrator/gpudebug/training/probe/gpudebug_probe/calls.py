@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from _thread import get_ident
 from collections.abc import Callable
-from operator import attrgetter
 from types import FrameType
 from typing import Any
 
@@ -57,40 +56,37 @@ def replace(torch: Any, owner: Any, name: str, make: Callable[[Any], Any]) -> bo
 class Calls:
     """Which calls count: those of the threads that train, on the device that is trained on, each once.
 
-    trainers: threads that step an optimizer; until the first step the one in which training began. inside:
-    threads within a counted call, whose nested calls count no more. on_cpu: the training's device is the
-    CPU, as far as is known; `settled` once an optimizer has told.
+    trainers: threads that step an optimizer; until the first step the one in which training began. on_cpu:
+    the training's device is the CPU, as far as is known; `settled` once an optimizer has told. looks: asked
+    within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
         self.recorder = recorder
         self.sites = Sites(torch, recorder)
         self.trainers = {get_ident()}
-        self.inside: set[int] = set()
-        # What `cpu()` last handed out on the CPU: `x.cpu().numpy()` reads once.
-        self.handed: Callable[[], Any] | None = None
-        # Asked within some of the forwards whether they have seen enough: see phases.
         self.looks: list[Callable[[], bool]] = []
-        self._torch = torch
-        tensor = torch.Tensor
-        self.is_cpu: Callable[[Any], bool] = _of_cpu
-        if hasattr(tensor, "is_cpu"):
-            self.is_cpu = attrgetter("is_cpu")
-        self._names: dict[Any, str] = {}
-        self._kinds = {tensor: PLAIN}
+        self.stepping: list[Callable[[Any], object]] = []
+        self.kinds = {torch.Tensor: PLAIN}
         # Older PyTorch has none of these: nothing stands between a call and its tensor.
-        self._modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", int)
+        self.modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", int)
         self._dispatches: Callable[[], bool] = getattr(torch._C, "_is_torch_function_enabled", bool)
+        self._torch = torch
+        self._names: dict[Any, str] = {}
+        # Kept apart from the counters, where adding is slower.
+        self._reads: list[float] = [0, 0.0]
         self._began()
         recorder.on_begin(self._began)
         recorder.on_step(self._stepped)
+        recorder.before_beat(self._tell)
 
     def _began(self) -> None:
         self.trainers.clear()
         self.trainers.add(get_ident())
-        self.inside.clear()
         self.sites.clear()
-        self.handed = None
+        self._reads[:] = [0, 0.0]
+        # What `cpu()` last handed out on the CPU: `x.cpu().numpy()` reads once.
+        self.handed: Callable[[], Any] | None = None
         self.on_cpu, self.settled = True, False
 
     def _stepped(self, steps: int) -> None:
@@ -98,48 +94,43 @@ class Calls:
             self.trainers.clear()
         self.trainers.add(get_ident())
 
+    def _tell(self) -> None:
+        self.recorder.counters["reads_n"], self.recorder.counters["reads_s"] = self._reads
+
     def place(self, tensor: Any) -> str:
         """Where a tensor lives, as `cpu` or `cuda:0`; "" if a call on it is not to be looked at here.
 
         That is one of a subclass, or one under a mode, that is called in place of the tensor's own method:
         it calls that in turn, or does not. And tensors that only stand for others (fake ones, traced ones).
         """
-        kind = self._kinds.get(type(tensor))
+        kind = self.kinds.get(type(tensor))
         if kind is None:
-            kind = self._kinds[type(tensor)] = self._kind(type(tensor))
-        if kind == NEVER or self._modes() or (kind == HOOKED and self._dispatches()):
+            kind = self.kinds[type(tensor)] = self._kind(type(tensor))
+        if kind == NEVER or self.modes() or (kind == HOOKED and self._dispatches()):
             return ""
-        if self.is_cpu(tensor):
-            return "cpu"
         device = tensor.device
         name = self._names.get(device)
         if name is None:
             name = self._names[device] = str(device)
         return name
 
-    def trained_on(self, place: str, frame: FrameType) -> bool:
-        """Whether a read there, called from `frame`, makes the training wait, or would on a GPU."""
-        if place != "cpu":
-            return bool(place)
-        if not self.settled:
-            self.on_cpu = not self._torch.cuda.is_initialized()
-        return self.on_cpu and not self.sites.inside_torch(frame)
-
-    def read(self, frame: FrameType, kind: str, place: str, seconds: float) -> None:
-        """Count a read."""
-        counters = self.recorder.counters
-        counters["reads_n"] = counters.get("reads_n", 0) + 1
-        counters["reads_s"] = counters.get("reads_s", 0.0) + seconds
-        self.sites.add(frame, kind, place, seconds)
-
-    def hand(self, tensor: Any) -> None:
-        """`cpu()` gave this tensor, which was on the CPU before."""
-        self.handed = weakref.ref(tensor)
-
-    def taken(self, tensor: Any) -> bool:
-        """Whether `cpu()` has just given this one: then it is read already."""
-        handed, self.handed = self.handed, None
-        return handed is not None and handed() is tensor
+    def read(self, frame: FrameType, kind: str, tensor: Any, place: str, seconds: float) -> None:
+        """Count a read that `frame` made, if it makes the training wait, or would on a GPU."""
+        if place == "cpu":
+            if not self.settled:
+                self.on_cpu = not self._torch.cuda.is_initialized()
+            if not self.on_cpu:
+                return
+            if self.handed is not None:
+                handed, self.handed = self.handed, None
+                if handed() is tensor:
+                    return
+            if kind == "cpu":
+                self.handed = weakref.ref(tensor)
+        if self.sites.add(frame, kind, place, seconds, own=place != "cpu"):
+            reads = self._reads
+            reads[0] += 1
+            reads[1] += seconds
 
     def _kind(self, kind: type) -> int:
         if not issubclass(kind, self._torch.Tensor):
@@ -149,7 +140,3 @@ class Calls:
             return NEVER
         function = getattr(kind, "__torch_function__", None)
         return PLAIN if function is self._torch._C._disabled_torch_function_impl else HOOKED
-
-
-def _of_cpu(tensor: Any) -> bool:
-    return bool(tensor.device.type == "cpu")

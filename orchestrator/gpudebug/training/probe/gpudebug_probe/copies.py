@@ -31,36 +31,36 @@ def install(torch: Any, recorder: Recorder) -> None:
 
 def _copying(kind: str, copies: _Copies, original: Callable[..., Any]) -> Callable[..., Any]:
     calls = copies.calls
-    recorder, inside, trainers = calls.recorder, calls.inside, calls.trainers
+    recorder, trainers = calls.recorder, calls.trainers
     always = kind == "cpu"
 
     def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.on or (calls.settled and calls.on_cpu and not always):
-            return original(self, *args, **kwargs)
-        thread = get_ident()
-        if thread in inside or thread not in trainers:
+        if (
+            not recorder.on
+            or (calls.on_cpu and calls.settled and not always)
+            or get_ident() not in trainers
+            # The loader's copies are copies, but nobody reads there.
+            or (always and calls.on_cpu and recorder.in_loader)
+        ):
             return original(self, *args, **kwargs)
         try:
-            looked_at = copies.looks_at(self)
+            place = calls.place(self)
         except Exception as error:  # noqa: BLE001 - the training goes on without us
             recorder.failed(error, "looking at a tensor")
-            looked_at = False
-        if not looked_at:
+            place = ""
+        if not place:
             return original(self, *args, **kwargs)
-        inside.add(thread)
         begun = perf_counter()
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            took = perf_counter() - begun
-            inside.discard(thread)
+        result = original(self, *args, **kwargs)
+        took = perf_counter() - begun
         try:
             if kind == "copy_":
-                source, target = args[0] if args else kwargs.get("src"), self
-            else:
-                source, target = self, result
-            if source is not target or always:
-                copies.copied(sys._getframe(1), kind, source, target, _waits(args, kwargs), took)
+                source = args[0] if args else kwargs.get("src")
+                copies.copied(sys._getframe(1), kind, source, self, _waits(args, kwargs), took)
+            elif result is not self:
+                copies.copied(sys._getframe(1), kind, self, result, _waits(args, kwargs), took)
+            elif always and place == "cpu":
+                calls.read(sys._getframe(1), kind, self, place, took)
         except Exception as error:  # noqa: BLE001
             recorder.failed(error, "counting a copy")
         return result
@@ -84,25 +84,17 @@ class _Copies:
         self._torch = torch
         self._tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
 
-    def looks_at(self, tensor: Any) -> bool:
-        """Whether a copy of this tensor may be looked at when it is done."""
-        return bool(self.calls.place(tensor))
-
     def copied(self, frame: FrameType, kind: str, source: Any, target: Any, waits: bool, took: float) -> None:
-        """Count it, if it was one between host and device, or stands for one."""
+        """Count it, if it was one between host and device."""
         calls = self.calls
         here, there = calls.place(source), calls.place(target)
-        if not here or not there:
+        if not here or not there or (here == "cpu") == (there == "cpu"):
             return
-        if here == there == "cpu":
-            if kind == "cpu" and not calls.recorder.in_loader and calls.trained_on("cpu", frame):
-                calls.read(frame, kind, "cpu", took)
-                calls.hand(target)
-        elif there == "cpu":
+        if there == "cpu":
             self._count("d2h", source, took)
             if waits and not calls.recorder.in_loader:
-                calls.read(frame, kind, here, took)
-        elif here == "cpu":
+                calls.read(frame, kind, source, here, took)
+        else:
             self._count("h2d", source, took)
             if self._pinned(source):
                 calls.recorder.add("h2d_pinned_n")

@@ -192,6 +192,8 @@ class _Steps:
         after(ended)
 
     def _begins(self, optimizer: Any) -> None:
+        for told in self._phases.calls.stepping:
+            told(optimizer)
         if self._phases.recorder.on:
             del self._begun[: -(DEEPEST - 1)]
             self._begun.append((id(optimizer), perf_counter(), self._phases.spent()))

@@ -10,13 +10,17 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from .calls import Calls, replace, shared
 from .recorder import Recorder
 
 READS = ("item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__")
+# The others take none.
+WITH_ARGUMENTS = ("numpy",)
 # (module, class or "", method): what waits for the whole device, a stream or an event.
 WAITS = (
     ("cuda", "", "synchronize"),
@@ -44,66 +48,67 @@ def install(torch: Any, recorder: Recorder) -> None:
 
 def _known(recorder: Recorder) -> None:
     """What was never called is known to be 0, where it could have been."""
-    recorder.counters.setdefault("reads_n", 0)
-    recorder.counters.setdefault("reads_s", 0.0)
     if not str(recorder.facts.get("device") or "cpu").startswith("cpu"):
         recorder.counters.setdefault("sync_n", 0)
         recorder.counters.setdefault("sync_s", 0.0)
 
 
 def _reading(kind: str, calls: Calls, original: Callable[..., Any]) -> Callable[..., Any]:
-    recorder, inside, trainers = calls.recorder, calls.inside, calls.trainers
+    recorder, trainers = calls.recorder, calls.trainers
+    place_of, count, caller = calls.place, calls.read, sys._getframe
+    # Reads an optimizer's steps, on the CPU, for each of its parameters: hundreds a step, none to count.
+    steps_read = getattr(
+        getattr(import_module("torch.optim.optimizer"), "_get_value", None), "__code__", None
+    )
 
-    def read(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.on or recorder.in_loader:
-            return original(self, *args, **kwargs)
-        thread = get_ident()
-        if thread in inside or thread not in trainers:
-            return original(self, *args, **kwargs)
-        frame = sys._getframe(1)
+    def counted(self: Any, args: Any, kwargs: Any, frame: FrameType) -> Any:
         try:
-            place = calls.place(self)
-            counts = calls.trained_on(place, frame) and not calls.taken(self)
+            place = place_of(self)
         except Exception as error:  # noqa: BLE001 - the training goes on without us
             recorder.failed(error, "looking at a tensor")
-            counts = False
-        if not counts:
+            place = ""
+        if not place:
             return original(self, *args, **kwargs)
-        inside.add(thread)
         begun = perf_counter()
+        result = original(self, *args, **kwargs)
+        took = perf_counter() - begun
         try:
-            result = original(self, *args, **kwargs)
-        finally:
-            took = perf_counter() - begun
-            inside.discard(thread)
-        try:
-            calls.read(frame, kind, place, took)
+            count(frame, kind, self, place, took)
         except Exception as error:  # noqa: BLE001
             recorder.failed(error, "counting a read")
         return result
+
+    if kind in WITH_ARGUMENTS:
+
+        def read_with(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not recorder.on or recorder.in_loader or get_ident() not in trainers:
+                return original(self, *args, **kwargs)
+            return counted(self, args, kwargs, caller(1))
+
+        return read_with
+
+    def read(self: Any, /) -> Any:
+        frame = caller(1)
+        if frame.f_code is steps_read or not recorder.on or recorder.in_loader or get_ident() not in trainers:
+            return original(self)
+        return counted(self, (), {}, frame)
 
     return read
 
 
 def _waiting(kind: str, device: str, calls: Calls, original: Callable[..., Any]) -> Callable[..., Any]:
-    recorder, inside, trainers = calls.recorder, calls.inside, calls.trainers
+    recorder, trainers = calls.recorder, calls.trainers
 
     def synchronize(*args: Any, **kwargs: Any) -> Any:
-        thread = get_ident()
-        if not recorder.on or thread in inside or thread not in trainers:
+        if not recorder.on or get_ident() not in trainers:
             return original(*args, **kwargs)
-        frame = sys._getframe(1)
-        inside.add(thread)
         begun = perf_counter()
-        try:
-            result = original(*args, **kwargs)
-        finally:
-            took = perf_counter() - begun
-            inside.discard(thread)
+        result = original(*args, **kwargs)
+        took = perf_counter() - begun
         try:
             recorder.add("sync_n")
             recorder.add("sync_s", took)
-            calls.sites.add(frame, kind, device, took)
+            calls.sites.add(sys._getframe(1), kind, device, took)
         except Exception as error:  # noqa: BLE001
             recorder.failed(error, "counting a wait")
         return result

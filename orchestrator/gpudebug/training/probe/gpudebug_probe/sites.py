@@ -39,20 +39,26 @@ class Sites:
         self._kept: list[CodeType] = []
         self._entries: dict[tuple[int, int, str, str], list[float]] = {}
 
-    def inside_torch(self, frame: FrameType) -> bool:
-        """Whether PyTorch itself made the call for its own ends, as Adam reads its step."""
-        return self._kind(frame.f_code) == TORCH
+    def add(self, frame: FrameType, kind: str, device: str, seconds: float, own: bool = True) -> bool:
+        """Count a call that `frame` made; under the user's code where that is within reach.
 
-    def add(self, frame: FrameType, kind: str, device: str, seconds: float) -> None:
-        """Count a call that `frame` made; under the user's code where that is within reach."""
-        if self._kind(frame.f_code) != USER:
-            frame = self._users(frame)
+        Unless `own`, one that PyTorch made for its own ends, as Adam reads its step, is not counted: False.
+        """
         key = (id(frame.f_code), frame.f_lasti, kind, device)
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._enter(frame, key)
+            made_by = self._kind(frame.f_code)
+            if made_by == TORCH and not own:
+                return False
+            if made_by != USER:
+                frame = self._users(frame)
+                key = (id(frame.f_code), frame.f_lasti, kind, device)
+                entry = self._entries.get(key)
+            if entry is None:
+                entry = self._enter(frame, key)
         entry[0] += 1
         entry[1] += seconds
+        return True
 
     def _enter(self, frame: FrameType, key: tuple[int, int, str, str]) -> list[float]:
         if len(self._entries) >= MOST:

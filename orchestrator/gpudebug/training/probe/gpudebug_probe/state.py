@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from .calls import Calls, replace, shared
@@ -24,17 +23,6 @@ MB = 1 << 20
 def install(torch: Any, recorder: Recorder) -> None:
     """Tell the state of the training."""
     state = _State(torch, shared(torch, recorder))
-    module = import_module("torch.optim.optimizer")
-    register = getattr(module, "register_optimizer_step_pre_hook", None)
-    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
-
-    # What the compiler traces must hold nothing of ours.
-    def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not compiling():
-            state.stepping(optimizer)
-
-    if register is not None:
-        register(begins)
     for owner in (getattr(torch, "amp", None), torch.cuda.amp):
         scaler = getattr(owner, "GradScaler", None)
         if scaler is not None and replace(torch, scaler, "update", state.scaling):
@@ -54,7 +42,9 @@ class _State:
         self._looks = MOST_LOOKS
         self._peaks: dict[str, float] = {}
         calls.looks.append(self.look)
+        calls.stepping.append(self.stepping)
         self._first: float | None = None
+        self._device_known = False
         self._recorder.on_begin(self._anew)
         self._recorder.on_step(self._stepped)
         self._recorder.before_beat(self._tell)
@@ -64,6 +54,7 @@ class _State:
         self._peaks.clear()
         self._looks = MOST_LOOKS
         self._first = None
+        self._device_known = False
 
     def _stepped(self, steps: int) -> None:
         if steps == 1:
@@ -73,7 +64,7 @@ class _State:
     def stepping(self, optimizer: Any) -> None:
         """The training's device is that of an optimizer's first parameter; a GPU goes before the CPU."""
         calls = self._calls
-        if calls.settled and not calls.on_cpu:
+        if self._device_known:
             return
         try:
             parameter = optimizer.param_groups[0]["params"][0]
@@ -81,7 +72,7 @@ class _State:
             if place == "cpu" and self._cuda_holds():
                 # Parameters that were moved to the host, but are computed with on the GPU.
                 place = "cuda:" + str(self._torch.cuda.current_device())
-            calls.on_cpu, calls.settled = place == "cpu", True
+            calls.on_cpu, calls.settled, self._device_known = place == "cpu", True, True
             self._recorder.facts["device"] = place
             self._recorder.facts["parameter_dtype"] = _name(parameter.dtype)
         except (AttributeError, IndexError, KeyError, TypeError, RuntimeError):
@@ -129,6 +120,8 @@ class _State:
 
     def _tell(self) -> None:
         facts = self._recorder.facts
+        # Another optimizer may be the one on the GPU.
+        self._device_known = self._calls.settled and not self._calls.on_cpu
         self._looks = MOST_LOOKS
         if not self._calls.settled:
             used = self._torch.cuda.is_initialized()
