@@ -14,7 +14,7 @@ from gpudebug.core import comparison
 from gpudebug.core.comparison import Answer, Name, Run, judge
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.latency import Latency
-from gpudebug.core.models import DeviceEvidence, Estimate
+from gpudebug.core.models import DeviceEvidence, Estimate, ProbeEvidence
 
 POSITIVE = st.floats(1e-3, 1e6)
 SIDE = st.lists(POSITIVE, min_size=1, max_size=5)
@@ -246,3 +246,19 @@ def test_what_is_unknown_is_none_and_never_zero() -> None:
     shown = side(run(rate=None, window=None, peak_rss_mb=0.0))
     assert [shown[key] for key in ("utilisation", "throughput", "latency", "peak_rss_mb")] == [None] * 4
     assert "too short" in str(shown["utilisation_reason"])
+
+
+def test_steps_of_the_log_are_not_compared_with_those_of_the_probe() -> None:
+    found = comparison.compare([run(rate=10.0)], [run(rate=40.0, steps_by="probe")])
+    assert found.figure.name is Name.WALL_TIME
+    assert "the probe those of others" in found.notes[0]
+    alike = comparison.compare([run(rate=10.0, steps_by="probe")], [run(rate=40.0, steps_by="probe")])
+    assert alike.figure.name is Name.THROUGHPUT
+
+
+def test_a_side_tells_what_the_trainings_told_of_themselves() -> None:
+    inside = [ProbeEvidence(pid=1, steps=9, data_wait_share=share) for share in (0.2, 0.4)]
+    found = comparison.side("x", [run(probe=inside[0]), run(probe=inside[1])])
+    assert found["probe"]["data_wait_share"] == pytest.approx(0.3)
+    silent = comparison.side("x", [run(probe_reason="no process told")])
+    assert (silent["probe"], silent["probe_reason"]) == (None, "no process told")

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.probe_lines import line, training
 from tests.support.readings import GPU, phases, row, sampled, samples, steady_steps, steps_log
 
 from gpudebug.core import evidence
 from gpudebug.core.models import DeviceInfo, Evidence, Failure, Window
+from gpudebug.core.probe import read_probe
 from gpudebug.core.samples import Sample, Samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome, Trend
@@ -271,6 +273,81 @@ def test_steps_of_a_live_log_bound_the_window() -> None:
     assert found.window is not None
     assert (found.window.rule, found.utilisation) == ("steps", pytest.approx(24, abs=0.5))
     assert found.steps_per_s == pytest.approx(10, rel=0.03)
+
+
+class TestProbe:
+    TRAINING = training(begins=2, step_s=0.1, steps=300, per_step={"data_s": 0.06, "samples_n": 8})
+
+    def built(self, text: str, log: LogSummary | None = None, **more: Any) -> Evidence:
+        rows = sampled(phases((3, 0.0), (32, 40.0), (36, 0.0)), 36)
+        return build(samples(rows), log, told=read_probe(text), probe_reason="nobody told", **more)
+
+    def test_without_a_log_it_tells_window_steps_and_times(self) -> None:
+        found = self.built(self.TRAINING)
+        assert found.window is not None
+        assert (found.window.rule, found.utilisation) == ("probe", pytest.approx(40))
+        assert (found.steps, found.steps_by, found.samples_by, found.step_time_by) == (300, *["probe"] * 3)
+        assert (found.steps_per_s, found.progress_per_s) == pytest.approx((10, 10))
+        assert found.samples_per_s == pytest.approx(80)
+        assert (found.step_time_p50_s, found.step_time_p95_s) == pytest.approx((0.1, 0.1), rel=0.03)
+        assert found.probe is not None
+        assert found.probe.data_wait_share == pytest.approx(0.6)
+        assert found.probe_reason is None
+
+    def test_the_logs_steps_stay_the_unit_and_are_checked(self) -> None:
+        found = self.built(self.TRAINING, steps_log(steady_steps(2, 32, 40)))
+        assert found.window is not None
+        assert (found.window.rule, found.steps_by, found.steps) == ("steps", "arrival", 1200)
+        assert found.steps_per_s == pytest.approx(40, rel=0.02)
+        assert found.step_time_p50_s == pytest.approx(0.1, rel=0.03)
+        assert found.probe is not None
+        (note,) = found.probe.notes
+        assert "the log counts 4 steps for each step of the optimizer" in note
+
+    def test_a_rate_that_the_log_only_prints_gives_way_to_the_probes(self) -> None:
+        found = self.built(self.TRAINING, steps_log(rate=7.5))
+        assert (found.steps_per_s, found.progress_per_s) == pytest.approx((10, 10))
+        assert found.probe is not None
+        assert found.probe.notes == ()
+
+    @pytest.mark.parametrize("unit", ["epoch", "samples", "timesteps"])
+    def test_what_is_no_step_stays_the_logs_progress(self, unit: str) -> None:
+        found = self.built(self.TRAINING, steps_log([(n, 2.0 * n) for n in range(2, 17)], unit=unit))
+        assert (found.step_unit, found.steps_by) == (unit, "probe")
+        assert found.progress_per_s == pytest.approx(0.5)
+        assert found.steps_per_s == pytest.approx(10)
+
+    def test_a_training_on_the_cpu_beside_a_gpu_is_noted(self) -> None:
+        facts = line("facts", 1, 3, facts={"device": "cpu"})
+        found = self.built(self.TRAINING + facts, devices=(info(0),))
+        assert found.probe is not None
+        assert found.probe.notes == ("the training runs on the CPU, and a GPU is sampled",)
+
+    def test_where_nobody_told_it_is_said_why(self) -> None:
+        found = self.built("")
+        assert (found.probe, found.probe_reason) == (None, "nobody told")
+        assert (found.steps_by, found.step_time_by) == (None, None)
+
+    def test_samples_that_are_in_doubt_leave_the_run_without_rates(self) -> None:
+        rows = sampled(lambda t: 40.0, 10)
+        found = build(samples(rows), told=read_probe(self.TRAINING), duration_s=60.0)
+        assert (found.window, found.steps_per_s, found.step_time_p50_s) == (None, None, None)
+        assert found.probe is not None
+        assert found.probe.data_wait_share == pytest.approx(0.6)
+
+    @pytest.mark.parametrize(
+        ("loaders", "expected"),
+        [
+            ([{"batch_size": 8, "fetched": 90}, {"batch_size": 64, "fetched": 9}], 8),
+            ([{"batch_size": 8, "fetched": 9}, {"batch_size": 64, "fetched": 90, "training": False}], 8),
+            ([{"batch_size": None, "fetched": 90}], None),
+            ([7, {"batch_size": "8"}], None),
+            ("none", None),
+        ],
+    )
+    def test_the_batch_is_that_of_the_loader_that_trains(self, loaders: object, expected: int | None) -> None:
+        text = self.TRAINING + line("facts", 1, 3, facts={"loaders": loaders})
+        assert self.built(text).batch_size == expected
 
 
 class TestLoss:

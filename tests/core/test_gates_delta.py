@@ -198,6 +198,22 @@ class TestRatios:
         assert found.result is Result.UNKNOWN
         assert found.note == "samples per second are told by flags in the baseline, by batch in the trial"
 
+    @pytest.mark.parametrize(
+        ("metric", "field", "by", "what"),
+        [
+            ("steps_per_s", "steps_per_s", "steps_by", "steps per second are"),
+            ("step_time_p50", "step_time_p50_s", "step_time_by", "times of steps are"),
+        ],
+    )
+    def test_steps_of_the_log_are_not_compared_with_those_of_the_probe(
+        self, metric: str, field: str, by: str, what: str
+    ) -> None:
+        before = [run(**{field: 2.0})] * 2
+        after = [run(**{field: 8.0, by: "probe"})] * 2
+        found = self.delta(metric, before, after)
+        assert found.result is Result.UNKNOWN
+        assert found.note == f"{what} told by log in the baseline, by probe in the trial"
+
     def test_the_figures_of_the_verdict_fit_one_another(self) -> None:
         found = verdict(BASE, runs(28, 28, rate=9.0), metric="steps_per_s", success=1.2, failure=1.05)
         assert (found.metric, found.metric_before, found.metric_after) == (

@@ -43,6 +43,15 @@ class TestThroughput:
         assert gate(found, "throughput").note == "the baseline's log counts step, the trial's samples"
         assert (found.throughput_before, found.throughput_after, found.throughput_unit) == (None, None, None)
 
+    def test_steps_of_the_log_are_not_compared_with_those_of_the_probe(self) -> None:
+        """Where gradients are accumulated one of them may be several of the others."""
+        told = runs(61, 62, rate=11.0, steps_by="probe")
+        found = gate(verdict(BASE, told), "throughput")
+        assert found.result is Result.UNKNOWN
+        assert "the log tells the steps of some runs, the probe those of others" in (found.note or "")
+        before = [e.model_copy(update={"steps_by": "probe"}) for e in BASE]
+        assert result("throughput", before, told) is Result.PASS
+
     def test_any_unit_will_do_where_it_is_the_same(self) -> None:
         found = verdict(runs(28, 29, rate=0.5, unit="epoch"), runs(61, 62, rate=1.0, unit="epoch"))
         assert found.throughput_ratio is not None

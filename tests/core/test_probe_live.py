@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.probe_lines import beat, start, training
@@ -15,7 +17,7 @@ TEXT = training(steps=40, every=4).encode()
 def test_however_it_arrives(cuts: list[int]) -> None:
     live = LiveSteps()
     marks = [0, *sorted(cuts), len(TEXT)]
-    for begin, end in zip(marks, marks[1:], strict=False):
+    for begin, end in pairwise(marks):
         live.feed(TEXT[begin:end])
     assert live.steps == 40
 

@@ -163,6 +163,37 @@ class TestSteps:
         assert step_bounds(steps_log(times)) == (20, 100)
 
 
+class TestProbe:
+    """Steps that the training process told, where the log tells none."""
+
+    def test_its_steady_iterations_bound_the_window(self) -> None:
+        found, _ = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, NO_LOG, None, (6.1, 34.1))
+        assert found is not None
+        assert (found.rule, found.start_s, found.end_s) == ("probe", 6.1, 34.0)
+
+    def test_steps_of_the_log_come_first(self) -> None:
+        log = steps_log(steady_steps(4, 34, 5))
+        found, _ = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, log, None, (10.0, 20.0))
+        assert found is not None
+        assert found.rule == "steps"
+
+    def test_a_log_that_came_at_the_end_leaves_it_to_the_probe(self) -> None:
+        log = steps_log([(n, 39.8) for n in range(200)])
+        found, _ = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, log, None, (10.0, 20.0))
+        assert found is not None
+        assert found.rule == "probe"
+
+    def test_a_fixed_warm_up_replaces_the_start(self) -> None:
+        found, _ = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, NO_LOG, 8.0, (10.0, 20.0))
+        assert found is not None
+        assert (found.rule, found.start_s, found.end_s) == ("fixed", 8.0, 20.0)
+
+    def test_a_training_that_was_short_has_no_window_whatever_ran_around_it(self) -> None:
+        found, why = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, NO_LOG, None, (10.0, 13.0))
+        assert found is None
+        assert "3.0 s after warm-up" in (why or "")
+
+
 class TestReadings:
     @pytest.mark.parametrize("start", [0, 3, 12, 20, 24])
     @pytest.mark.parametrize("save", [0, 2, 5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -35,6 +36,9 @@ def work(share, seconds=60.0, truth=None):
 TRUTH = open(os.environ["TRUTH"], "a")
 """
 
+# What a process writes when it begins to train.
+START = '{"kind": "start", "pid": %d, "t": 1.0, "version": 1}'
+
 Start = Callable[[list[str]], subprocess.Popen[bytes]]
 
 
@@ -58,8 +62,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
             process.wait()
 
 
-def follow(folder: Path, job: subprocess.Popen[bytes], seconds: float, cores: float = 1.0) -> SamplerProcess:
-    with SamplerProcess(folder, {"kind": "cpu", "cores": cores}, root_pid=os.getpid()) as run:
+def follow(
+    folder: Path, job: subprocess.Popen[bytes], seconds: float, cores: float = 1.0, **device: str
+) -> SamplerProcess:
+    with SamplerProcess(folder, {"kind": "cpu", "cores": cores, **device}, root_pid=os.getpid()) as run:
         run.launch(job.pid)
         time.sleep(seconds)
         assert run.stop() == 0
@@ -150,6 +156,28 @@ def test_loader_workers_are_not_what_is_measured(tmp_path: Path, start: Start, w
     assert_true(tmp_path, run, 0.8)
 
 
+def test_the_process_that_tells_that_it_trains_is_followed_however_busy_others_are(
+    tmp_path: Path, start: Start
+) -> None:
+    trains = f"print({START!r} % os.getpid(), file=open('probe.jsonl', 'a'), flush=True)"
+    program = script(tmp_path, f"os.chdir({str(tmp_path)!r})", trains, "work(0.2, truth=TRUTH)")
+    shell = f"{sys.executable} -c 'while True: pass' & {program}"
+    run = follow(tmp_path, start(["sh", "-c", shell]), 2.5, probe=str(tmp_path / "probe.jsonl"))
+    assert_true(tmp_path, run, 1.2)
+    trained = json.loads((tmp_path / "probe.jsonl").read_text())["pid"]
+    assert run.notes()["training_pid"] == trained
+
+
+@pytest.mark.parametrize("told", ["", "garbage\n", START % 2**22 + "\n", START % 1], ids=str)
+def test_without_a_training_that_tells_the_busiest_is_followed(
+    tmp_path: Path, start: Start, told: str
+) -> None:
+    (tmp_path / "probe.jsonl").write_text(told)
+    program = start(python("work(0.4, truth=TRUTH)"))
+    run = follow(tmp_path, program, 1.2, probe=str(tmp_path / "probe.jsonl"))
+    assert run.notes()["training_pid"] == program.pid
+
+
 def test_ended_threads_of_the_program_count(tmp_path: Path, start: Start) -> None:
     thread = "threading.Thread(target=work, args=(0.4, 0.1, TRUTH))"
     program = python("import threading", "while True:", f"    t = {thread}; t.start(); t.join()")
@@ -206,6 +234,50 @@ def test_the_training_process(
     shifted = [(pid + above, parent + above, *rest) for pid, parent, *rest in processes]
     chosen = cpu.training_process(tree(*shifted), 1 + above)
     assert (chosen.pid - above if chosen else None) == expected
+
+
+def test_trainings_are_read_on_line_by_line(tmp_path: Path) -> None:
+    members = tree((11, 1, 1.0, False, "a"), (12, 1, 2.0, False, "b"), (13, 1, 3.0, False, "c"))
+    path = tmp_path / "probe.jsonl"
+    found = cpu.Trainings(str(path))
+    assert found.among(members) == []
+    path.write_text("noise\n" + START % 11 + "\n" + (START % 12)[:20])
+    assert [p.pid for p in found.among(members)] == [11]
+    path.write_text(
+        "noise\n" + START % 11 + "\n" + START % 12 + "\n" + (START % 13).replace("start", "beat") + "\n"
+    )
+    assert sorted(p.pid for p in found.among(members)) == [11, 12]
+    zombie = {12: members[12]._replace(state="Z")}
+    assert found.among(zombie) == []
+
+
+def test_a_file_without_an_end_of_line_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "MOST_READ", 1000)
+    path = tmp_path / "probe.jsonl"
+    path.write_text("x" * 2500 + "\n" + START % 11 + "\n")
+    found = cpu.Trainings(str(path))
+    members = tree((11, 1, 1.0, False, "a"))
+    assert [len(found.among(members)) for _ in range(3)] == [0, 0, 1]
+
+
+RANKS = {
+    "the busiest of those that tell": ([11, 12], None, {11: 1.0, 12: 5.0, 13: 9.0}, 12),
+    "the one that is followed, of equals": ([11, 12], 11, {11: 5.0, 12: 5.4}, 11),
+    "another that is clearly busier": ([11, 12], 11, {11: 5.0, 12: 6.0}, 12),
+    "one that tells, after one that does not": ([11], 13, {11: 1.0, 13: 9.0}, 11),
+}
+
+
+@pytest.mark.parametrize(("told", "followed", "used", "expected"), RANKS.values(), ids=RANKS)
+def test_of_several_ranks_one_is_kept_while_it_is_as_busy_as_any(
+    tmp_path: Path, told: list[int], followed: int | None, used: dict[int, float], expected: int
+) -> None:
+    path = tmp_path / "probe.jsonl"
+    path.write_text("".join(START % pid + "\n" for pid in told))
+    members = tree(*((pid, 1, seconds, False, "python") for pid, seconds in used.items()))
+    found = cpu.busiest(cpu.Trainings(str(path)).among(members), (followed, 1) if followed else None)
+    assert found is not None
+    assert found.pid == expected
 
 
 def test_the_cores_are_those_of_the_affinity() -> None:

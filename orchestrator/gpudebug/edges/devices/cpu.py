@@ -120,18 +120,9 @@ class CpuDevice:
         self._scanned = now
         members = self._tree.scan()
         told = self._trainings.among(members) if self._trainings else []
-        busiest = self._busiest(told) or training_process(members, self._tree.root)
-        if busiest is None or (busiest.pid, busiest.start) != self._followed:
-            self._follow(busiest, now)
-
-    def _busiest(self, told: list[Process]) -> Process | None:
-        """The training process with the most CPU time, or the one that is followed if it has nearly as much.
-
-        None where none tells of itself.
-        """
-        most = max(told, key=lambda process: process.cpu_s, default=None)
-        same = next((process for process in told if (process.pid, process.start) == self._followed), None)
-        return same if most and same and most.cpu_s <= BUSIER * same.cpu_s else most
+        chosen = busiest(told, self._followed) or training_process(members, self._tree.root)
+        if chosen is None or (chosen.pid, chosen.start) != self._followed:
+            self._follow(chosen, now)
 
     def _follow(self, process: Process | None, now: float) -> None:
         """Measure this process from now on."""
@@ -173,6 +164,13 @@ class Trainings:
         end = len(data) if len(data) == MOST_READ else data.rfind(b"\n") + 1
         self._read_to += end
         self._pids.update(pid for line in data[:end].split(b"\n") if (pid := _began(line)))
+
+
+def busiest(told: list[Process], followed: tuple[int, int] | None) -> Process | None:
+    """The one with the most CPU time, or the one that is `followed` if it has nearly as much."""
+    most = max(told, key=lambda process: process.cpu_s, default=None)
+    same = next((process for process in told if (process.pid, process.start) == followed), None)
+    return same if most and same and most.cpu_s <= BUSIER * same.cpu_s else most
 
 
 def _began(line: bytes) -> int | None:
