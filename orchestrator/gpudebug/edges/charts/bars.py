@@ -118,7 +118,7 @@ def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
 def _categories(axes: Any, categories: Sequence[dict[str, Any]], colours: dict[str | None, str]) -> None:
     left = 0.0
     for category in categories:
-        said = f"{short(category['name'], 24)} {100 * category['share']:.1f}%"
+        said = f"{100 * category['share']:.1f}% {short(category['name'], 24)}"
         axes.barh(0, category["share"], left=left, color=colours[category["name"]], label=said)
         left += category["share"]
     axes.set_xlim(0, 1)

@@ -62,7 +62,8 @@ def samples(answer: dict[str, Any]) -> bytes:
                 axes.axvspan(
                     window["start_s"], window["end_s"], color=MUTED, alpha=0.15, lw=0, label="window"
                 )
-        panels[0].legend(fontsize=8, frameon=False, loc="lower right", ncols=4)
+        if devices:
+            panels[0].legend(fontsize=8, frameon=False, loc="lower right", ncols=4)
         panels[-1].set_xlabel("s since launch")
         return png(made)
 

@@ -1,0 +1,50 @@
+"""Sections in the evidence of runs."""
+
+from __future__ import annotations
+
+from tests.support.section_reports import a_section
+from tests.support.trials import run
+
+from gpudebug.core.models import Evidence
+from gpudebug.core.sections import Report, beside, sections_evidence, unreadable
+
+
+def with_sections(**means: float) -> Evidence:
+    report = Report(tuple(a_section(name, mean=mean) for name, mean in means.items()))
+    return run(sections=sections_evidence(report))
+
+
+def test_the_forty_with_the_most_time_are_kept() -> None:
+    report = Report(tuple(a_section(f"env_{i}", mean=0.001 * (i + 1)) for i in range(60)))
+    found = sections_evidence(report, ["one note"])
+    assert (found.count, len(found.sections), found.notes) == (60, 40, ("one note",))
+    assert [s.name for s in found.sections[:2]] == ["env_59", "env_58"]
+    assert found.sections[0].category == "Environment"
+    assert 0 < found.sections[0].share < 0.04
+
+
+def test_a_long_name_is_cut_in_evidence() -> None:
+    (only,) = sections_evidence(Report((a_section("x" * 5000),))).sections
+    assert len(only.name) == 200
+
+
+def test_a_broken_report_is_only_a_note() -> None:
+    found = unreadable("sections.json is cut off")
+    assert (found.count, found.sections, found.notes) == (0, (), ("sections.json is cut off",))
+
+
+def test_two_sides_are_means_over_their_runs() -> None:
+    before = [with_sections(load=0.03, step=0.01), with_sections(load=0.05, step=0.01, extra=0.01)]
+    after = [with_sections(load=0.01, step=0.015)]
+    rows = beside(before, after)
+    assert [r["name"] for r in rows] == ["load", "step"]
+    assert rows[0]["a"]["mean_s"] == 0.04
+    assert rows[0]["ratio"] == 4.0
+    # As they were recorded they are the same.
+    assert beside([e.model_dump(mode="json") for e in before], after) == rows
+
+
+def test_what_one_side_lacks_is_unknown() -> None:
+    (row,) = beside([run()], [with_sections(load=0.01)])
+    assert (row["a"], row["ratio"]) == (None, None)
+    assert beside([run()], [run()]) == beside([{}], []) == []
