@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
-from gpudebug.core.trace.names import COMMUNICATION
+from gpudebug.core.trace.names import COMMUNICATION, TRANSFER
 from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.spans import Floats, Ints, merged, overlap, total
 
@@ -66,15 +66,15 @@ class Device:
 
 def devices(recording: Recording, launches: Launches) -> list[Device]:
     """The devices of a trace, each with its events sorted by start."""
-    flags = np.array(recording.names.flags, np.uint8) & COMMUNICATION
+    flags = np.array(recording.names.flags, np.uint8)
     found = []
     for number, mine in recording.of_devices():
         start = np.frombuffer(recording.start)[mine]
         name = np.frombuffer(recording.name, np.int32)[mine]
         kind = np.frombuffer(recording.kind, np.uint8)[mine]
-        work = np.full(len(start), MEMORY, np.uint8)
-        work[kind == Kind.KERNEL] = COMPUTE
-        work[(kind == Kind.KERNEL) & (flags[name] > 0)] = COMM
+        work = np.full(len(start), COMPUTE, np.uint8)
+        work[(flags[name] & COMMUNICATION) > 0] = COMM
+        work[(kind != Kind.KERNEL) | ((flags[name] & TRANSFER) > 0)] = MEMORY
         found.append(
             Device(
                 number=number,
@@ -119,8 +119,7 @@ def without_last_step(device: Device, launches: Launches, begin: float) -> dict[
     early[known] = launches.start[device.launch[known]] < begin
     if not early.any():
         return None
-    figures = times(device.start[early], device.end[early], device.work[early])
-    return {key: figures[key] for key in ("busy_share", "busy_s", "idle_s", "span_s", "compute_s")}
+    return times(device.start[early], device.end[early], device.work[early])
 
 
 def streams(recording: Recording, device: Device, launches: Launches) -> list[dict[str, Any]]:

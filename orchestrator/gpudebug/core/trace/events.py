@@ -15,6 +15,7 @@ class Args(msgspec.Struct, gc=False):
     device: int | str | None = None
     correlation: int | None = None
     bytes: float | str | None = None
+    rate: float | str | None = msgspec.field(default=None, name="memory bandwidth (GB/s)")
     external: int | None = msgspec.field(default=None, name="External id")
     external_old: int | None = msgspec.field(default=None, name="external id")
 
@@ -88,10 +89,10 @@ class Call(IntEnum):
 
 _SYNC = re.compile(
     r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|(cuda|hip)Memcpy(2D|3D|(To|From)Symbol|WithStream|Peer)?$"
-    r"|cuMemcpy(HtoD|DtoH|DtoD)(_v2)?$|hipMemcpy(HtoD|DtoH|DtoD)$"
+    r"|cuMemcpy(HtoD|DtoH|DtoD)(_v2)?$|hipMemcpy(HtoD|DtoH|DtoD)$|synchronize(Stream|Event)?$"
 )
 _COPY = re.compile(r"(cuda|hip|cu)Mem(cpy|set)")
-_LAUNCH = re.compile(r"Launch|^runFunction")
+_LAUNCH = re.compile(r"Launch|^runFunction|^enqueueCommand")
 _ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc|Free|Host(Alloc|Register|Unregister|Malloc|Free))|cuMem(Alloc|Free|Create|Release|Map|Unmap|"
     r"AddressReserve|SetAccess|HostAlloc|HostRegister)"
@@ -107,6 +108,7 @@ _HOLDERS = re.compile(
     r"|\b(synchronize|item|tolist|cpu|numpy)>?$"
 )
 _COMMUNICATION = re.compile(r"^(nccl|rccl|hccl|msccl)|nccl(Dev)?Kernel", re.IGNORECASE)
+_TRANSFER = re.compile(r"(hip)?Mem(cpy|set)|dma")
 _STEP = re.compile(r"ProfilerStep\s?#(\d+)")
 
 
@@ -139,6 +141,11 @@ def holds_sync(name: str) -> bool:
 def is_communication(name: str) -> bool:
     """A kernel that talks to other devices: NCCL and its kin."""
     return _COMMUNICATION.search(name) is not None
+
+
+def is_transfer(name: str) -> bool:
+    """Work on the device that only moves or fills memory, where its category does not say so."""
+    return _TRANSFER.match(name) is not None
 
 
 def step_of(name: str) -> int | None:

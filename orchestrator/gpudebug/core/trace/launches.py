@@ -92,7 +92,8 @@ def _depths(asked: Floats, begin: Floats) -> tuple[int, int]:
     for at in range(0, len(asked), _BLOCK):
         part = slice(at, at + _BLOCK)
         order = np.arange(at + 1, at + 1 + len(asked[part]))
-        after = order - np.searchsorted(begin, asked[part], side="right")
+        # At the same microsecond a launch comes before a start.
+        after = order - np.searchsorted(begin, asked[part], side="left")
         left = np.searchsorted(asked, begin[part], side="right") - order
         most = max(most, int(after.max()))
         summed += int(after.sum() + left.sum())

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from gpudebug.core.trace.events import Call, call_of, holds_sync, is_communication, is_loader, is_read
+from gpudebug.core.trace.events import (
+    Call,
+    call_of,
+    holds_sync,
+    is_communication,
+    is_loader,
+    is_read,
+    is_transfer,
+)
 
 # Beyond this a new name is counted under OTHER; a kernel's name may have a thousand letters.
 LIMIT = 20_000
 _LONGEST = 2_000
 OTHER = 0
 
-LOADER, READ, HOLDER, COMMUNICATION = 1, 2, 4, 8
+LOADER, READ, HOLDER, COMMUNICATION, TRANSFER = 1, 2, 4, 8, 16
 
 
 class Names:
@@ -35,6 +43,7 @@ class Names:
             | READ * is_read(name)
             | HOLDER * holds_sync(name)
             | COMMUNICATION * is_communication(name)
+            | TRANSFER * is_transfer(name)
         )
         return number
 

@@ -36,15 +36,16 @@ class Copies:
         self.count, self.us, self.bytes, self.told_us = 0, 0.0, 0.0, 0.0
         self.rates, self.rated, self.fastest = 0.0, 0, 0.0
 
-    def add(self, us: float, size: float | str | None) -> None:
+    def add(self, us: float, size: float | str | None, rate: float | str | None) -> None:
+        """`rate` (GB/s) is the profiler's own, from a duration finer than the trace's."""
         self.count += 1
         self.us += us
-        if not isinstance(size, (int, float)):
-            return
-        self.bytes += size
-        self.told_us += us
-        if us > 0:
-            rate = size / us
+        if isinstance(size, (int, float)):
+            self.bytes += size
+            self.told_us += us
+            if not isinstance(rate, (int, float)) and us > 0:
+                rate = size / us / 1e3
+        if isinstance(rate, (int, float)):
             self.rates += rate
             self.rated += 1
             self.fastest = max(self.fastest, rate)
@@ -152,7 +153,7 @@ class Recording:
             copies = self.copies.get(name)
             if copies is None:
                 copies = self.copies[name] = Copies()
-            copies.add(duration, args.bytes)
+            copies.add(duration, args.bytes, args.rate)
 
     def _new_track(self, key: tuple[int | str | None, int | str | None]) -> int:
         number = min(len(self.tracks), _TRACK)

@@ -63,11 +63,11 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
             "kind": kind,
             "host_memory": memory,
             "count": group.count,
-            "bytes": int(group.bytes) if group.rated else None,
+            "bytes": int(group.bytes) if group.told_us else None,
             "seconds": group.us / 1e6,
             "gb_s": group.bytes / group.told_us / 1e3 if group.told_us else None,
-            "mean_gb_s": group.rates / group.rated / 1e3 if group.rated else None,
-            "max_gb_s": group.fastest / 1e3 if group.rated else None,
+            "mean_gb_s": group.rates / group.rated if group.rated else None,
+            "max_gb_s": group.fastest if group.rated else None,
         }
         for (kind, memory), group in sorted(groups.items(), key=lambda g: -g[1].us)
     ]
