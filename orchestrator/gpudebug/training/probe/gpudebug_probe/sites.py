@@ -48,7 +48,7 @@ class Sites:
         entry = self._entries.get(key)
         if entry is None:
             made_by = self._kind(frame.f_code)
-            if made_by == TORCH and not own:
+            if not own and self._for_torch(frame):
                 return False
             if made_by != USER:
                 frame = self._users(frame)
@@ -59,6 +59,12 @@ class Sites:
         entry[0] += 1
         entry[1] += seconds
         return True
+
+    def _for_torch(self, frame: FrameType) -> bool:
+        above: FrameType | None = frame
+        while above is not None and self._kind(above.f_code) == PASSED:
+            above = above.f_back
+        return above is not None and self._kind(above.f_code) == TORCH
 
     def _enter(self, frame: FrameType, key: tuple[int, int, str, str]) -> list[float]:
         if len(self._entries) >= MOST:
