@@ -117,6 +117,14 @@ def test_samples_are_those_of_all_ranks() -> None:
     assert found.data_wait_share == pytest.approx(0.1)
 
 
+def test_other_ranks_are_seen_at_the_moments_of_the_first() -> None:
+    """They tell more rarely: one of a short run has no two beats after its warm-up."""
+    rare = training(11, rank=1, world_size=2, steps=50, every=40, per_step={"data_s": 0.03})
+    found = figures(training(10, rank=0, world_size=2, steps=50, every=5) + rare, None)
+    assert (found.start_s, found.end_s) == pytest.approx((3.0, 7.0))
+    assert found.ranks[1].data_wait_share == pytest.approx(0.3)
+
+
 def test_a_rank_that_tells_no_samples_leaves_them_unknown() -> None:
     silent = training(11, rank=1, world_size=2)
     assert figures(training(10, rank=0, world_size=2, per_step=PER_STEP) + silent).samples_per_s is None

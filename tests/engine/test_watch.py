@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import make_replay_campaign, record
+from tests.support.probe_lines import beat, start
 
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges.launcher import Tick
@@ -16,7 +17,7 @@ from gpudebug.engine.watch import LOOK_S, Live, Watch, last_utilisation
 
 
 def watch(folder: Path, told: list[Live], **more: object) -> Watch:
-    files = Files(folder / "samples.csv", folder / "train.log", folder / "sampler.json")
+    files = Files(folder / "samples.csv", folder / "train.log", folder / "sampler.json", told=folder)
     stall = more.pop("stall_timeout", None)
     return Watch(files, "0001-x", LogReader({}), told.append, stall, **more)  # type: ignore[arg-type]
 
@@ -43,6 +44,33 @@ def test_a_run_without_a_new_step_is_stalled_once_it_has_made_one(tmp_path: Path
     assert seen.observe(Tick(130.0, size, None)) is None
     assert seen.observe(Tick(132.0, size, None)) == "STALLED"
     assert seen.observe(Tick(133.0, size, "STALLED")) is None
+
+
+def test_steps_that_the_training_tells_itself_are_progress(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told, stall_timeout=30.0)
+    probe = tmp_path / "probe.jsonl"
+    assert seen.observe(Tick(100.0, 0, None)) is None
+    probe.write_text(start() + beat(1, 3, 5))
+    assert seen.observe(Tick(101.0, 0, None)) is None
+    assert (told[-1].step, told[-1].total_steps, told[-1].left) == (5, None, None)
+    with probe.open("a") as f:
+        f.write(beat(1, 20, 6))
+    assert seen.observe(Tick(125.0, 0, None)) is None
+    assert seen.observe(Tick(150.0, 0, None)) is None
+    assert seen.observe(Tick(156.0, 0, None)) == "STALLED"
+
+
+def test_a_log_that_tells_steps_rarely_is_no_stall_while_the_training_goes_on(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told, stall_timeout=30.0)
+    log = tmp_path / "train.log"
+    log.write_text("step 1000/4000 loss 2.0\n")
+    for minute in range(1, 5):
+        with (tmp_path / "probe.jsonl").open("a") as f:
+            f.write(beat(1, 60 * minute, 500 * minute))
+        assert seen.observe(Tick(20.0 * minute, log.stat().st_size, None)) is None
+    assert told[-1].step == 1000
 
 
 def test_looks_grow_rarer_and_the_first_certain_one_ends_the_run(tmp_path: Path) -> None:

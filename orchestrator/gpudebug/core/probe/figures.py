@@ -21,8 +21,9 @@ def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvide
     if record is None or main is None:
         return None
     ranks = record.ranks
-    span = _span(main, window)
-    peers = tuple(_rank(process, window) for process in ranks)
+    bounds = (window.start_s, window.end_s) if window else steady(main)
+    span = _span(main, bounds)
+    peers = tuple(_rank(process, bounds) for process in ranks)
     return ProbeEvidence(
         pid=main.pid,
         rank=main.rank,
@@ -43,15 +44,14 @@ def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvide
     )
 
 
-def _span(process: Process, window: Window | None) -> Span | None:
-    """The part of the window in which the process trained; of its steady iterations without a window."""
-    bounds = (window.start_s, window.end_s) if window else steady(process)
+def _span(process: Process, bounds: tuple[float, float] | None) -> Span | None:
+    """The part between the bounds in which the process trained."""
     span = Span(process, *bounds) if bounds else None
     return span if span and span.seconds and span.steps else None
 
 
-def _rank(process: Process, window: Window | None) -> ProbeRank:
-    span = _span(process, window)
+def _rank(process: Process, bounds: tuple[float, float] | None) -> ProbeRank:
+    span = _span(process, bounds)
     return ProbeRank(
         pid=process.pid,
         rank=process.rank,

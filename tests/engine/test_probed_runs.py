@@ -1,0 +1,115 @@
+"""Real trainings that print nothing: what gpudebug knows of them comes from inside."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import commit_all, gpudebug, make_campaign, make_replay_campaign, record
+
+pytest.importorskip("torch")
+
+PROGRAM = Path(__file__).parents[1] / "support" / "probe_train.py"
+TRAIN = [sys.executable, str(PROGRAM)]
+
+
+def sampled(folder: Path, *command: str, status: int = 0) -> Any:
+    words = ("sample", "--device=cpu:1", "--json", "--", *command)
+    return gpudebug(folder, *words, env={"OMP_NUM_THREADS": "1"}).expect(status).json
+
+
+def test_a_loader_that_takes_three_fifths_of_a_step(tmp_path: Path) -> None:
+    answer = sampled(tmp_path, *TRAIN, "--steps=60", "--truth=truth.json")
+    told, truth = answer["probe"], json.loads((tmp_path / "truth.json").read_text())
+    assert told["data_wait_share"] == pytest.approx(0.6, abs=0.03)
+    assert told["data_wait_share"] == pytest.approx(truth["waited"], abs=0.02)
+    assert (told["steps"], answer["probe_reason"], told["notes"]) == (60, None, [])
+    assert told["steps_per_s"] == pytest.approx(20, rel=0.1)
+    assert told["step_time_p50_s"] == pytest.approx(0.05, rel=0.1)
+    assert told["blocking_reads_per_step"] == pytest.approx(1, abs=0.05)
+    assert told["sites"][0]["site"].startswith(f"{PROGRAM}:")
+    assert answer["throughput"]["steps_per_s"] == told["steps_per_s"]
+    # What the process told lay in a folder of its own.
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["sample-1.csv", "sample-1.log", "truth.json"]
+
+
+def test_of_two_ranks_the_first_is_told_and_both_are_named(tmp_path: Path) -> None:
+    one = shlex.join([*TRAIN, "--steps=50"])
+    ranks = " & ".join(f"RANK={rank} LOCAL_RANK={rank} WORLD_SIZE=2 {one}" for rank in (0, 1))
+    told = sampled(tmp_path, "sh", "-c", f"{ranks}; wait")["probe"]
+    assert (told["rank"], told["world_size"], told["steps"]) == (0, 2, 50)
+    assert [(r["rank"], r["steps"]) for r in told["ranks"]] == [(0, 50), (1, 50)]
+    assert [r["data_wait_share"] for r in told["ranks"]] == pytest.approx([0.6, 0.6], abs=0.05)
+
+
+def test_a_training_that_is_killed_has_told(tmp_path: Path) -> None:
+    answer = sampled(tmp_path, *TRAIN, "--steps=400", "--kill=40", status=128 + signal.SIGKILL)
+    assert answer["outcome"] == "CRASHED"
+    assert 20 <= answer["probe"]["steps"] <= 40
+    assert answer["probe"]["data_wait_share"] == pytest.approx(0.6, abs=0.03)
+
+
+SILENT = {
+    "no torch": ([sys.executable, "-c", "print('step 1 loss 2')"], "no process told of PyTorch training"),
+    "no Python": (["true"], "no process told of PyTorch training"),
+    "isolated": ([sys.executable, "-I", "-c", "pass"], "-I` keeps the probe out: it ignores PYTHONPATH"),
+    "no site": (
+        [sys.executable, "-S", "-c", "pass"],
+        "-S` keeps the probe out: it does not run sitecustomize",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "why"), SILENT.values(), ids=SILENT)
+def test_why_there_is_nothing_from_inside(tmp_path: Path, command: list[str], why: str) -> None:
+    answer = sampled(tmp_path, *command)
+    assert (answer["outcome"], answer["probe"]) == ("COMPLETED", None)
+    assert why in answer["probe_reason"]
+
+
+def test_a_folder_that_the_training_cannot_write_costs_it_nothing(tmp_path: Path) -> None:
+    command = shlex.join([*TRAIN, "--steps=5", "--truth=truth.json"])
+    answer = sampled(tmp_path, "sh", "-c", f"GPUDEBUG_RUN_DIR=/proc/1 exec {command}")
+    assert (answer["outcome"], answer["probe"]) == ("COMPLETED", None)
+    assert json.loads((tmp_path / "truth.json").read_text())["steps"] == 5
+    assert (tmp_path / "sample-1.log").read_text() == ""
+
+
+def test_probe_false_is_said(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", seconds=12)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1, config="probe: false\n")
+    answer = made.json("next")
+    assert answer["probe"][0]["reason"] == "`probe: false` in gpudebug.yaml"
+
+
+@pytest.mark.slow
+def test_a_campaign_shows_baseline_and_trial_from_inside(tmp_path: Path) -> None:
+    config = "criteria: {loss: any}\nmetric: steps_per_s\n"
+    command = shlex.join([sys.executable, "train.py", "--steps=150", "--wait=0.6"])
+    files = {"train.py": PROGRAM.read_text()}
+    made = make_campaign(tmp_path / "repo", command=command, runs=1, max_runs=1, config=config, files=files)
+    commit_all(made.folder)
+    baseline = made.json("next")
+    assert baseline["probe"][0]["figures"]["data_wait_share"] == pytest.approx(0.6, abs=0.03)
+    made.propose("--set --wait=0.1")
+    tested = made.json("next")
+    assert [one["part"] for one in tested["probe"]] == ["baseline", "trial"]
+    shown = made.json("show", "1")
+    before, after = (one["figures"] for one in shown["probe"])
+    assert before["data_wait_share"] == pytest.approx(0.6, abs=0.03)
+    assert after["data_wait_share"] == pytest.approx(0.1, abs=0.03)
+    (evidence,) = [e for e in shown["evidence"] if e["role"] == "h1"]
+    assert (evidence["window"]["rule"], evidence["steps_by"], evidence["step_unit"]) == (
+        "probe",
+        "probe",
+        None,
+    )
+    text = made.run("show", "1").expect(0).out
+    (line,) = [line for line in text.splitlines() if line.startswith("  waiting for data")]
+    assert line.split()[-2:] == [f"{100 * one['data_wait_share']:.1f}%" for one in (before, after)]
+    assert made.json("verify")["ok"]
