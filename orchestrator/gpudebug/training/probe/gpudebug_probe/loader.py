@@ -55,6 +55,7 @@ class _Iterator:
         self.fetched = 0
         self.seconds = 0.0
         self.samples: int | None = 0
+        self.largest: int | None = None
         self.thread = 0
 
 
@@ -96,28 +97,29 @@ class _Waits:
         iterators[key] = entry
         return entry
 
-    def took(self, iterator: Any, seconds: float, batch: Any, ended: bool) -> None:
-        """One fetch has returned, with a batch or with the end of the iterator."""
-        recorder = self._recorder
+    def took(self, iterator: Any, seconds: float, batches: list[Any], ended: bool) -> None:
+        """One fetch has returned a batch, come to the end of the iterator, or failed."""
+        fetched = len(batches)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
         if entry is None:
             return
         entry.ended = ended
         if not self._torch.is_grad_enabled():
-            self._count("eval_data", int(not ended), seconds)
-            self._told_of(entry.loader, int(not ended), training=False)
+            self._count("eval_data", fetched, seconds)
+            self._told_of(entry.loader, fetched, training=False)
             return
         entry.seconds += seconds
         entry.thread = get_ident()
-        if not ended:
+        self._waiting[id(iterator)] = entry
+        for batch in batches:
             entry.fetched += 1
             size = batch_size(self._torch, batch, entry.loader)
-            entry.samples = None if size is None or entry.samples is None else entry.samples + size
-            if size is not None and size > (self._largest or 0):
-                self._largest = size
-        self._waiting[id(iterator)] = entry
-        if not ended:
-            recorder.fetched()
+            if size is None or entry.samples is None:
+                entry.samples = None
+            else:
+                entry.samples += size
+                entry.largest = max(size, entry.largest or 0)
+            self._recorder.fetched()
 
     def started(self, seconds: float) -> None:
         """An iterator was made, its workers included, or an existing one begun again."""
@@ -146,6 +148,8 @@ class _Waits:
             own = entry.thread == self._recorder.thread
             self._count("data" if own else "background_data", entry.fetched, entry.seconds)
             self._count_samples(entry.samples)
+            if entry.largest is not None:
+                self._largest = max(entry.largest, self._largest or 0)
         self._told_of(entry.loader, entry.fetched, training)
         entry.clear()
 
@@ -187,10 +191,11 @@ def _wrapped_next(original: Callable[[Any], Any], recorder: Recorder, waits: _Wa
         loading = recorder.thread is None or recorder.thread == get_ident()
         inside.fetch = True
         recorder.in_loader += loading
-        batch, ended = None, False
+        batches, ended = [], False
         began = time.monotonic()
         try:
             batch = original(self)
+            batches.append(batch)
             return batch
         except StopIteration:
             ended = True
@@ -201,7 +206,7 @@ def _wrapped_next(original: Callable[[Any], Any], recorder: Recorder, waits: _Wa
             recorder.in_loader -= loading
             if recorder.on:
                 try:
-                    waits.took(self, seconds, batch, ended)
+                    waits.took(self, seconds, batches, ended)
                 except Exception as error:  # noqa: BLE001 - the training goes on without us
                     recorder.failed(error, "timing a fetch")
 
