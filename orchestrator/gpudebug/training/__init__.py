@@ -1,0 +1,1 @@
+"""What runs inside the user's training process: standard library only, from Python 3.8 on."""

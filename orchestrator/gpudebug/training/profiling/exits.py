@@ -1,0 +1,173 @@
+"""Where reports go: what the environment asks for, and what is written when the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+    from gpudebug.training.profiling.profiler import Profiler
+
+REPORT = "sections.json"
+"""The report's name in a run's folder."""
+
+
+class Places:
+    """What the environment said when the library was loaded, and which process is meant."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.run_dir = env.get("GPUDEBUG_RUN_DIR") or None
+        asked = env.get("GPUDEBUG_PROFILE", "")
+        self.path = (
+            self._path(REPORT if asked in ("1", "true") else asked) if asked not in ("", "0") else None
+        )
+        self.problem: str | None = None
+        self.summary_every = self._every(env.get("GPUDEBUG_PROFILE_SUMMARY", ""))
+        self.arranged = False
+        self.began_in(env, forked=False)
+
+    def began_in(self, env: Mapping[str, str], forked: bool) -> None:
+        """A process begins; what it is given as a rank it shares with whoever started it."""
+        self.forked = forked
+        self.rank: int | None = None
+        self.given_rank = env.get("RANK")
+
+    def _path(self, name: str) -> str:
+        return os.path.abspath(os.path.join(self.run_dir or "", name))
+
+    def _every(self, text: str) -> int:
+        if text.isdigit():
+            return int(text)
+        if text:
+            self.problem = f"GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {text!r}"
+        return 0
+
+    def reports(self, profiler: Profiler) -> list[str]:
+        """The files that a report is due in when the process ends."""
+        ours = self.path or (self._path(REPORT) if self.run_dir else None)
+        return list(dict.fromkeys(path for path in (profiler.report_path, ours) if path))
+
+
+places = Places(os.environ)
+
+
+def begin(profiler: Profiler) -> None:
+    """Enable profiling where the environment asks for it."""
+    if places.problem:
+        _warn(places.problem)
+    if places.path or places.summary_every:
+        profiler.start()
+
+
+def arrange(profiler: Profiler) -> None:
+    """Have the reports written when this process ends, and have its forked children start empty."""
+    if places.arranged:
+        return
+    places.arranged = True
+    atexit.register(at_exit, profiler)
+    os.register_at_fork(after_in_child=lambda: _after_fork(profiler))
+
+
+def _after_fork(profiler: Profiler) -> None:
+    profiler.forked()
+    places.began_in(os.environ, forked=True)
+    # A child of multiprocessing ends without atexit, and forgets what was arranged before it began.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(profiler, _when_the_child_ends)
+
+
+def _when_the_child_ends(profiler: Profiler) -> None:
+    from multiprocessing.util import Finalize
+
+    Finalize(None, at_exit, (profiler,), exitpriority=0)
+
+
+def at_exit(profiler: Profiler) -> None:
+    """Write what is due; whatever stands in the way of it is one line on standard error."""
+    try:
+        paths = places.reports(profiler)
+        if not paths or (_is_child() and not _is_rank()):
+            return
+        report = profiler.report()
+        # A launcher asks for every program's sections; most have none.
+        if not report["sections"] and not profiler.asked_by_code and places.run_dir:
+            return
+        for path in paths:
+            _write_or_warn(of_rank(path, report["rank"]), report)
+    except Exception as e:  # noqa: BLE001 - the training's own exit status stands
+        _warn(f"no report of sections: {type(e).__name__}: {e}")
+
+
+def _write_or_warn(path: str, report: dict[str, Any]) -> None:
+    try:
+        write(path, report)
+    except OSError as e:
+        _warn(f"no report of sections: {path}: {e.strerror or e}")
+
+
+def _warn(text: str) -> None:
+    from contextlib import suppress
+
+    # Closed, full or not there: nowhere is left to say it.
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"gpudebug: {text}\n")
+
+
+def write(path: str, document: dict[str, Any]) -> None:
+    """Write a document as JSON, whole or not at all; makes the folder. OSError where that cannot be."""
+    import json
+
+    folder, name = os.path.split(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    beside = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            # Names are the user's: what no UTF-8 can hold is escaped.
+            json.dump(document, file, allow_nan=False)
+            file.write("\n")
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.remove(beside)
+        raise
+
+
+def of_rank(path: str, rank: int | None) -> str:
+    """`sections.rank3.json` for `sections.json`, but for rank 0 and a process without one."""
+    if not rank:
+        return path
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}.rank{rank}{suffix}"
+
+
+def rank() -> int | None:
+    """This process's rank in a distributed training; None without one."""
+    text = os.environ.get("RANK", "")
+    return int(text) if text.isdigit() else places.rank
+
+
+def notice_rank() -> None:
+    """See PyTorch's rank while there is one: at the end the process group is often gone."""
+    distributed = sys.modules.get("torch.distributed")
+    if places.rank is not None or distributed is None:
+        return
+    try:
+        if distributed.is_available() and distributed.is_initialized():
+            places.rank = distributed.get_rank()
+    except Exception:  # noqa: BLE001 - half imported, or broken: the training's affair
+        return
+
+
+def _is_child() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return places.forked or (process is not None and process.parent_process() is not None)
+
+
+def _is_rank() -> bool:
+    """Whether a child took a rank of its own; a loader's worker only has its parent's."""
+    return places.rank is not None or os.environ.get("RANK") != places.given_rank
