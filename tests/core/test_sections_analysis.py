@@ -47,9 +47,7 @@ def test_the_ten_with_the_highest_score_are_the_bottlenecks() -> None:
 
 NOTES = {
     "nothing": (Report(()), "no section was timed: was profiling enabled"),
-    "few calls": (Report((a_section(calls=9),)), "no section was called 10 times"),
     "no sync": (Report((a_section(gpu_peak_mb=5.0),)), "give the profiler sync="),
-    "capped": (Report((a_section("(other)"),), capped=7), "7 more names were counted together as '(other)'"),
     "open": (Report((a_section(),), open=("step",)), "still open at the end: 'step'"),
     "failed": (
         Report(tuple(a_section(f"s{i}", errors=i) for i in range(8))),
@@ -62,6 +60,11 @@ NOTES = {
 @pytest.mark.parametrize(("report", "says"), NOTES.values(), ids=NOTES)
 def test_what_has_to_be_known_is_noted(report: Report, says: str) -> None:
     assert says in " | ".join(analysis(report)["notes"])
+
+
+def test_a_report_that_explains_itself_needs_no_more() -> None:
+    why = "profiling was enabled, but no section was ever executed"
+    assert analysis(Report((), notes=(why,)))["notes"] == [why]
 
 
 def test_a_report_that_is_as_it_should_be_has_no_notes() -> None:

@@ -151,7 +151,7 @@ def show(answer: Answer) -> str:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
-    lines += _inside(answer["probe"], [""]) + _sections(answer)
+    lines += _inside(answer["probe"], [""]) + _sections(answer) + _profile(answer.get("profile"))
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
     return "\n".join(lines)
 
@@ -169,14 +169,24 @@ def _inside(sides: list[Answer], above: list[str]) -> list[str]:
 
 
 def _sections(answer: Answer) -> list[str]:
-    """The sections that the training's code named, of baseline and trial, and what is to be known of them."""
-    notes = dict.fromkeys(n for e in answer["evidence"] for n in (e.get("sections") or {}).get("notes", ()))
+    """The sections that the training's code named, of baseline and trial, or why there are none."""
+    broken = [s for e in answer["evidence"] if (s := e.get("sections")) and not s["sections"]]
+    notes = dict.fromkeys(note for s in broken for note in s["notes"])
     if not (answer["sections"] or notes):
         return []
     from gpudebug.render import sections
 
     rows = sections.beside(answer["sections"], ("baseline", "trial"))
     return ["", *rows, *(f"  note: {note}" for note in notes)]
+
+
+def _profile(found: Answer | None) -> list[str]:
+    """What PyTorch's profiler recorded of the workload, where it did."""
+    if not found:
+        return []
+    from gpudebug.render.torchprofile import trace
+
+    return ["", f"Profile of the workload, run {found['run']}:", *(f"  {line}" for line in trace(dict(found)))]
 
 
 def _window(window: Answer) -> str:

@@ -208,17 +208,17 @@ def of_run(found: Answer | None) -> list[str]:
     """What the evidence of a run says of its sections: the first ones, or why there are none."""
     if not found:
         return []
-    notes = [line for note in found["notes"] for line in _wrapped("  note: ", note)]
     rows = found["sections"][:_SHOWN_OF_A_RUN]
     if not rows:
-        return [f"sections {present.UNKNOWN}", *notes]
+        why = [line for note in found["notes"] for line in _wrapped("  note: ", note)]
+        return [f"sections {present.UNKNOWN}", *why]
     more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
     lines = [f"sections {found['count']}, {present.number(found['profiled_s'], 's')} profiled{more}:"]
     width = max(len(short(r["name"], 40)) for r in rows)
     for r in rows:
         figures = f"{100 * r['share']:5.1f}%  {_ms(r['mean_s'])} ms a call, {r['calls']} calls"
         lines.append(f"  {short(r['name'], 40):<{width}} {figures}")
-    return lines + notes
+    return lines
 
 
 def beside(rows: Sequence[Answer], parts: tuple[str, str] = ("A", "B")) -> list[str]:

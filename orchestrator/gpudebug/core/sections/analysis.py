@@ -11,8 +11,6 @@ from gpudebug.core.sections.report import Node, Report
 from gpudebug.core.sections.scoring import profiled_s, recommendations, score, share
 
 BOTTLENECKS = 10
-# Sections of fewer calls than this say little.
-LEAST_CALLS = 10
 
 
 def analysis(report: Report) -> dict[str, Any]:
@@ -59,16 +57,12 @@ def _node(node: Node) -> dict[str, Any]:
 
 
 def remarks(report: Report) -> list[str]:
-    """What has to be known to read the figures."""
+    """What has to be known to read the figures, beside what the report notes of itself."""
     said = []
-    if not report.sections:
+    if not report.sections and not report.notes:
         said.append("no section was timed: was profiling enabled, and did the code get there?")
-    elif max(s.calls for s in report.sections) < LEAST_CALLS:
-        said.append(f"no section was called {LEAST_CALLS} times: run longer for figures to rely on")
     if any(s.gpu_peak_mb for s in report.sections) and not report.sync:
         said.append("sections end when a GPU's work is queued, not when it is done: give the profiler sync=")
-    if report.capped:
-        said.append(f"{report.capped} more names were counted together as '(other)'")
     if report.open:
         said.append(f"still open at the end: {_named(report.open)}")
     failed = [f"{s.name!r} ({s.errors})" for s in report.sections if s.errors]
