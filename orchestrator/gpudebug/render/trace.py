@@ -1,10 +1,269 @@
-"""What `gpudebug analyze` says of a trace as text for people."""
+"""What `gpudebug analyze` says of a trace as text for people: where the device idles first, details after."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core import present
 
-def trace(answer: Mapping[str, Any]) -> str:
-    return f"{answer['file']}: trace"
+Answer = Mapping[str, Any]
+
+_ROWS = 8
+_STEPS = 12
+_WIDTH = 64
+# What a cause of idle time is called, and what to try first.
+_CAUSES = {
+    "data_loading": (
+        "waiting for the data loader",
+        "more workers, larger prefetch_factor, persistent_workers, cheaper or cached preprocessing",
+    ),
+    "synchronising": (
+        "after a call that waits for the device",
+        "read losses and metrics every N steps, keep them on the device; the calls are listed below",
+    ),
+    "allocation": ("allocating memory", "warm up with the largest shapes, avoid empty_cache, keep buffers"),
+    "copy_call": ("in a copy call", "pin host memory and copy with non_blocking=True"),
+    "operator": (
+        "running operators on the host",
+        "the host is slower than the device: CUDA graphs, torch.compile, fused optimizers, larger batches",
+    ),
+    "python": (
+        "in Python between operators",
+        "profile with with_stack=True, or time sections of the loop, to see which code it is",
+    ),
+    "unknown": (
+        "nothing that the trace shows",
+        "profile with with_stack=True; mark steps with prof.step() and spans with record_function",
+    ),
+    "launch": (
+        "launching the next kernel",
+        "fewer, larger kernels: torch.compile, CUDA graphs, fused operators",
+    ),
+    "queued": (
+        "none: the next work was queued already",
+        "gaps between queued kernels and waits for other streams or devices; fewer, larger kernels",
+    ),
+}
+
+
+def trace(answer: Answer) -> str:
+    """The page: the idle time by what the host did in it, ranked; then steps, copies, calls, operators."""
+    parts = [
+        _head(answer),
+        _idle(answer),
+        _steps(answer),
+        _host(answer),
+        _gap_sizes(answer),
+        _queue(answer),
+        _copies(answer),
+        _syncs(answer),
+        _communication(answer),
+        _kernels(answer),
+        _operators(answer),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines)
+
+
+def cause(name: str) -> str:
+    """A cause of idle time in words."""
+    return _CAUSES[name][0] if name in _CAUSES else name
+
+
+def _head(answer: Answer) -> Iterator[str]:
+    steps = answer["steps"]
+    marked = f"{steps['count']} steps" if steps else "no steps marked"
+    rank = f", rank {answer['rank']} of {answer['world_size']}" if answer["rank"] is not None else ""
+    yield f"{answer['file']}: trace of {_s(answer['span_s'])}, {marked}, {answer['events']:,} events{rank}"
+    for note in answer["notes"]:
+        yield f"note: {note}"
+    if answer["reason"]:
+        yield f"device utilisation unknown: {answer['reason']}"
+    for device in answer["devices"]:
+        name = f" ({device['name']})" if device["name"] else ""
+        yield (
+            f"device {device['device']}{name}: busy {_share(device['busy_share'])} of {_s(device['span_s'])}, "
+            f"idle {_s(device['idle_s'])}"
+        )
+
+
+def _idle(answer: Answer) -> Iterator[str]:
+    gaps = answer["gaps"]
+    if not gaps or not gaps["by_cause"]:
+        return
+    yield f"Where the device idles: {_s(gaps['total_s'])} in {gaps['count']:,} gaps. Meanwhile the host was"
+    for rank, row in enumerate(gaps["by_cause"], start=1):
+        yield (
+            f"{rank:>3}. {cause(row['cause']):<40} {_share(row['share']):>6} {_s(row['seconds']):>9} "
+            f"{row['count']:>9,} gaps"
+        )
+        named = [n for n in row["names"] if n["seconds"] >= 0.01 * row["seconds"]]
+        if rank <= 3 and named:
+            yield "       " + "; ".join(f"{_short(n['name'], 48)} {_s(n['seconds'])}" for n in named[:2])
+    first = gaps["by_cause"][0]["cause"]
+    yield f"Try first: {_CAUSES[first][1]}"
+
+
+def _steps(answer: Answer) -> Iterator[str]:
+    steps = answer["steps"]
+    if not steps:
+        return
+    yield (
+        f"Steps: {_s(steps['wall_p50_s'])} each (median), {_s(steps['wall_max_s'])} the slowest; "
+        f"device busy {_share(steps['busy_share'])}, waiting for data {_share(steps['data_wait_share'])}"
+    )
+    table = steps["table"]
+    yield f"  {'step':>6} {'wall':>9} {'busy':>7} {'kernels':>8} {'data wait':>10}"
+    for row in table[:_STEPS]:
+        yield (
+            f"  {row['step']:>6} {_s(row['wall_s']):>9} {_share(row['busy_share']):>7} "
+            f"{_count(row['kernels']):>8} {_s(row['data_wait_s']):>10}"
+        )
+    if steps["count"] > _STEPS:
+        yield f"  and {steps['count'] - _STEPS:,} more (--json has {len(table)})"
+
+
+def _host(answer: Answer) -> Iterator[str]:
+    """Only of a trace without a device: there the host's own spans are all there is."""
+    if answer["devices"]:
+        return
+    host = answer["host"]
+    yield f"Host: operators ran in {_share(host['operator_share'])} of {_s(host['span_s'])}"
+    loading = host["data_loading"]
+    if loading:
+        yield (
+            f"  waiting for the data loader {_share(loading['share'])}: {_s(loading['seconds'])} "
+            f"in {loading['count']:,} fetches"
+        )
+    else:
+        yield "  no data loader in the trace"
+
+
+def _gap_sizes(answer: Answer) -> Iterator[str]:
+    gaps = answer["gaps"]
+    if not gaps or not gaps["count"]:
+        return
+    yield "Gaps by size"
+    for row in gaps["by_size"]:
+        if row["count"]:
+            upper = f"to {_us(row['to_us'])}" if row["to_us"] is not None else f"over {_us(row['from_us'])}"
+            yield f"  {upper:<12} {row['count']:>9,} gaps {_s(row['seconds']):>9}"
+    longest = gaps["longest"][0]
+    yield (
+        f"  the longest: {_s(longest['seconds'])} at {longest['start_s']:.3f} s, "
+        f"host: {cause(longest['cause'])}"
+    )
+
+
+def _queue(answer: Answer) -> Iterator[str]:
+    for device in answer["devices"]:
+        queue, launches = device["queue"], device["launches"]
+        if queue and launches:
+            yield (
+                f"Launch queue of device {device['device']}: {present.number(queue['mean'])} deep (mean), "
+                f"{queue['p50']} median, {queue['max']:,} most; empty {_share(queue['share_empty'])} of the time, "
+                f"2 or less {_share(queue['share_low'])}"
+            )
+            yield (
+                f"  {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
+                f"{_us(launches['p50_delay_us'])} (median) from call to start"
+            )
+
+
+def _copies(answer: Answer) -> Iterator[str]:
+    if not answer["memcpy"]:
+        return
+    yield "Copies"
+    for row in answer["memcpy"]:
+        memory = f" {row['host_memory']}" if row["host_memory"] else ""
+        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] is not None else present.UNKNOWN
+        yield (
+            f"  {row['kind'] + memory:<16} {row['count']:>9,} {size:>14} {_s(row['seconds']):>9} "
+            f"{present.number(row['gb_s'], 'GB/s'):>12}"
+        )
+
+
+def _syncs(answer: Answer) -> Iterator[str]:
+    if not answer["syncs"]:
+        return
+    on_device = bool(answer["devices"])
+    yield "Calls that wait for the device" if on_device else "Reads that would wait for a device"
+    for row in answer["syncs"][:_ROWS]:
+        yield f"  {_short(row['call'], 40):<40} {row['count']:>9,} {_s(row['seconds']):>9}"
+        for stack in row["stacks"][:1]:
+            frames = " < ".join(_short(f, 40) for f in stack["frames"][:3])
+            yield f"      {stack['count']:,} in {frames}"
+
+
+def _communication(answer: Answer) -> Iterator[str]:
+    nccl = answer["nccl"]
+    if nccl:
+        yield (
+            f"NCCL: {_s(nccl['seconds'])}, {_share(nccl['share_of_busy'])} of the busy time; "
+            f"{_share(nccl['overlapped_share'])} of it behind computation, {_s(nccl['exposed_s'])} exposed"
+        )
+
+
+def _kernels(answer: Answer) -> Iterator[str]:
+    if not answer["kernels"]:
+        return
+    a_step = present.number(answer["kernels_per_step"])
+    yield f"Kernels: {a_step} a step, {_us(answer['mean_kernel_us'])} each (mean)"
+    for row in answer["kernels"][:_ROWS]:
+        yield f"  {_short(row['name']):<{_WIDTH}} {row['count']:>8,} {_s(row['seconds']):>9} {_us(row['mean_us']):>9}"
+
+
+def _operators(answer: Answer) -> Iterator[str]:
+    rows = answer["operators"]
+    if not rows:
+        return
+    yield f"{'Operators':<{_WIDTH - 16}} {'calls':>8} {'host self':>10} {'host':>9} {'device':>9}"
+    for row in _both(rows):
+        yield (
+            f"  {_short(row['name'], _WIDTH - 18):<{_WIDTH - 18}} {row['calls']:>8,} {_s(row['self_s']):>10} "
+            f"{_s(row['host_s']):>9} {_s(row['device_s']):>9}"
+        )
+
+
+def _both(rows: Sequence[Answer]) -> list[Answer]:
+    """The first by device time and the first by host time, each once."""
+    by_device = sorted(rows, key=lambda r: -(r["device_s"] or 0.0))[: _ROWS // 2]
+    by_host = sorted(rows, key=lambda r: -r["self_s"])[:_ROWS]
+    chosen = {r["name"]: r for r in [*by_device, *by_host]}
+    return list(chosen.values())[:_ROWS]
+
+
+def _short(name: str, width: int = _WIDTH) -> str:
+    """A kernel's name without its return type, template arguments and parameters, cut to `width`."""
+    text = name.replace("(anonymous namespace)::", "")
+    if text.startswith("void ") or "<" in text:
+        text = _bare(text).removeprefix("void ")
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _bare(text: str) -> str:
+    while (less := re.sub(r"<[^<>]*>|\([^()]*\)", "", text)) != text:
+        text = less
+    return re.split(r"[<(]", text)[0].strip() or text
+
+
+def _share(value: float | None) -> str:
+    return present.percent(None if value is None else 100 * value)
+
+
+def _s(value: float | None) -> str:
+    return present.UNKNOWN if value is None else _us(value * 1e6)
+
+
+def _us(value: float | None) -> str:
+    if value is None:
+        return present.UNKNOWN
+    for size, unit in ((1e6, "s"), (1e3, "ms")):
+        if abs(value) >= size:
+            return present.number(value / size, unit)
+    return present.number(value, "us")
+
+
+def _count(value: int | None) -> str:
+    return present.UNKNOWN if value is None else f"{value:,}"

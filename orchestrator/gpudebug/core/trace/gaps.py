@@ -164,7 +164,7 @@ class Idle:
             "longest": [
                 {
                     "device": device,
-                    "start_s": start / 1e6,
+                    "start_s": (start - self._recording.first) / 1e6,
                     "seconds": length / 1e6,
                     "cause": CAUSES[cause],
                     "ended_by": self._recording.names.texts[name][:120],

@@ -148,7 +148,7 @@ class Recording:
         self.track.append(track)
         self.kind.append(kind)
         self.correlation.append((args.correlation or 0) & _MASK)
-        self.external.append((args.external or args.external_old or 0) & _MASK)
+        self.external.append(_operator_id(args))
         if kind != Kind.KERNEL:
             copies = self.copies.get(name)
             if copies is None:
@@ -176,8 +176,7 @@ class Recording:
             return
         self.blocking[call].add(start, start + duration, name)
         if call == Call.SYNC:
-            external = (args.external or args.external_old or 0) & _MASK
-            self.syncs.add(name, start, duration, self.hosts.thread(event.tid), external)
+            self.syncs.add(name, start, duration, self.hosts.thread(event.tid), _operator_id(args))
 
     def of_devices(self) -> Iterator[tuple[int | str, slice | NDArray[np.int32]]]:
         """Each device with the indices of its events by start: a slice where they came so."""
@@ -190,6 +189,15 @@ class Recording:
             mine = np.array([t.device == number for t in self.tracks])
             which = np.flatnonzero(mine[track]).astype(np.int32)
             yield number, which[np.argsort(start[which], kind="stable")]
+
+
+def _operator_id(args: Args) -> int:
+    """The id of the operator that made a launch or call, 0 for none.
+
+    Kineto of 2022 and 2023 wrote the correlation in its place, which may be some other operator's id.
+    """
+    external = args.external or args.external_old or 0
+    return 0 if external == args.correlation else external & _MASK
 
 
 class Syncs:

@@ -200,6 +200,10 @@ def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
         (reader.unreadable, f"{reader.unreadable:,} events cannot be read"),
         (recording.negative, f"{recording.negative:,} events with a negative duration are left out"),
         (hosts.late, f"{hosts.late:,} host events are out of order: operators' own times are too long"),
+        (
+            len(recording.start) and not len(np.flatnonzero(np.frombuffer(recording.external, np.uint32))),
+            "device events do not name their operators: device time by operator is unknown",
+        ),
         (recording.names.full, "more names than can be told apart: some are counted as (other names)"),
         (merged_, f"host spans less than {merged_:g} us apart are taken as one"),
         (

@@ -94,7 +94,8 @@ class Links:
 def operators(recording: Recording, found: list[Device], links: Links) -> list[dict[str, Any]]:
     """The operators with the most host time of their own and those with the most device time.
 
-    `device_s` sums the kernels and copies that the operator itself launched; None without device events.
+    `device_s` sums the kernels and copies that the operator itself launched; None where the trace holds no
+    device events or does not link them to operators.
     """
     size = len(recording.names.texts)
     device: Floats = np.zeros(size)
@@ -102,6 +103,7 @@ def operators(recording: Recording, found: list[Device], links: Links) -> list[d
         names = links.names(one.external)
         device += np.bincount(names, one.end - one.start, size)
     device[0] = 0.0
+    linked = bool(device.any())
     hosts = recording.hosts
     own = sorted(hosts.own, key=lambda n: -hosts.own[n])[:TOP]
     costly = [i for i in np.argsort(-device, kind="stable")[:TOP].tolist() if device[i] > 0]
@@ -111,7 +113,7 @@ def operators(recording: Recording, found: list[Device], links: Links) -> list[d
             "calls": hosts.calls.get(n, 0),
             "host_s": hosts.total.get(n, 0.0) / 1e6,
             "self_s": max(0.0, hosts.own.get(n, 0.0)) / 1e6,
-            "device_s": device[n] / 1e6 if found else None,
+            "device_s": float(device[n]) / 1e6 if linked else None,
         }
         for n in dict.fromkeys([*costly, *own])
     ]
