@@ -48,6 +48,21 @@ def test_what_is_not_known_is_said(changes: dict[str, Any], said: str) -> None:
     assert trace({**TRACE, **changes})[1].strip() == said
 
 
+def test_what_the_trace_says_comes_below() -> None:
+    analysis = {
+        "busy_share": 0.432,
+        "kernels_per_step": 212,
+        "mean_kernel_us": 12.34,
+        "operators": [{"name": f"aten::{name}"} for name in ("mm", "add", "t", "sum")],
+        "steps": {"data_wait_share": 0.21},
+    }
+    assert trace({**TRACE, "analysis": analysis})[2:] == [
+        "        device busy 43.2%, waiting for data 21.0%, 212 kernels a step of 12.3 us",
+        "        most time in aten::mm, aten::add, aten::t",
+    ]
+    assert trace({**TRACE, "analysis": {"busy_share": None, "operators": [], "steps": None}})[2:] == []
+
+
 def test_other_ranks_are_counted() -> None:
     files = ["trace.json.gz", "trace.rank1.json.gz", "trace.rank2.json.gz"]
     assert trace({**TRACE, "files": files})[0].endswith("trace.json.gz and 2 of other ranks")

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.errors import UsageError
-from gpudebug.core.torchprofile import TorchProfile, overhead_of, parse_torch_profile, read_told, remarks
+from gpudebug.core.torchprofile import (
+    TorchProfile,
+    headline,
+    overhead_of,
+    parse_torch_profile,
+    read_told,
+    remarks,
+)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +139,29 @@ def test_what_is_to_be_known_of_a_trace(trace: dict[str, Any] | None, said: list
     found = remarks(trace)
     assert len(found) == len(said)
     assert all(part in line for part, line in zip(said, found, strict=True))
+
+
+def test_of_an_analysis_the_first_rows_are_kept() -> None:
+    row = {"name": "aten::mm", "calls": 3, "host_s": 0.5, "self_s": 0.4, "device_s": None}
+    analysis = {
+        "kind": "trace",
+        "events": 7,
+        "busy_share": 0.4,
+        "operators": [row] * 9,
+        "syncs": [],
+        "kernels": [row],
+        "steps": {"count": 2, "wall_p50_s": 0.1, "data_wait_share": 0.6, "table": [1, 2]},
+    }
+    kept = headline(analysis)
+    assert (kept["events"], kept["busy_share"], kept["kernels_per_step"]) == (7, 0.4, None)
+    assert kept["operators"] == [{"name": "aten::mm", "calls": 3, "self_s": 0.4, "device_s": None}] * 5
+    assert kept["syncs"] == kept["memcpy"] == kept["devices"] == []
+    assert kept["steps"] == {"count": 2, "wall_p50_s": 0.1, "busy_share": None, "data_wait_share": 0.6}
+    assert {"kind", "kernels"}.isdisjoint(kept)
+
+
+def test_a_trace_without_steps_says_so() -> None:
+    assert headline({})["steps"] is None
 
 
 def test_an_unknown_overhead_is_none() -> None:

@@ -85,7 +85,8 @@ def test_the_trace_is_in_a_sealed_run_of_its_own(profiled: tuple[Campaign, Any])
         "COMPLETED",
         None,
     )
-    assert run_json(campaign, "0001-profile-workload", "evidence.json")["trace"]["file"] == "trace.json.gz"
+    kept = run_json(campaign, "0001-profile-workload", "evidence.json")["trace"]
+    assert (kept["file"], kept["analysis"]["steps"]["count"]) == ("trace.json.gz", 3)
     assert {"trace.json.gz", "probe.jsonl"} <= run_json(campaign, "0001-profile-workload", "manifest.json")[
         "files"
     ].keys()
@@ -99,6 +100,14 @@ def test_it_is_no_baseline_and_its_time_counts(profiled: tuple[Campaign, Any]) -
     assert not campaign.progress.exists()
     held = run_json(campaign, "0001-profile-workload")["duration_s"]
     assert status["budget"]["device_time_used_s"] == pytest.approx(held, abs=0.1)
+
+
+def test_show_tells_of_the_newest(profiled: tuple[Campaign, Any], tmp_path: Path) -> None:
+    campaign = copied(profiled[0], tmp_path / "repo")
+    campaign.propose("--set --lr=0.2")
+    assert campaign.json("show", "1")["profile"]["run"] == "0001-profile-workload"
+    said = campaign.run("show", "1").expect(0).out
+    assert "Profile of the workload, run 0001-profile-workload:\n  trace   " in said
 
 
 def test_without_a_training_there_is_no_trace_and_a_cut_off_run_is_none(replayed: Campaign) -> None:

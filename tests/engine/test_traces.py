@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.support.campaigns import gpudebug
 
 from gpudebug.core.models import Evidence
 from gpudebug.core.words import Outcome
-from gpudebug.engine.traces import keep_beside, located, trace_of
+from gpudebug.engine.traces import keep_beside, located, slowed, trace_of
 
 TOLD = {"kind": "torch_profile", "pid": 1, "file": "trace.json.gz", "steps": 4, "overhead": 0.5}
 TRAINING = """
@@ -46,12 +47,31 @@ def test_a_trace_that_is_not_there_is_none(tmp_path: Path) -> None:
     assert located(found, tmp_path) is None
 
 
-def test_what_was_told_of_one_that_is(tmp_path: Path) -> None:
-    (folder_of(tmp_path, TOLD) / "trace.json.gz").write_bytes(b"")
+def test_what_was_told_of_one_that_is_and_what_it_says(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0}
+    with gzip.open(folder_of(tmp_path, TOLD) / "trace.json.gz", "wt") as f:
+        json.dump({"traceEvents": [event]}, f)
     found = trace_of(tmp_path)
     assert found is not None
     assert (found["steps"], found["overhead"]) == (4, 0.5)
+    assert (found["analysis"]["events"], found["analysis"]["busy_share"]) == (1, None)
+    assert [row["name"] for row in found["analysis"]["operators"]] == ["aten::add"]
     assert located(found, tmp_path) == {**found, "path": str(tmp_path / "trace.json.gz")}
+
+
+def test_one_that_cannot_be_read_is_there_all_the_same(tmp_path: Path) -> None:
+    (folder_of(tmp_path, {**TOLD, "why": "ended"}) / "trace.json.gz").write_bytes(b"no gzip")
+    found = trace_of(tmp_path)
+    assert found is not None
+    assert (found["file"], found["analysis"]) == ("trace.json.gz", None)
+    assert found["why"].startswith("ended; ")
+
+
+def test_runs_that_were_profiled_are_named() -> None:
+    plain = Evidence(run="0001-baseline-workload", role="baseline-workload", outcome=Outcome.COMPLETED)
+    profiled = Evidence(run="0002-sample", role="sample", outcome=Outcome.COMPLETED, trace={"steps": 4})
+    assert slowed([plain]) == []
+    assert slowed([plain, profiled]) == ["PyTorch's profiler was in 0002-sample: it takes time of its own"]
 
 
 def test_every_rank_goes_beside_the_samples(tmp_path: Path) -> None:

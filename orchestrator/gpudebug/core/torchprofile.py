@@ -126,6 +126,38 @@ def _first_rank_first(entry: Mapping[str, Any]) -> tuple[bool, int, str]:
     return not name, len(name), name
 
 
+_WHOLE = (
+    "truncated",
+    "notes",
+    "events",
+    "span_s",
+    "busy_share",
+    "reason",
+    "kernels_per_step",
+    "mean_kernel_us",
+)
+_ROWS = {
+    "devices": (("device", "busy_share", "idle_s"), 16),
+    "memcpy": (("kind", "host_memory", "count", "seconds"), 6),
+    "syncs": (("call", "count", "seconds"), 3),
+    "operators": (("name", "calls", "self_s", "device_s"), 5),
+}
+_STEPS = ("count", "wall_p50_s", "busy_share", "data_wait_share")
+
+
+def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
+    """What of `analyze`'s answer for a trace goes into a run's evidence, under the same names."""
+    steps = analysis.get("steps")
+    return {
+        **{key: analysis.get(key) for key in _WHOLE},
+        **{
+            name: [{key: row.get(key) for key in keys} for row in (analysis.get(name) or ())[:most]]
+            for name, (keys, most) in _ROWS.items()
+        },
+        "steps": {key: steps.get(key) for key in _STEPS} if steps else None,
+    }
+
+
 def overhead_of(trace: Mapping[str, Any]) -> float | None:
     """By which share the profiler made the iterations longer; None where that is not known."""
     overhead = trace.get("overhead")

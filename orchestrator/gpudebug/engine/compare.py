@@ -27,6 +27,7 @@ from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure
+from gpudebug.engine.traces import slowed
 from gpudebug.engine.watch import Report
 
 PAIRS = 2
@@ -349,7 +350,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,
         "unknown": found.checklist.unknown,
-        "notes": [*found.notes, *remarks],
+        "notes": [*found.notes, *remarks, *slowed(r.evidence for r in (*a.runs, *b.runs))],
         "files": [str(folder.path) for folder in (*a.folders, *b.folders)],
     }
 

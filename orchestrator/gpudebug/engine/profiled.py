@@ -14,11 +14,10 @@ from gpudebug.engine import baseline, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench
 from gpudebug.engine.campaign import load
 from gpudebug.engine.measure import Measured
-from gpudebug.engine.traces import located
+from gpudebug.engine.traces import PREFIX, located
 from gpudebug.engine.watch import Report
 from gpudebug.engine.written import workload_of
 
-PREFIX = "profile-"
 COMMAND = f"gpudebug baseline {OPTION}"
 
 

@@ -219,6 +219,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
     """`show H`: one hypothesis with its evidence, gates and files."""
     from gpudebug.engine.inside import of_trial, sections_of_trial
     from gpudebug.engine.premises import entry_of
+    from gpudebug.engine.traces import newest_profile
 
     loaded = load(directory)
     entry = entry_of(loaded, number)
@@ -236,5 +237,6 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "evidence": evidence,
         "probe": of_trial(loaded, number, entry.runs, trial.verdict),
         "sections": sections_of_trial(loaded, number, entry.runs, trial.verdict),
+        "profile": newest_profile(loaded),
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
     }

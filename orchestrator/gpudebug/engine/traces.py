@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import StoreError
+from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.models import Evidence
-from gpudebug.core.torchprofile import read_told
+from gpudebug.core.torchprofile import headline, read_told
+from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
+from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.written import stored_record
 
+PREFIX = "profile-"
+"""What the roles of profiled runs begin with."""
 _LONGEST = 8 << 20  # Twice what the processes of a run may write of themselves.
 
 
 def trace_of(folder: Path) -> dict[str, Any] | None:
     """`Evidence.trace` of the run that told of itself in `folder`; None where nothing was profiled.
 
-    It is what `core.torchprofile.read_told` found. A trace that is named and not there is none.
+    It is what `core.torchprofile.read_told` found, with the `headline` of what the trace says as `analysis`,
+    None where it cannot be read. A trace that is named and not there is none.
     """
     path = folder / launcher.PROBE
     if not path.is_file():
         return None
     told = read_told(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
-    if told is None or "file" not in told or (folder / told["file"]).is_file():
+    if told is None or "file" not in told:
         return told
-    return {"why": f"{told['file']} is not there"}
+    if not (folder / told["file"]).is_file():
+        return {"why": f"{told['file']} is not there"}
+    # Arithmetic that a run without a trace need not load.
+    from gpudebug.engine.analyze.trace import trace
+
+    try:
+        return {**told, "analysis": headline(trace(folder / told["file"]))}
+    except GpudebugError as e:
+        return {**told, "analysis": None, "why": "; ".join(filter(None, (told.get("why"), e.message)))}
 
 
 def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
     """A run's trace for JSON, with the `path` of its file; None where there is none."""
     return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
+
+
+def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
+    """The trace of the campaign's newest profiled run of its workload, with the run's name as `run`."""
+    for name, record in reversed(loaded.records.items()):
+        said = record.get("role"), record.get("campaign"), record.get("outcome")
+        if said == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):
+            run = loaded.workspace.run(name)
+            if run.sealed and (found := located(stored_record(run, "evidence.json").get("trace"), run.path)):
+                return {"run": name, **found}
+    return None
+
+
+def slowed(runs: Iterable[Evidence]) -> list[str]:
+    """A remark on the runs that PyTorch's profiler was in."""
+    names = [e.run for e in runs if e.trace is not None]
+    return [f"PyTorch's profiler was in {', '.join(names)}: it takes time of its own"] if names else []
 
 
 def keep_beside(evidence: Evidence, folder: Path, samples: Path) -> Evidence:

@@ -186,7 +186,8 @@ def _profile(found: Answer | None) -> list[str]:
         return []
     from gpudebug.render.torchprofile import trace
 
-    return ["", f"Profile of the workload, run {found['run']}:", *(f"  {line}" for line in trace(dict(found)))]
+    heading = f"Profile of the workload, run {found['run']}:"
+    return ["", heading, *(f"  {line}" for line in trace(dict(found)))]
 
 
 def _window(window: Answer) -> str:
