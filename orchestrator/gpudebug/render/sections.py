@@ -24,7 +24,7 @@ def sections(answer: Answer, *, whole: bool = False) -> str:
 
     Unless `whole`, long tables end after `ROWS` rows and say how many they leave out.
     """
-    most = len(answer["sections"]) if whole else ROWS
+    most = max(ROWS, len(answer["sections"]), len(answer["recommendations"])) if whole else ROWS
     parts = [
         [head(answer)],
         _summary(answer, most),

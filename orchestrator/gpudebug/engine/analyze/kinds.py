@@ -19,6 +19,7 @@ _DOCUMENT = re.compile(
 )
 _SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug")
 _GZIP = b"\x1f\x8b"
+_PIECE = 256
 
 
 class Kind(Word):
@@ -54,8 +55,13 @@ def kind_of(head: bytes) -> tuple[Kind, bool]:
 
 
 def _unpacked(head: bytes) -> bytes:
-    """As much of a gzip member as its first bytes tell; nothing where they are none."""
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
-    except zlib.error:
-        return b""
+    """As much of a gzip member as its first bytes tell, up to what is damaged."""
+    unpacking, found = zlib.decompressobj(wbits=31), b""
+    for at in range(0, len(head), _PIECE):
+        try:
+            found += unpacking.decompress(head[at : at + _PIECE], HEAD)
+        except zlib.error:
+            break
+        if len(found) >= HEAD:
+            break
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +29,15 @@ class Outputs:
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse what could not be written, or would replace an input, before anything is analyzed."""
-        read = {path.resolve() for path in inputs}
-        written: set[Path] = set()
+        read = {os.path.realpath(path) for path in inputs}
+        written: set[str] = set()
         for path in self.paths:
-            target = path.resolve()
+            store.check_output(path)
+            target = os.path.realpath(path)
             if target in read | written:
                 what = "read" if target in read else "written"
                 raise UsageError(f"{path.name}: is {what} already", next="name another file")
             written.add(target)
-            store.check_output(path)
         if self.charts is not None:
             if self.charts.suffix.lower() != ".png":
                 raise UsageError(f"--charts {self.charts.name}: the picture is a PNG", next="name it F.png")

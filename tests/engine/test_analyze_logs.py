@@ -1,0 +1,23 @@
+"""The series that `--detailed` and `--charts` take from a training log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpudebug.engine.analyze.logs import log
+
+
+def test_each_printed_loss_has_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"step {i} loss {3 - i / 10:.1f}\n" for i in range(1, 11)))
+    found = log(path)
+    assert found.more["series"]["loss"] == [[i, round(3 - i / 10, 1)] for i in range(1, 11)]
+    assert found.more["series"]["stepped"] is True
+
+
+def test_what_is_not_finite_is_unknown_and_what_has_no_step_is_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"loss: {'nan' if i == 2 else 3 - i / 10}\n" for i in range(4)))
+    series = log(path).more["series"]
+    assert series["loss"] == [[0, 3.0], [1, 2.9], [2, None], [3, 2.7]]
+    assert series["stepped"] is False
