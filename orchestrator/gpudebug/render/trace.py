@@ -13,6 +13,10 @@ Answer = Mapping[str, Any]
 _ROWS = 8
 _STEPS = 12
 _WIDTH = 64
+# Causes of less than this share of the idle time are added up.
+_LEAST = 0.001
+# What an elementwise kernel computes stands in its template arguments.
+_FUNCTOR = re.compile(r"(\w*[Ff]unctor\w*|\w+_kernel_cuda|\w+Ops?\b)")
 # What a cause of idle time is called, and what to try first.
 _CAUSES = {
     "data_loading": (
@@ -42,7 +46,7 @@ _CAUSES = {
         "fewer, larger kernels: torch.compile, CUDA graphs, fused operators",
     ),
     "queued": (
-        "none: the next work was queued already",
+        "ahead: the next work was queued already",
         "gaps between queued kernels and waits for other streams or devices; fewer, larger kernels",
     ),
 }
@@ -73,8 +77,9 @@ def cause(name: str) -> str:
 
 def _head(answer: Answer) -> Iterator[str]:
     steps = answer["steps"]
-    marked = f"{steps['count']} steps" if steps else "no steps marked"
-    rank = f", rank {answer['rank']} of {answer['world_size']}" if answer["rank"] is not None else ""
+    marked = _plural(steps["count"], "step") if steps else "no steps marked"
+    of = f" of {answer['world_size']}" if answer["world_size"] is not None else ""
+    rank = f", rank {answer['rank']}{of}" if answer["rank"] is not None else ""
     yield f"{answer['file']}: trace of {_s(answer['span_s'])}, {marked}, {answer['events']:,} events{rank}"
     for note in answer["notes"]:
         yield f"note: {note}"
@@ -83,8 +88,8 @@ def _head(answer: Answer) -> Iterator[str]:
     for device in answer["devices"]:
         name = f" ({device['name']})" if device["name"] else ""
         yield (
-            f"device {device['device']}{name}: busy {_share(device['busy_share'])} of {_s(device['span_s'])}, "
-            f"idle {_s(device['idle_s'])}"
+            f"device {device['device']}{name}: busy {_share(device['busy_share'])} "
+            f"of {_s(device['span_s'])}, idle {_s(device['idle_s'])}"
         )
 
 
@@ -93,7 +98,8 @@ def _idle(answer: Answer) -> Iterator[str]:
     if not gaps or not gaps["by_cause"]:
         return
     yield f"Where the device idles: {_s(gaps['total_s'])} in {gaps['count']:,} gaps. Meanwhile the host was"
-    for rank, row in enumerate(gaps["by_cause"], start=1):
+    shown = [r for r in gaps["by_cause"] if r["share"] >= _LEAST] or gaps["by_cause"][:1]
+    for rank, row in enumerate(shown, start=1):
         yield (
             f"{rank:>3}. {cause(row['cause']):<40} {_share(row['share']):>6} {_s(row['seconds']):>9} "
             f"{row['count']:>9,} gaps"
@@ -101,7 +107,10 @@ def _idle(answer: Answer) -> Iterator[str]:
         named = [n for n in row["names"] if n["seconds"] >= 0.01 * row["seconds"]]
         if rank <= 3 and named:
             yield "       " + "; ".join(f"{_short(n['name'], 48)} {_s(n['seconds'])}" for n in named[:2])
-    first = gaps["by_cause"][0]["cause"]
+    if len(shown) < len(gaps["by_cause"]):
+        rest = gaps["by_cause"][len(shown) :]
+        yield f"     {len(rest)} others, together {_s(sum(r['seconds'] for r in rest))}"
+    first = shown[0]["cause"]
     yield f"Try first: {_CAUSES[first][1]}"
 
 
@@ -134,7 +143,7 @@ def _host(answer: Answer) -> Iterator[str]:
     if loading:
         yield (
             f"  waiting for the data loader {_share(loading['share'])}: {_s(loading['seconds'])} "
-            f"in {loading['count']:,} fetches"
+            f"in {_plural(loading['count'], 'fetch', 'fetches')}"
         )
     else:
         yield "  no data loader in the trace"
@@ -162,8 +171,8 @@ def _queue(answer: Answer) -> Iterator[str]:
         if queue and launches:
             yield (
                 f"Launch queue of device {device['device']}: {present.number(queue['mean'])} deep (mean), "
-                f"{queue['p50']} median, {queue['max']:,} most; empty {_share(queue['share_empty'])} of the time, "
-                f"2 or less {_share(queue['share_low'])}"
+                f"{queue['p50']} median, {queue['max']:,} most; "
+                f"empty {_share(queue['share_empty'])} of the time, 2 or less {_share(queue['share_low'])}"
             )
             yield (
                 f"  {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
@@ -211,7 +220,10 @@ def _kernels(answer: Answer) -> Iterator[str]:
     a_step = present.number(answer["kernels_per_step"])
     yield f"Kernels: {a_step} a step, {_us(answer['mean_kernel_us'])} each (mean)"
     for row in answer["kernels"][:_ROWS]:
-        yield f"  {_short(row['name']):<{_WIDTH}} {row['count']:>8,} {_s(row['seconds']):>9} {_us(row['mean_us']):>9}"
+        yield (
+            f"  {_short(row['name']):<{_WIDTH}} {row['count']:>8,} {_s(row['seconds']):>9} "
+            f"{_us(row['mean_us']):>9}"
+        )
 
 
 def _operators(answer: Answer) -> Iterator[str]:
@@ -238,7 +250,9 @@ def _short(name: str, width: int = _WIDTH) -> str:
     """A kernel's name without its return type, template arguments and parameters, cut to `width`."""
     text = name.replace("(anonymous namespace)::", "")
     if text.startswith("void ") or "<" in text:
-        text = _bare(text).removeprefix("void ")
+        inside = _FUNCTOR.search(text)
+        text = _bare(text).removeprefix("void ").rpartition("::")[2]
+        text += f" [{inside.group(1)}]" if inside and inside.group(1) not in text else ""
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -263,6 +277,10 @@ def _us(value: float | None) -> str:
         if abs(value) >= size:
             return present.number(value / size, unit)
     return present.number(value, "us")
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _count(value: int | None) -> str:

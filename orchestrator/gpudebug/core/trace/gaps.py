@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpudebug.core.trace.devices import Device, Gap
 from gpudebug.core.trace.events import Call
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import OTHER
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, union
+from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, common, union
 
 # Upper bounds of the size classes, microseconds.
 SIZES = (10.0, 100.0, 1e3, 1e4, 1e5, np.inf)
@@ -47,14 +48,18 @@ class Host:
         self.syncs = blocking[Call.SYNC].arrays()
         steps = np.array(sorted(recording.steps.values())).reshape(-1, 2)
         start, end = np.empty(0), np.empty(0)
-        self._covers = []
+        self._spans = [self.named[name].arrays() for name in HOST]
+        self._longest = [float((end - start).max(initial=0.0)) for start, end, _ in self._spans]
+        # Up to each class: what it and those before it cover.
+        self._unions = [(start, end)]
         for name in HOST:
             more = self.named[name].union()
             start, end = np.append(start, more[0]), np.append(end, more[1])
             if name == "python":
                 start, end = np.append(start, steps[:, 0]), np.append(end, steps[:, 1])
             start, end = union(start, end)
-            self._covers.append(Cover((start, end)))
+            self._unions.append((start, end))
+        self._covers = [Cover(cover) for cover in self._unions[1:]]
         self._sync = Cover(blocking[Call.SYNC].union())
 
     def causes(self, start: Floats, end: Floats, asked: Floats, returned: Floats) -> Floats:
@@ -65,8 +70,7 @@ class Host:
         """
         known = ~np.isnan(asked)
         queued = known & (asked <= start)
-        # Up to the launch the host did something else; from there on it launched.
-        until = np.where(known, np.clip(asked, start, end), end)
+        until = self.until(start, end, asked)
         table = np.zeros((len(start), len(CAUSES)))
         covered = np.zeros(len(start))
         for column, cover in enumerate(self._covers):
@@ -77,11 +81,30 @@ class Host:
         calling = np.where(queued, np.clip(returned, start, end) - start, end - until)
         table[:, _LAUNCH] = np.where(known, calling, 0.0)
         table[:, _QUEUED] = np.where(queued, end - start - calling, 0.0)
-        dry = ~queued & self._sync.holds(start, _SLACK)
+        dry = self.dry(start, asked)
         for column in _REFILLING:
             table[dry, _SYNCING] += table[dry, column]
             table[dry, column] = 0.0
         return np.asarray(table.clip(0.0))
+
+    def until(self, start: Floats, end: Floats, asked: Floats) -> Floats:
+        """Up to the launch the host did something else; from there on it launched."""
+        return np.where(np.isnan(asked), end, np.clip(asked, start, end))
+
+    def dry(self, start: Floats, asked: Floats) -> NDArray[np.bool_]:
+        """Whether a gap began while the host waited for the device, so that nothing was queued behind."""
+        return np.asarray(~(asked <= start) & self._sync.holds(start, _SLACK))
+
+    def names(self, cause: int, start: Floats, until: Floats, size: int) -> Floats:
+        """Microseconds of disjoint spans by the name of what the host did, of one class and no better one."""
+        begin, end, name = self._spans[cause]
+        if not len(begin) or not len(start):
+            return np.zeros(size)
+        near = slice(*np.searchsorted(begin, (start[0] - self._longest[cause], until[-1])))
+        begin, end = begin[near], end[near]
+        better = common((start, until), self._unions[cause])
+        mine = Cover((start, until)).within(begin, end) - Cover(better).within(begin, end)
+        return np.bincount(name[near], mine, size).astype(np.float64)
 
     def sync_before(self, when: Floats) -> Ints:
         """The name of the synchronising call that began last before each moment."""
@@ -106,7 +129,6 @@ class Idle:
         for at in range(0, len(gap.start), _BLOCK):
             part = slice(at, at + _BLOCK)
             self._add(device, Gap(gap.start[part], gap.end[part], gap.ended_by[part]))
-        self._name_spans(gap)
 
     def _add(self, device: Device, gap: Gap) -> None:
         launch = device.launch[gap.ended_by]
@@ -130,20 +152,23 @@ class Idle:
         if len(self._host.syncs[0]):
             called = self._host.sync_before(gap.start)
             self._names[_SYNCING] += np.bincount(called, table[:, _SYNCING], self._names.shape[1])
+        self._name_spans(gap, asked)
         for i in np.argsort(length)[-_LONGEST:].tolist():
             found = (float(length[i]), float(gap.start[i]), device.number, int(main[i]), int(names[i]))
             self._longest.append(found)
         self._longest = sorted(self._longest, key=lambda g: (-g[0], g[1]))[:_LONGEST]
 
-    def _name_spans(self, gap: Gap) -> None:
-        """Which spans of each class the idle time fell into."""
-        idle = Cover((gap.start, gap.end))
-        for cause, spans in enumerate(self._host.named.values()):
+    def _name_spans(self, gap: Gap, asked: Floats) -> None:
+        """What the host did in the gaps that a synchronising call did not cause."""
+        size = self._names.shape[1]
+        until = self._host.until(gap.start, gap.end, asked)
+        kept = ~self._host.dry(gap.start, asked)
+        for cause in range(len(HOST)):
             if cause == _SYNCING:
                 continue
-            start, end, name = spans.arrays()
-            if len(start):
-                self._names[cause] += np.bincount(name, idle.within(start, end), self._names.shape[1])
+            # What refills a drained queue is the call's that drained it; the rest counts in any gap.
+            of = kept if cause in _REFILLING else slice(None)
+            self._names[cause] += self._host.names(cause, gap.start[of], until[of], size)
 
     def summary(self) -> dict[str, Any]:
         """The JSON answer's `gaps`; seconds, and sizes in microseconds."""
@@ -177,7 +202,8 @@ class Idle:
         texts = self._recording.names.texts
         for cause, name in enumerate(CAUSES):
             seconds = float(self._seconds[cause])
-            if seconds <= 0:
+            # Less than a nanosecond is what rounding left.
+            if seconds <= 1e-9:
                 continue
             of = self._names[cause].copy()
             of[OTHER] = 0

@@ -65,6 +65,15 @@ class Cover:
         return np.asarray((at >= 0) & (when <= self._end[np.maximum(at, 0)] + slack))
 
 
+def common(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The parts that two sets of disjoint, sorted intervals have in common."""
+    first = np.searchsorted(b[1], a[0], side="right")
+    count = np.maximum(np.searchsorted(b[0], a[1], side="left") - first, 0)
+    mine = np.repeat(np.arange(len(a[0])), count)
+    others = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count) + first[mine]
+    return np.maximum(a[0][mine], b[0][others]), np.minimum(a[1][mine], b[1][others])
+
+
 def overlap(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
     """Time that two sets of disjoint, sorted intervals have in common."""
     return float(Cover(b).within(*a).sum()) if len(a[0]) and len(b[0]) else 0.0
