@@ -54,5 +54,5 @@ def _measured(handle: Any, node: Node) -> tuple[int, int]:
             pass
         whole.append(clock() - start)
     inside = sorted(node.pending)[_ROUNDS // 2]
-    node.clear()
+    node.clear(True)
     return inside, max(sorted(whole)[_ROUNDS // 2] - inside, 0)

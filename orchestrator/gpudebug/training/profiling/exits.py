@@ -33,6 +33,8 @@ class Places:
     def began_in(self, env: Mapping[str, str], forked: bool) -> None:
         """A process begins; what it is given as a rank it shares with whoever started it."""
         self.forked = forked
+        # A process group that was there at the fork is the parent's.
+        self.group_is_ours = not (forked and _group_rank() is not None)
         self.rank: int | None = None
         self.given_rank = env.get("RANK")
 
@@ -50,9 +52,6 @@ class Places:
         """The files that a report is due in when the process ends."""
         ours = self.path or (self._path(REPORT) if self.run_dir else None)
         return list(dict.fromkeys(path for path in (profiler.report_path, ours) if path))
-
-
-places = Places(os.environ)
 
 
 def begin(profiler: Profiler) -> None:
@@ -153,14 +152,18 @@ def rank() -> int | None:
 
 def notice_rank() -> None:
     """See PyTorch's rank while there is one: at the end the process group is often gone."""
-    distributed = sys.modules.get("torch.distributed")
-    if places.rank is not None or distributed is None:
-        return
+    if places.rank is None and places.group_is_ours:
+        places.rank = _group_rank()
+
+
+def _group_rank() -> int | None:
+    distributed: Any = sys.modules.get("torch.distributed")
     try:
-        if distributed.is_available() and distributed.is_initialized():
-            places.rank = distributed.get_rank()
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank())
     except Exception:  # noqa: BLE001 - half imported, or broken: the training's affair
-        return
+        return None
+    return None
 
 
 def _is_child() -> bool:
@@ -171,3 +174,6 @@ def _is_child() -> bool:
 def _is_rank() -> bool:
     """Whether a child took a rank of its own; a loader's worker only has its parent's."""
     return places.rank is not None or os.environ.get("RANK") != places.given_rank
+
+
+places = Places(os.environ)

@@ -26,7 +26,7 @@ class Figures:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the durations and errors; a peak stays, for it shows once, often in the first calls."""
+        """Forget the durations and errors; peaks stay, for a GPU's shows only in the first calls."""
         self.buckets.clear()
         self.calls = self.total = self.high = self.errors = 0
         self.low = _NEVER

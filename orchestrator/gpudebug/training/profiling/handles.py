@@ -58,7 +58,7 @@ def profile_section(name: str) -> ContextManager[None]:
         return local.thread.here[name]  # type: ignore[no-any-return]
     except (AttributeError, TypeError):
         # A thread's first section; or a name that is no string.
-        return present().here[str(name)]  # type: ignore[no-any-return]  # type: ignore[no-any-return]
+        return present().here[str(name)]  # type: ignore[no-any-return]
 
 
 off = True
@@ -155,7 +155,8 @@ def _apart(handle: Handle, thread: Any, node: Any, home: Any, end: int, kind: An
         return
     began = start_of(handle)
     start = began.cell_contents
-    if start and thread.ident == get_ident():
+    # Where nothing is lent it can only be this: a collector may end a generator in another thread.
+    if start and (thread.ident == get_ident() or not handle.lent):
         began.cell_contents = 0
         entries.leave(thread, node, home)
         entries.record(node, end - start, kind)
@@ -251,6 +252,6 @@ def _nothing(kind: Any, value: Any, trace: Any) -> None:
     pass
 
 
-NOTHING: Any = Handle("")
+NOTHING: Handle = Handle("")
 NOTHING.__enter__, NOTHING.__exit__ = NOTHING.pair = (lambda: None, _nothing)
 registry.handle = make

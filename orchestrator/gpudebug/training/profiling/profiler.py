@@ -140,14 +140,14 @@ class Profiler:
 
     def reset(self) -> None:
         """Forget all figures and iterations; what is open now counts from now."""
-        self._forget()
+        self._forget(peaks=True)
         self.left_out = 0
         del settings.notes[:]
         self._watch()
 
-    def _forget(self) -> None:
+    def _forget(self, peaks: bool) -> None:
         now = clock()
-        registry.clear()
+        registry.clear(peaks)
         handles.restart_open(now)
         if settings.events is not None:
             settings.events.clear()
@@ -159,7 +159,7 @@ class Profiler:
         """In a forked child: nothing that the parent measured is ours."""
         registry.after_fork()
         entries.after_fork()
-        self._forget()
+        self._forget(peaks=True)
         self._watch()
 
     def section(self, name: str) -> ContextManager[None]:
@@ -198,7 +198,7 @@ class Profiler:
         if self.left_out < self.warmup:
             self.left_out += 1
             if self.left_out == self.warmup:
-                self._forget()
+                self._forget(peaks=False)
                 self._watch()
         elif self.summary_every and iterations % self.summary_every == 0:
             from gpudebug.training.profiling import summary

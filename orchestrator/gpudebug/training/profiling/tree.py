@@ -62,10 +62,12 @@ class Node:
         """How often the section ended here, folded or not."""
         return self.figures.calls + len(self.pending)
 
-    def clear(self) -> None:
-        """Forget the figures; the place in the tree stays."""
+    def clear(self, peaks: bool) -> None:
+        """Forget the figures, and peaks too if told so; the place in the tree stays."""
         del self.pending[:]
         self.figures.clear()
+        if peaks:
+            self.figures.mem_peak = self.figures.gpu_peak = None
 
 
 class Children(dict):  # type: ignore[type-arg]
@@ -209,11 +211,11 @@ class Registry:
                 yield node
             waiting.extend(handle.node for handle in list(node.children.values()))
 
-    def clear(self) -> None:
-        """Forget all figures; open sections stay open."""
+    def clear(self, peaks: bool) -> None:
+        """Forget all figures, and peaks too if told so; open sections stay open."""
         with self.lock:
             for node in self.all():
-                node.clear()
+                node.clear(peaks)
             self._seen_beyond = None
 
     def after_fork(self) -> None:
@@ -225,7 +227,7 @@ class Registry:
         for thread in self.free:
             thread.leave()
         self.stepper = get_ident()
-        self.clear()
+        self.clear(True)
 
 
 def present() -> Thread:
