@@ -55,7 +55,7 @@ def _copying(kind: str, copies: _Copies, original: Callable[..., Any]) -> Callab
         took = perf_counter() - begun
         try:
             if kind == "copy_":
-                source = args[0] if args else kwargs.get("src")
+                source = args[0] if args else kwargs.get("other")
                 copies.copied(sys._getframe(1), kind, source, self, _waits(args, kwargs), took)
             elif result is not self:
                 copies.copied(sys._getframe(1), kind, self, result, _waits(args, kwargs), took)
@@ -115,8 +115,9 @@ class _Copies:
             add(way + "_bytes", source.numel() * source.element_size())
 
     def _pinned(self, source: Any) -> bool:
+        cuda = self._torch.cuda
         # Asking the driver is not allowed while a graph is captured.
-        capturing = getattr(self._torch.cuda, "is_current_stream_capturing", None)
-        if source.layout is not self._torch.strided or (capturing is not None and capturing()):
+        capturing = getattr(cuda, "is_current_stream_capturing", None)
+        if source.layout is not self._torch.strided or (capturing and cuda.is_initialized() and capturing()):
             return False
         return bool(source.is_pinned())

@@ -48,9 +48,9 @@ class Events:
 
     def stepped(self, steps: int) -> None:
         """An iteration has ended: its span is closed, the next one begins unless a fetch does it."""
-        if not self._usable():
-            return
         try:
+            if not self._usable():
+                return
             self._read()
             start, self._start = self._start, None
             if start is not None:
@@ -64,11 +64,12 @@ class Events:
 
     def fetched(self) -> None:
         """The first batch of the iteration is there: what the device did before was waiting for it."""
-        if self._start is None or self._fetched or not self._usable():
+        if self._start is None or self._fetched:
             return
         self._fetched = True
         try:
-            self._start.record()
+            if self._usable():
+                self._start.record()
         except Exception as error:  # noqa: BLE001
             self._break(error)
 

@@ -192,11 +192,13 @@ class _Steps:
         after(ended)
 
     def _begins(self, optimizer: Any) -> None:
+        recorder = self._phases.recorder
+        if not (recorder.on or recorder.begin()):
+            return
         for told in self._phases.calls.stepping:
             told(optimizer)
-        if self._phases.recorder.on:
-            del self._begun[: -(DEEPEST - 1)]
-            self._begun.append((id(optimizer), perf_counter(), self._phases.spent()))
+        del self._begun[: -(DEEPEST - 1)]
+        self._begun.append((id(optimizer), perf_counter(), self._phases.spent()))
 
     def _ended(self, optimizer: Any) -> None:
         now = perf_counter()
