@@ -139,6 +139,11 @@ train(20, before=lambda step: step == {at} and own.start())
 own.stop()
 sys.exit(sum(e.name == "aten::linear" for e in own.events()))
 """
+AROUND = """
+with torch.profiler.profile() as own:
+    train(20)
+sys.exit(sum(e.name == "aten::linear" for e in own.events()))
+"""
 IN_THE_WAY = """
 os.makedirs(os.path.join(os.environ["GPUDEBUG_RUN_DIR"], f".trace.{os.getpid()}.json", "in the way"))
 train(10)
@@ -151,6 +156,7 @@ CODES = {
     "a profiler of its own in iteration 3": (OWN.format(at=3), 34 << 8),
     "a profiler of its own in iteration 5": (OWN.format(at=5), 30 << 8),
     "a profiler of its own in iteration 12": (OWN.format(at=12), 16 << 8),
+    "a profiler of its own around it all": (AROUND, 40 << 8),
     "Ctrl-C": ("train(20, before=lambda step: step == 5 and os.kill(os.getpid(), 2))", signal.SIGINT),
     "cannot be written": (IN_THE_WAY, 0),
 }
@@ -186,12 +192,16 @@ def test_a_training_that_ends_too_early_keeps_what_there_is(forked: Forked) -> N
     assert "file" not in told
 
 
-@pytest.mark.parametrize("at", [1, 3, 5])
-def test_a_training_with_a_profiler_of_its_own_is_left_alone(forked: Forked, at: int) -> None:
-    """While ours waits, warms up and records."""
+@pytest.mark.parametrize(
+    ("when", "iteration"), [("around it all", 0), *((f"in iteration {n}", n) for n in (1, 3, 5))]
+)
+def test_a_training_with_a_profiler_of_its_own_is_left_alone(
+    forked: Forked, when: str, iteration: int
+) -> None:
+    """Before ours begins, while it waits, warms up and records."""
     training, ended = forked
-    told = training.told(ended[f"a profiler of its own in iteration {at}"][0])
-    assert told["why"] == f"the training started a profiler of its own in iteration {at}"
+    told = training.told(ended[f"a profiler of its own {when}"][0])
+    assert told["why"] == f"the training started a profiler of its own in iteration {iteration}"
     assert "file" not in told
 
 

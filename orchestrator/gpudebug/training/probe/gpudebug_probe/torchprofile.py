@@ -43,6 +43,7 @@ def install(torch: Any, recorder: Recorder) -> None:
         why = described(error, "preparing to profile")
         recorder.on_begin(lambda: recorder.tell(KIND, why=why))
         return
+    os.register_at_fork(after_in_child=profile.forked)
     recorder.on_begin(profile.began)
     recorder.on_step(profile.stepped)
     recorder.on_end(profile.ended)
@@ -66,6 +67,7 @@ class _Profile:
         self._anew()
 
     def _anew(self) -> None:
+        self.pid = os.getpid()
         self.profiler: Any = None
         self.recording = False
         self.done = False
@@ -77,10 +79,15 @@ class _Profile:
         self.after: list[float] = []
         self.told: dict[str, Any] = {}
 
-    def began(self) -> None:
-        """The first iteration begins: of the training, or of a forked child of it that trains itself."""
+    def forked(self) -> None:
+        """A forked child may train as well; what the other one is doing stays with that."""
         self._anew()
-        self._advance()
+        self.guard()
+
+    def began(self) -> None:
+        """The first iteration begins."""
+        if not self.done:
+            self._advance()
 
     def stepped(self, _count: int) -> None:
         """An iteration has ended; the next one begins when this returns."""
@@ -155,7 +162,7 @@ class _Profile:
         profiler, self.profiler, self.recording = self.profiler, None, False
         profiler.stop_trace()
         path = self._path()
-        plain = os.path.join(self.folder, f".trace.{os.getpid()}.json")
+        plain = os.path.join(self.folder, f".trace.{self.pid}.json")
         packed = plain + ".gz"
         try:
             profiler.export_chrome_trace(plain)
@@ -172,7 +179,7 @@ class _Profile:
         rank = self._rank()
         path = os.path.join(self.folder, f"trace.rank{rank}" if rank else "trace")
         if os.path.exists(path + SUFFIX):
-            path += f".pid{os.getpid()}"
+            path += f".pid{self.pid}"
         return path + SUFFIX
 
     def _rank(self) -> int:
@@ -232,29 +239,41 @@ class _Profile:
 
     def _cut_short(self) -> None:
         why = f"the training ended after {self.iteration} iterations"
-        if self.active:
+        if not self.active:
+            self._give_up(why + ", before one was recorded")
+        elif self.profiler is None:
+            self._give_up(why + ", while its trace was written")
+        else:
             self.told["why"] = why
             self._leave_mark()
             self._save()
             self._close()
-        else:
-            self._give_up(why + ", before one was recorded")
 
     def guard(self) -> None:
         """Step aside where the training starts a profiler of its own: there can only be one."""
         module = self.torch.autograd.profiler
         for name in STARTS:
             original = getattr(module, name)
-            self.originals[name] = original, self._guarded(original)
-            setattr(module, name, self.originals[name][1])
+            if name not in self.originals or original is not self.originals[name][1]:
+                self.originals[name] = original, self._guarded(original)
+                setattr(module, name, self.originals[name][1])
 
     def _guarded(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def start(*args: Any, **kwargs: Any) -> Any:
-            if not self.ours and not self.done and "file" not in self.told:
-                self._give_up(f"the training started a profiler of its own in iteration {self.iteration}")
+            if not self.ours and not self.done:
+                self._step_aside()
             return original(*args, **kwargs)
 
         return start
+
+    def _step_aside(self) -> None:
+        if "file" not in self.told:
+            self._give_up(f"the training started a profiler of its own in iteration {self.iteration}")
+            return
+        try:
+            self._close()
+        except Exception as error:  # noqa: BLE001 - theirs starts whatever becomes of ours
+            self._give_up(described(error, "profiling"))
 
     def _unguard(self) -> None:
         module = self.torch.autograd.profiler
