@@ -70,7 +70,7 @@ class Figures:
         """
         if not self.calls:
             raise ValueError("no calls, no quantile")
-        rank, before = share * (self.calls - 1), 0
+        rank, before = int(share * (self.calls - 1)), 0
         for key in sorted(self.buckets):
             count = self.buckets[key]
             if before + count > rank:
