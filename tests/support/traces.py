@@ -213,3 +213,30 @@ def write(path: Path, size: int, layout: str = "lines", seed: int = 0) -> int:
 
 def compressed(data: bytes) -> bytes:
     return gzip.compress(data, 6, mtime=0)
+
+
+def host(category: str, name: str, start: float, length: float, tid: int = HOST, **args: Any) -> Event:
+    """A span of the host: `cpu_op`, `cuda_runtime`, `user_annotation` or `python_function`."""
+    return {**_span(category, name, start, length, args), "tid": tid}
+
+
+def device(
+    name: str,
+    start: float,
+    length: float,
+    category: str = "kernel",
+    number: int = 0,
+    stream: int = STREAM,
+    **args: Any,
+) -> Event:
+    """Work on a device."""
+    told = {"device": number, "stream": stream, **args}
+    return {**_span(category, name, start, length, told), "pid": number, "tid": stream}
+
+
+def launched(
+    name: str, asked: float, start: float, length: float, correlation: int, **more: Any
+) -> list[Event]:
+    """A kernel and the call that launched it, 2 microseconds long."""
+    call = host("cuda_runtime", "cudaLaunchKernel", asked, 2.0, correlation=correlation)
+    return [call, device(name, start, length, correlation=correlation, **more)]

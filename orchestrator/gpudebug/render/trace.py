@@ -145,6 +145,8 @@ def _host(answer: Answer) -> Iterator[str]:
             f"  waiting for the data loader {_share(loading['share'])}: {_s(loading['seconds'])} "
             f"in {_plural(loading['count'], 'fetch', 'fetches')}"
         )
+        if loading["share"] is not None and loading["share"] >= 0.1:
+            yield f"Try first: {_CAUSES['data_loading'][1]}"
     else:
         yield "  no data loader in the trace"
 
@@ -251,7 +253,7 @@ def _short(name: str, width: int = _WIDTH) -> str:
     text = name.replace("(anonymous namespace)::", "")
     if text.startswith("void ") or "<" in text:
         inside = _FUNCTOR.search(text)
-        text = _bare(text).removeprefix("void ").rpartition("::")[2]
+        text = _bare(text).removeprefix("void ").replace("at::native::", "")
         text += f" [{inside.group(1)}]" if inside and inside.group(1) not in text else ""
     return text if len(text) <= width else text[: width - 3] + "..."
 
