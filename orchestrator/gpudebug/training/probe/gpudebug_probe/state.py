@@ -131,7 +131,8 @@ class _State:
         if self._amp:
             facts["amp"] = dict(self._amp)
         facts["compile"] = self._compiled()
-        facts["distributed"] = self._distributed()
+        # A process group is taken apart before the end.
+        facts["distributed"] = self._distributed() or facts.get("distributed")
         for name, source in _FACTS.items():
             with contextlib.suppress(AttributeError, RuntimeError):
                 facts[name] = source(self._torch)

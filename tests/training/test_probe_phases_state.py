@@ -1,0 +1,268 @@
+"""Where an iteration's time goes and in what state the training is, known by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.probed import Told, probed, stories
+
+pytest.importorskip("torch")
+
+STEPS = 8
+TRAIN = f"""
+import time, threading
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, seconds):
+        ctx.seconds = seconds
+        return x.clone()
+    @staticmethod
+    def backward(ctx, given):
+        time.sleep(ctx.seconds)
+        return given, None
+class Net(torch.nn.Module):
+    def __init__(self, forward=0.0, backward=0.0):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+        self.forward_s, self.backward_s = forward, backward
+    def forward(self, x):
+        time.sleep(self.forward_s)
+        return Slow.apply(self.inner(x).sum(), self.backward_s)
+class Sleepy(torch.optim.SGD):
+    def step(self, closure=None):
+        loss = super().step(closure)
+        time.sleep(0.02)
+        return loss
+def train(net, step=None, steps={STEPS}, make=torch.optim.SGD):
+    optimizer = make(net.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        if step: step(net, optimizer)
+        else:
+            net(torch.ones(3, 2)).backward()
+            optimizer.step()
+"""
+CODES = {
+    "forward": "train(Net(forward=0.02))",
+    "backward": "train(Net(backward=0.02))",
+    "optimizer": "train(Net(), make=Sleepy)",
+    "closure": """
+def step(net, optimizer):
+    def closure():
+        loss = net(torch.ones(3, 2))
+        loss.backward()
+        return loss
+    optimizer.step(closure)
+train(Net(forward=0.01, backward=0.01), step, make=Sleepy)
+""",
+    "evaluation": """
+def step(net, optimizer):
+    with torch.no_grad():
+        net.forward_s = 0.02
+        net(torch.ones(3, 2))
+        net.forward_s = 0.0
+    net(torch.ones(3, 2)).backward()
+    optimizer.step()
+train(Net(), step)
+""",
+    "accumulated": """
+def step(net, optimizer):
+    for _ in range(4): net(torch.ones(3, 2)).backward()
+    optimizer.step()
+train(Net(), step)
+""",
+    "penalty": """
+def step(net, optimizer):
+    x = torch.ones(3, 2, requires_grad=True)
+    torch.autograd.grad(net(x), x, create_graph=True)
+    net(x).backward()
+    optimizer.step()
+train(Net(backward=0.01), step)
+""",
+    "errors": """
+class Boom(torch.nn.Module):
+    def forward(self, x): raise ValueError("boom")
+class Unhappy(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x.clone())
+    @staticmethod
+    def backward(ctx, given): raise KeyError("bang")
+def step(net, optimizer):
+    for wrong in (lambda: Boom()(1), lambda: Unhappy.apply(net(torch.ones(3, 2))).backward()):
+        try: wrong()
+        except Exception as error: print(type(error).__name__)
+    net(torch.ones(3, 2)).backward()
+    optimizer.step()
+train(Net(forward=0.01), step)
+""",
+    "other thread": """
+net, other, done = Net(), Net(forward=0.02), threading.Event()
+def run():
+    while not done.is_set(): other(torch.ones(3, 2)).backward()
+thread = threading.Thread(target=run)
+def step(net, optimizer):
+    if not thread.ident: thread.start()
+    net(torch.ones(3, 2)).backward()
+    optimizer.step()
+    time.sleep(0.01)
+train(net, step)
+done.set()
+thread.join()
+""",
+    "plain": "torch.set_num_threads(1); train(Net(), steps=2)",
+    "mixed": """
+def step(net, optimizer):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = net(torch.ones(3, 2))
+    loss.backward()
+    optimizer.step()
+train(Net(), step)
+""",
+    "mixed inside": """
+class Casting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.net(x)
+train(Casting())
+""",
+    "scaled": """
+scaler = torch.amp.GradScaler("cpu")
+def step(net, optimizer):
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = net(torch.ones(3, 2))
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+train(Net(), step)
+""",
+    "half": "train(Net().to(torch.bfloat16), lambda n, o: o.step(), steps=2)",
+    "switched": """
+torch.backends.cudnn.benchmark = True
+torch.use_deterministic_algorithms(True)
+torch.set_float32_matmul_precision("high")
+torch.autograd.set_detect_anomaly(True)
+train(Net(), steps=2)
+""",
+    "together": """
+import os
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+train(Net(), steps=2)
+torch.distributed.destroy_process_group()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Told]:
+    found = stories(tmp_path_factory.mktemp("phases"), {name: TRAIN + code for name, code in CODES.items()})
+    for name, one in found.items():
+        assert ("Traceback" in one.out, one.of("off")) == (False, []), (name, one.out)
+    return found
+
+
+# What is asleep takes at least as long as it says; the rest of so small an iteration takes far less.
+@pytest.mark.parametrize("name", ["forward", "backward", "optimizer"])
+def test_each_phase_has_its_own_time(told: Mapping[str, Told], name: str) -> None:
+    counters = told[name].counters
+    asleep = counters[f"{name}_s"]
+    # The first iteration's forward and backward come before the first sign of training.
+    assert asleep >= 0.02 * (STEPS - 1)
+    others = [counters[f"{other}_s"] for other in ("forward", "backward", "optimizer") if other != name]
+    assert sum(others) < asleep
+
+
+def test_a_closure_is_no_time_of_the_optimizers(told: Mapping[str, Told]) -> None:
+    counters = told["closure"].counters
+    assert counters["forward_s"] >= 0.01 * STEPS and counters["backward_s"] >= 0.01 * STEPS
+    assert 0.02 * STEPS <= counters["optimizer_s"] < 0.035 * STEPS
+
+
+def test_a_forward_without_gradients_is_no_training(told: Mapping[str, Told]) -> None:
+    assert told["evaluation"].counters["forward_s"] < 0.01 * STEPS
+
+
+def test_backwards_of_an_iteration_are_counted(told: Mapping[str, Told]) -> None:
+    assert told["accumulated"].facts["backwards_per_step"] == 4
+    assert told["forward"].facts["backwards_per_step"] == 1
+    # `torch.autograd.grad` takes the backward's time but accumulates nothing.
+    assert told["penalty"].facts["backwards_per_step"] == 1
+    assert told["penalty"].counters["backward_s"] >= 0.02 * (STEPS - 1)
+
+
+def test_errors_end_a_phase(told: Mapping[str, Told]) -> None:
+    found = told["errors"]
+    assert found.out.splitlines() == ["ValueError", "KeyError"] * STEPS
+    assert found.counters["forward_s"] >= 0.02 * (STEPS - 1)
+
+
+def test_another_thread_that_does_not_step_takes_no_time(told: Mapping[str, Told]) -> None:
+    assert told["other thread"].counters["forward_s"] < 0.01 * STEPS
+
+
+def test_a_plain_training_is_described(told: Mapping[str, Told]) -> None:
+    facts = told["plain"].facts
+    known = {"device": "cpu", "parameter_dtype": "float32", "phases": "host", "amp": {"enabled": False}}
+    known |= {"compile": None, "distributed": None, "cudnn_benchmark": False, "deterministic": False}
+    known |= {"matmul_precision": "highest", "anomaly": False, "threads": 1, "launch_blocking": False}
+    assert {name: facts[name] for name in known} == known
+    assert facts["interop_threads"] >= 1
+    assert "peak_device_mb" not in facts and "alloc_retries" not in told["plain"].counters
+
+
+@pytest.mark.parametrize("name", ["mixed", "mixed inside"])
+def test_mixed_precision_is_seen_around_and_inside_the_model(told: Mapping[str, Told], name: str) -> None:
+    assert told[name].facts["amp"] == {"enabled": True, "dtype": "bfloat16"}
+
+
+def test_a_gradient_scaler_is_seen(told: Mapping[str, Told]) -> None:
+    assert told["scaled"].facts["amp"] == {"enabled": True, "dtype": "float16", "grad_scaler": True}
+
+
+def test_parameters_of_another_type_are_seen(told: Mapping[str, Told]) -> None:
+    assert told["half"].facts["parameter_dtype"] == "bfloat16"
+
+
+def test_switches_are_seen(told: Mapping[str, Told]) -> None:
+    facts = told["switched"].facts
+    assert facts["cudnn_benchmark"] and facts["deterministic"] and facts["anomaly"]
+    assert facts["matmul_precision"] == "high"
+
+
+def test_a_process_group_is_seen(told: Mapping[str, Told]) -> None:
+    assert told["together"].facts["distributed"] == {"backend": "gloo", "world_size": 1}
+
+
+LOSSES = """
+    import random, torch
+    torch.manual_seed(3)
+    data = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+    layers = torch.nn.Linear(4, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+    net = torch.nn.Sequential(*layers)
+    run = torch.compile(net, backend="eager") if {compiled} else net
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+    for epoch in range(4):
+        workers = 2 * (epoch == 1)
+        for x, y in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(run(x.to("cpu")), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+            print(loss.item().hex(), f"{{loss:.20f}}", bool(loss > 1))
+    print(net.state_dict(), torch.get_rng_state().sum().item())
+"""
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_the_series_of_losses_is_identical_to_the_bit(tmp_path: Path, compiled: bool) -> None:
+    code = LOSSES.format(compiled=compiled)
+    seen, bare = probed(tmp_path / "run", code), probed(tmp_path / "run", code, probe=False)
+    assert (seen.status, seen.err, seen.of("off")) == (0, bare.err, [])
+    assert (seen.out, len(seen.out.splitlines()) > 32) == (bare.out, True)
+    assert (seen.counters["reads_n"], seen.end["steps"]) == (3 * 32 + 1, 32)
+    assert bool(seen.facts["compile"]) == compiled
