@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.campaigns import environment
 
 from gpudebug.edges import launcher
 
 PROBE = Path(launcher.__file__).resolve().parents[2] / "training" / "probe"
 Line = dict[str, Any]
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,15 @@ def when_imported(name: str, callback: Callable[[ModuleType], object]) -> None:
 
 
 def _complete(module: ModuleType) -> bool:
-    return not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return not getattr(_spec(module), "_initializing", False)
+
+
+def _spec(module: ModuleType) -> object:
+    """Without waking a module that loads itself when it is asked for anything."""
+    try:
+        return object.__getattribute__(module, "__dict__").get("__spec__")
+    except AttributeError:
+        return None
 
 
 class _Finder:
@@ -39,14 +47,15 @@ class _Finder:
     def __init__(self, name: str, callback: Callable[[ModuleType], object]) -> None:
         self._name = name
         self._callback: Callable[[ModuleType], object] | None = callback
+        self._watched: list[ModuleSpec] = []
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name:
             # Python goes through the list by number: who leaves it meanwhile must answer for those behind.
             return self._ask_others(name, path, target) if self._came_unseen() else None
         spec = self._ask_others(name, path, target)
-        if spec is not None:
-            self._watch(spec.loader)
+        if spec is not None and self._watch(spec.loader):
+            self._watched.append(spec)
         return spec
 
     def _ask_others(self, name: str, path: Any, target: ModuleType | None) -> ModuleSpec | None:
@@ -59,13 +68,13 @@ class _Finder:
                 return spec  # type: ignore[no-any-return]
         return None
 
-    def _watch(self, loader: Any) -> None:
-        """Be told when the loader has executed the module; it may be executed by others, or not at all."""
+    def _watch(self, loader: Any) -> bool:
+        """Be told when the loader has executed the module, if it ever is; whether that can be."""
         execute = getattr(loader, "exec_module", None)
         known = getattr(loader, "__dict__", None)
-        # One without either, or a class: the module is found to be there at the next import.
+        # One without either, or a class.
         if execute is None or type(known) is not dict:
-            return
+            return False
         before = {"exec_module": known["exec_module"]} if "exec_module" in known else {}
 
         def exec_module(module: ModuleType) -> None:
@@ -79,11 +88,12 @@ class _Finder:
             self._done(module)
 
         known["exec_module"] = exec_module
+        return True
 
     def _came_unseen(self) -> bool:
-        """A finder in front of this one, or a loader of another kind, may have imported it."""
+        """A finder in front of this one, or a loader that cannot be watched, may have imported it."""
         module = sys.modules.get(self._name)
-        if module is None or not _complete(module):
+        if module is None or not _complete(module) or any(_spec(module) is spec for spec in self._watched):
             return False
         self._done(module)
         return True

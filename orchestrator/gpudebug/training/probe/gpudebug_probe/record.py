@@ -44,7 +44,8 @@ class Record:
             for line in lines:
                 data = line.encode("ascii")
                 if self._size + len(data) <= (LARGEST if last else LARGEST - RESERVE):
-                    os.write(fd, data)
                     self._size += len(data)
+                    if os.write(fd, data) < len(data):
+                        raise OSError("no room for a whole line")
         finally:
             os.close(fd)

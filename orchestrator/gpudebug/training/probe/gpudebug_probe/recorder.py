@@ -133,7 +133,7 @@ class Recorder:
                 return False
             self.on = True
             self._see_the_end()
-            self._write([self._start()])
+            self._write([self._start()], last=True)
             for callback in self._began:
                 callback()
         except Exception as error:  # noqa: BLE001 - the training goes on without us
@@ -207,13 +207,13 @@ class Recorder:
         return ranks
 
     def _beat(self, now: float) -> None:
+        for callback in self._refresh:
+            callback()
         self._write(self._told("beat", rare=self._beats % RARE == 0))
         self._beats += 1
         self._next_beat = now + self._beat_s * self._record.rarity if self._record.rarity else math.inf
 
     def _told(self, kind: str, rare: bool) -> list[str]:
-        for callback in self._refresh:
-            callback()
         hist, self._hist = self._hist, {}
         counters = {name: round(value, 6) for name, value in self.counters.items()}
         lines = [self._record.line(kind, steps=self.steps, counters=counters, hist=hist, opt=self.optimizers)]
@@ -256,14 +256,23 @@ class Recorder:
                 self.on = False
                 self.refused = True
                 self._call_ended(True)
+                # Once more: there may have been no room for them before.
+                self._facts_told = ""
+                _call_each(self._refresh)
                 self._record.append(self._told("end", rare=True), last=True)
         except BaseException:  # noqa: BLE001, S110 - a training never fails or prints because it is watched
             pass
 
     def _call_ended(self, trained: bool) -> None:
-        for callback in self._ended if trained else ():
-            with contextlib.suppress(Exception):
-                callback()
+        if trained:
+            _call_each(self._ended)
+
+
+def _call_each(callbacks: list[Callable[[], None]]) -> None:
+    """At the end, where one that fails must not keep the others from telling."""
+    for callback in callbacks:
+        with contextlib.suppress(Exception):
+            callback()
 
 
 def _number(text: str | None, kind: Callable[[str], Any]) -> Any:
