@@ -106,6 +106,7 @@ def test_a_silent_side_says_why_and_two_that_say_nothing_say_nothing() -> None:
     lines = sides([side("baseline", "`probe: false` in gpudebug.yaml"), side("trial", steps_per_s=3.0)])
     assert lines[-1] == "  baseline: unknown, `probe: false` in gpudebug.yaml"
     assert sides([side(), side()]) == []
+    assert sides([side("a", "it is so"), side("b", "it is so")]) == [f"{HEADING} unknown, it is so"]
 
 
 def test_notes_are_shown_with_their_side() -> None:

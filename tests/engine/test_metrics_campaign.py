@@ -163,7 +163,8 @@ def test_a_baseline_says_at_once_which_metric_it_did_not_yield(inference: Campai
     with inference.config.open("a") as f:
         f.write("metric: samples_per_s\n")
     done = inference.run("next").expect(0)
-    said = "no samples per second, no batch size in the log; print `samples/s` or `batch size: N`"
+    said = "no samples per second, no batch size in the log, none from the probe; "
+    said += "print `samples/s` or `batch size: N`"
     assert f"advice: run 0001-baseline-workload did not yield samples_per_s: {said}" in done.out
     assert f"- **Metric**: samples_per_s unknown ({said})" in inference.text
 

@@ -20,8 +20,8 @@ def sides(found: Sequence[Answer]) -> list[str]:
     """A table with a column for each side that tells anything, and why the others do not."""
     known = [side for side in found if side["figures"]]
     silent = [side for side in found if not side["figures"] and side["reason"]]
-    if not known and not silent:
-        return []
+    if not known:
+        return [f"{HEADING} unknown, {reason}" for reason in dict.fromkeys(side["reason"] for side in silent)]
     lines = table([(side["part"] if len(found) > 1 else "", side["figures"]) for side in known])
     lines += [f"  {side['part']}: unknown, {side['reason']}" for side in silent]
     return [HEADING, *lines]
