@@ -135,8 +135,9 @@ class Calls:
     def _kind(self, kind: type) -> int:
         if not issubclass(kind, self._torch.Tensor):
             return NEVER
+        disabled = self._torch._C
         dispatch = getattr(kind, "__torch_dispatch__", None)
-        if dispatch is not getattr(self._torch._C, "_disabled_torch_dispatch_impl", None):
+        if dispatch is not getattr(disabled, "_disabled_torch_dispatch_impl", None):
             return NEVER
         function = getattr(kind, "__torch_function__", None)
-        return PLAIN if function is self._torch._C._disabled_torch_function_impl else HOOKED
+        return PLAIN if function is getattr(disabled, "_disabled_torch_function_impl", None) else HOOKED

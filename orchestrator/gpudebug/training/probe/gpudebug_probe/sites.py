@@ -15,7 +15,7 @@ MOST = 4096
 
 USER, LIBRARY, TORCH, PASSED = range(4)
 # Of PyTorch, but only hands a call of its caller's on: `f"{loss:.3f}"`, a mode, a tensor's subclass.
-HANDS_ON = ("_tensor.py", "overrides.py", os.path.join("utils", "_device.py"))
+HANDS_ON = ("_tensor.py", "tensor.py", "overrides.py", os.path.join("utils", "_device.py"))
 # What an interactive Python or `python -c` runs is the user's; other names in brackets are generated code.
 TYPED_IN = ("<stdin>", "<string>", "<ipython")
 

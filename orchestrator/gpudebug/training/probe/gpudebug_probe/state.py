@@ -23,7 +23,7 @@ MB = 1 << 20
 def install(torch: Any, recorder: Recorder) -> None:
     """Tell the state of the training."""
     state = _State(torch, shared(torch, recorder))
-    for owner in (getattr(torch, "amp", None), torch.cuda.amp):
+    for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
         scaler = getattr(owner, "GradScaler", None)
         if scaler is not None and replace(torch, scaler, "update", state.scaling):
             break
