@@ -22,8 +22,6 @@ MOST = 64
 # A step inside a step of the same optimizer (`super().step()`) is found at most that many calls above it.
 DEEPEST = 12
 
-Stepped = Callable[[Any, Any, Any], None]
-
 
 def install(torch: Any, recorder: Recorder) -> None:
     """Count the steps of every optimizer."""
@@ -144,7 +142,7 @@ def _inside_its_own_step(optimizer: Any) -> bool:
     return False
 
 
-def _wrap_each_class(base: Any, stepped: Stepped) -> None:
+def _wrap_each_class(base: Any, stepped: Callable[[Any, Any, Any], None]) -> None:
     """For a PyTorch without such hooks: wrap `step` of each class of which an optimizer is made."""
     original = base.__init__
     inside: set[tuple[int, int]] = set()
