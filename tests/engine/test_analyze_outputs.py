@@ -23,6 +23,10 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 
+TRACE = json.dumps(
+    {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9}]}
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -32,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
         "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n"
         + "".join(f"{i / 2},{40 + i % 3},10,1000,16000\n" for i in range(1, 60))
     )
-    (tmp_path / "trace.json").write_text('{"traceEvents": []}')
+    (tmp_path / "trace.json").write_text(TRACE)
     (tmp_path / "taken").mkdir()
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "circle").symlink_to("circle")
@@ -99,7 +103,10 @@ def test_without_matplotlib_charts_say_how_to_get_it(folder: Path, tmp_path: Pat
     assert not (folder / "f.png").exists()
 
 
-@pytest.mark.parametrize("name", ["train.log", "samples.csv"])
+POINTS = {"train.log": 39, "samples.csv": 59, "trace.json": 0}
+
+
+@pytest.mark.parametrize("name", POINTS)
 def test_other_kinds_are_written_too(folder: Path, name: str) -> None:
     pytest.importorskip("matplotlib")
     words = ("--output", "f.txt", "--charts", "f.png", "--detailed", "f.json")
@@ -108,8 +115,8 @@ def test_other_kinds_are_written_too(folder: Path, name: str) -> None:
     assert (folder / "f.txt").read_text() == gpudebug(folder, "analyze", name).expect(0).out
     detailed = json.loads((folder / "f.json").read_text())
     assert {key: detailed[key] for key in answer} == answer
-    points = detailed["series"]["loss"] if name == "train.log" else detailed["timeline"][0]["points"]
-    assert len(points) == (39 if name == "train.log" else 59)
+    series = detailed.get("series", {}).get("loss") or detailed.get("timeline", [{"points": []}])[0]["points"]
+    assert len(series) == POINTS[name]
     assert (folder / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -118,7 +125,7 @@ SEPARATE = {
     "beside a log": (("train.log", "--compare", "r.json"), "train.log is none"),
     "one of several": (("r.json", "samples.csv", "--compare", "r.json"), "samples.csv is none"),
     "a picture of two kinds": (("r.json", "train.log", "--charts", "f.png"), "draws one file"),
-    "a picture of a trace": (("trace.json", "--charts", "f.png"), "--charts draws no trace"),
+    "a picture of two traces": (("trace.json", "trace.json", "--charts", "f.png"), "draws one file"),
 }
 
 

@@ -24,6 +24,13 @@ def sections(answer: dict[str, Any]) -> bytes:
     return bars.sections(answer)
 
 
+def trace(answer: dict[str, Any]) -> bytes:
+    """What the devices did, why they idled, and the operators that took longest."""
+    from gpudebug.edges.charts import shares
+
+    return shares.trace(answer)
+
+
 def training_log(answer: dict[str, Any]) -> bytes:
     """The loss over steps, and the time of a step where the log tells it."""
     from gpudebug.edges.charts import curves

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.sections import Report
-from gpudebug.edges import store
+from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import HEAD, Found, Kind, kind_of
 from gpudebug.engine.analyze.logs import log
 from gpudebug.engine.analyze.outputs import Outputs
@@ -19,8 +19,7 @@ from gpudebug.engine.analyze.trace import trace
 __all__ = ["Outputs", "analyze"]
 
 _NOTHING = Outputs()
-_KNOWN = "a section report, a training log or a samples CSV"
-_DRAWN = frozenset({Kind.SECTIONS, Kind.LOG, Kind.SAMPLES})
+_KNOWN = "a training log, a samples CSV, a section report or a trace"
 
 
 def analyze(
@@ -40,8 +39,8 @@ def analyze(
     others = [compare] if compare else []
     outputs.check([*files, *others])
     kinds = [_kind(path) for path in files]
-    if outputs.charts:
-        _refuse_undrawn([kind for kind, _ in kinds])
+    if outputs.charts and len(kinds) > 1 and {kind for kind, _ in kinds} != {Kind.SECTIONS}:
+        raise UsageError("--charts draws one file, or several section reports together", next="give one file")
     if compare:
         _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
     reports: list[Report] = []
@@ -79,18 +78,10 @@ def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
         reports.append(read(path, packed=packed))
         return sections(reports[-1:], str(path))
     if kind is Kind.TRACE:
-        return Found(trace(path))
+        return Found(trace(path), draw=charts.trace)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
     return samples(path) if kind is Kind.SAMPLES else log(path)
-
-
-def _refuse_undrawn(kinds: list[Kind]) -> None:
-    """UsageError where `--charts` would not be one picture that can be drawn."""
-    if len(kinds) > 1 and set(kinds) != {Kind.SECTIONS}:
-        raise UsageError("--charts draws one file, or several section reports together", next="give one file")
-    if kinds[0] not in _DRAWN:
-        raise UsageError(f"--charts draws no {kinds[0]}", next=f"give {_KNOWN}")
 
 
 def _refuse_other_kinds(files: list[tuple[Path, tuple[Kind, bool]]]) -> None:

@@ -35,12 +35,12 @@ class Kind(Word):
 class Found:
     """What one file holds: `answer` is what `--json` prints of one file, `more` what `--detailed` adds to it.
 
-    `draw` makes the picture of `--charts`, PNG bytes; None where this kind has none.
+    `draw` makes the picture of `--charts`, PNG bytes, of both together.
     """
 
     answer: dict[str, Any]
+    draw: Callable[[dict[str, Any]], bytes]
     more: dict[str, Any] = field(default_factory=dict)
-    draw: Callable[[dict[str, Any]], bytes] | None = None
 
 
 def kind_of(head: bytes) -> tuple[Kind, bool]:

@@ -39,7 +39,7 @@ def log(path: Path) -> Found:
         "step_times": _series(found.durations),
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
-    return Found(answer, {"series": series}, charts.training_log)
+    return Found(answer, charts.training_log, {"series": series})
 
 
 def _series(points: Sequence[Point]) -> list[list[float | None]]:

@@ -57,7 +57,7 @@ class Outputs:
         if self.detailed is not None:
             document = json.dumps(scrubbed(detailed, redact), indent=1, ensure_ascii=False, allow_nan=False)
             store.put_file(self.detailed, document.encode("utf-8", "backslashreplace") + b"\n")
-        if self.charts is not None and picture.draw is not None:
+        if self.charts is not None:
             drawn = picture.draw(dict(scrubbed({**picture.answer, **picture.more}, redact)))
             store.put_file(self.charts, drawn)
         return [str(path) for path in self.paths]

@@ -36,7 +36,7 @@ def samples(path: Path) -> Found:
         "rows": len(found.rows),
         "unreadable_rows": found.unreadable,
     }
-    return Found(answer, {"timeline": _timeline(found)}, charts.samples)
+    return Found(answer, charts.samples, {"timeline": _timeline(found)})
 
 
 def _timeline(found: Samples) -> list[dict[str, Any]]:
