@@ -1,0 +1,155 @@
+"""An object's methods under sections, and back again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.profiled import by_name, places, report_of, run
+
+POLICY = """
+import asyncio, copy, pickle
+enable_profiling()
+class Base:
+    def reset(self): return "reset"
+    def __len__(self): return 3
+class Policy(Base):
+    factor = 2
+    def __init__(self): self.weight = 5; self.hook = lambda x: x + self.weight
+    def act(self, x): return self._inner(x) + self.encode(x)
+    def encode(self, x): return x * self.weight
+    def _inner(self, x): return x
+    @staticmethod
+    def twice(x): return 2 * x
+    @classmethod
+    def build(cls): return cls()
+    @property
+    def size(self): return 1
+    async def wait(self): await asyncio.sleep(0); return "waited"
+    def items(self):
+        yield from range(3)
+policy = Policy()
+def use(p):
+    assert (p.act(1), p.twice(2), p.reset(), p.size, len(p), list(p.items())) == (
+        1 + p.weight, 4, "reset", 1, 3, [0, 1, 2])
+    assert type(p.build()) is Policy and asyncio.run(p.wait()) == "waited"
+"""
+
+
+def test_public_methods_are_nested_sections(tmp_path: Path) -> None:
+    code = """
+before = dict(vars(policy))
+profiled = profile_object(policy, "policy")
+use(policy)
+use(Policy())          # another object of the class is not profiled
+assert asyncio.iscoroutinefunction(policy.wait)
+profiled.undo()
+assert vars(policy) == before
+use(policy)
+profiled.undo()
+"""
+    report = report_of(POLICY + code, tmp_path)
+    assert {name: s["calls"] for name, s in by_name(report).items()} == {
+        "policy.act": 1,
+        "policy.encode": 1,
+        "policy.twice": 1,
+        "policy.build": 1,
+        "policy.wait": 1,
+        "policy.items": 4,
+        "policy.reset": 1,
+    }
+    assert "policy.act/policy.encode" in places(report)
+
+
+def test_methods_may_be_chosen_and_taken_back_at_the_end_of_a_with(tmp_path: Path) -> None:
+    code = """
+with profile_object(policy, methods=["_inner", "act", "hook"]) as profiled:
+    assert policy.act(1) == 6 and policy.hook(1) == 6
+assert policy.act(1) == 6 and set(vars(policy)) == {"weight", "hook"}
+"""
+    found = by_name(report_of(POLICY + code, tmp_path))
+    assert {name: s["calls"] for name, s in found.items()} == {
+        "Policy._inner": 1,
+        "Policy.act": 1,
+        "Policy.hook": 1,
+    }
+
+
+def test_a_copy_and_a_pickle_are_their_own(tmp_path: Path) -> None:
+    code = """
+del policy.hook
+profile_object(policy)
+for other in (copy.deepcopy(policy), copy.copy(policy), pickle.loads(pickle.dumps(policy))):
+    other.weight = 7
+    assert (policy.act(1), policy.encode(2)) == (6, 10)
+    assert Policy.encode(other, 2) == 14
+deep, pickled = copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))
+for other in (deep, pickled):
+    other.weight = 7
+    use(other)
+"""
+    report_of(POLICY + code, tmp_path)
+
+
+def test_a_class_and_a_module(tmp_path: Path) -> None:
+    code = """
+import json
+with profile_object(Policy), profile_object(json, "json", methods=["dumps"]):
+    use(Policy())
+    json.dumps([1])
+use(Policy()); json.dumps([1])
+assert "reset" not in vars(Policy) and isinstance(vars(Policy)["twice"], staticmethod)
+"""
+    found = by_name(report_of(POLICY + code, tmp_path))
+    assert {"Policy.act", "Policy.reset", "Policy.twice", "Policy.build", "json.dumps"} <= set(found)
+    assert {s["calls"] for n, s in found.items() if n != "Policy.items"} == {1}
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("object()", "an object of"),
+        ("policy, methods=['missing']", "missing"),
+        ("policy, methods=['weight']", "Policy.weight is no method"),
+    ],
+)
+def test_what_cannot_be_profiled_is_refused_and_left_as_it_is(tmp_path: Path, target: str, said: str) -> None:
+    code = f"""
+before = dict(vars(policy))
+try:
+    profile_object({target})
+except (AttributeError, TypeError) as e:
+    print(e)
+assert vars(policy) == before
+"""
+    out = run(POLICY + code, tmp_path).out
+    assert said.replace("an object of", "holds no attributes of its own") in out
+
+
+def test_a_model_of_pytorch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = """
+import copy, io, torch
+enable_profiling()
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.encoder = torch.nn.Linear(4, 4)
+    def encode(self, x): return self.encoder(x)
+    def forward(self, x): return self.encode(x).sum()
+torch.manual_seed(0)
+net, x = Net(), torch.ones(2, 4)
+plain = net(x).item()
+profiled, layer = profile_object(net, "net"), profile_object(net.encoder, "encoder")
+assert profiled.methods == ["encode", "forward"] and "forward" in layer.methods
+assert net(x).item() == plain and set(net.state_dict()) == {"encoder.weight", "encoder.bias"}
+twin = copy.deepcopy(net)                       # as an EMA of the weights does
+with torch.no_grad():
+    for p in net.parameters(): p.zero_()
+assert net(x).item() == 0 and twin(x).item() == plain
+buffer = io.BytesIO(); torch.save(twin, buffer); buffer.seek(0)
+assert torch.load(buffer, weights_only=False)(x).item() == plain
+profiled.undo(); layer.undo()
+assert not {"forward", "encode"} & set(vars(net))
+"""
+    tree = places(report_of(code, tmp_path))
+    assert "net.forward/net.encode/encoder.forward" in tree
