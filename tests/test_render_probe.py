@@ -23,6 +23,8 @@ FACTS = {
     "phases": "launch",
 }
 FULL: dict[str, Any] = {
+    "rank": 0,
+    "world_size": 2,
     "steps_per_s": 24.41,
     "samples_per_s": 195.3,
     "span_steps": 100,
@@ -52,6 +54,7 @@ FULL: dict[str, Any] = {
 }
 EXPECTED = f"""\
 {HEADING}
+  rank                          0 of 2
   throughput                    24.4 steps/s, 195 samples/s
   step time                     p50 41 ms, p95 44.2 ms
   waiting for data              59.6%
@@ -106,7 +109,7 @@ def test_a_silent_side_says_why_and_two_that_say_nothing_say_nothing() -> None:
     lines = sides([side("baseline", "`probe: false` in gpudebug.yaml"), side("trial", steps_per_s=3.0)])
     assert lines[-1] == "  baseline: unknown, `probe: false` in gpudebug.yaml"
     assert sides([side(), side()]) == []
-    assert sides([side("a", "it is so"), side("b", "it is so")]) == [f"{HEADING} unknown, it is so"]
+    assert sides([side("a", "it is so"), side("b", "it is so")]) == ["Inside the training: unknown, it is so"]
 
 
 def test_notes_are_shown_with_their_side() -> None:

@@ -302,7 +302,8 @@ def sample(answer: Answer) -> str:
         lines[0] += f"; {_window(window)}"
     lines += devices(answer["devices"])
     rate = answer["throughput"]["steps_per_s"]
-    if rate is not None:
+    # The probe's own stands among its figures.
+    if rate is not None and rate != (answer["probe"] or {}).get("steps_per_s"):
         lines.append(f"throughput {present.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
     told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}

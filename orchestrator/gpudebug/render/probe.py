@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core import present
 
 Answer = Mapping[str, Any]
-HEADING = "Inside the training:"
+HEADING = "Inside the training (% of its time):"
 _SITES = 3
 # Less than this share of the time is nothing to look at.
 _LEAST_SHARE = 0.001
@@ -21,7 +21,10 @@ def sides(found: Sequence[Answer]) -> list[str]:
     known = [side for side in found if side["figures"]]
     silent = [side for side in found if not side["figures"] and side["reason"]]
     if not known:
-        return [f"{HEADING} unknown, {reason}" for reason in dict.fromkeys(side["reason"] for side in silent)]
+        return [
+            f"Inside the training: unknown, {reason}"
+            for reason in dict.fromkeys(side["reason"] for side in silent)
+        ]
     lines = table([(side["part"] if len(found) > 1 else "", side["figures"]) for side in known])
     lines += [f"  {side['part']}: unknown, {side['reason']}" for side in silent]
     return [HEADING, *lines]
@@ -175,7 +178,13 @@ def _memory(f: Answer) -> str | None:
     return ", ".join(known) or None
 
 
+def _rank(f: Answer) -> str | None:
+    rank, world = f["rank"], f["world_size"]
+    return f"{rank} of {world}" if rank is not None and (world or 1) > 1 else None
+
+
 _ROWS: dict[str, Callable[[Answer], str | None]] = {
+    "rank": _rank,
     "throughput": _rate,
     "step time": _step_time,
     "waiting for data": _share("data_wait_share"),

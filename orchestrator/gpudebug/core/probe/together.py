@@ -56,6 +56,7 @@ def together(told: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         **{name: max(_known([run.get(name) for run in told]), default=None) for name in _LARGEST},
         "h2d": _copies([run.get("h2d") for run in told]),
         "d2h": _copies([run.get("d2h") for run in told]),
+        **{name: told[-1].get(name) for name in ("rank", "world_size")},
         "facts": told[-1].get("facts") or {},
         "sites": _sites(told),
         "notes": list(dict.fromkeys(note for run in told for note in run.get("notes") or ())),
