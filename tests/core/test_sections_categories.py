@@ -20,12 +20,17 @@ OWN = {"load": "Data", "load_image": "Images"}
         ("recurrent_policy_forward", "Policy"),
         ("training_total", "Training"),
         ("simulated_model_update", "Training"),
-        ("load_text", "Data"),
-        ("load_image_jpeg", "Images"),
         ("forward", None),
     ],
 )
 def test_the_longest_prefix_counts(name: str, expected: str | None) -> None:
+    assert category_of(a_section(name), Report(())) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("load_text", "Data"), ("load_image_jpeg", "Images"), ("env_step", None)]
+)
+def test_categories_of_ones_own_take_the_place_of_the_usual_ones(name: str, expected: str | None) -> None:
     assert category_of(a_section(name), Report((), categories=OWN)) == expected
 
 

@@ -28,14 +28,12 @@ class CategoryShare:
 
 
 def category_of(section: Section, report: Report) -> str | None:
-    """Its own, else that of the longest prefix of its name that the report knows, or `DEFAULTS`."""
+    """Its own, else that of the longest prefix of its name; `DEFAULTS` where the report names none."""
     if section.category:
         return section.category
-    for prefixes in (report.categories, DEFAULTS):
-        known = [p for p in prefixes if section.name.startswith(p)]
-        if known:
-            return prefixes[max(known, key=len)]
-    return None
+    prefixes = report.categories or DEFAULTS
+    known = [p for p in prefixes if section.name.startswith(p)]
+    return prefixes[max(known, key=len)] if known else None
 
 
 def category_shares(report: Report) -> list[CategoryShare]:
