@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.environments import python_with
 from tests.support.machine import core_share
 
 PROGRAM = Path(__file__).with_name("hf_train.py")
@@ -30,26 +31,10 @@ SETTINGS = "device: cpu:1\nprotocol: {min_window: 5s, baseline_runs: 2, max_runs
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 
 
-def can_train(python: str) -> bool:
-    probe = [python, "-c", "import accelerate, torch, transformers"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture(scope="module")
 def training_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    given = os.environ.get("GPUDEBUG_HEAVY_PYTHON")
-    if given:
-        assert can_train(given), f"GPUDEBUG_HEAVY_PYTHON={given} lacks torch, transformers or accelerate"
-        return given
-    environment = tmp_path_factory.mktemp("heavy") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    python = str(environment / "bin" / "python")
-    install = [python, "-m", "pip", "install", "-q", "torch", "transformers", "accelerate"]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not can_train(python):
-        reason = (done.stderr.strip().splitlines() or ["the installed packages do not import"])[-1]
-        pytest.skip(f"torch, transformers and accelerate cannot be installed here: {reason}")
-    return python
+    modules = ("torch", "transformers", "accelerate")
+    return python_with(tmp_path_factory.mktemp("heavy"), "GPUDEBUG_HEAVY_PYTHON", modules, modules)
 
 
 @pytest.fixture

@@ -199,11 +199,11 @@ class _Profile:
         plain = self.after if len(self.after) >= FEWEST else self.before + self.after
         self.told.update(facts, steps=len(self.active))
         if self.active:
-            self.told["active_step_s"] = sum(self.active) / len(self.active)
+            self.told["active_step_s"] = _mean(self.active)
         if len(plain) >= FEWEST:
-            self.told["plain_step_s"] = sum(plain) / len(plain)
+            self.told["plain_step_s"] = _mean(plain)
         if self.active and len(plain) >= FEWEST:
-            self.told["overhead"] = self.told["active_step_s"] / self.told["plain_step_s"] - 1.0
+            self.told["overhead"] = overhead(self.active, plain)
         self.recorder.tell(KIND, **self.told)
 
     def _give_up(self, why: str) -> None:
@@ -280,6 +280,23 @@ class _Profile:
         for name, (original, guarded) in self.originals.items():
             if getattr(module, name, None) is guarded:
                 setattr(module, name, original)
+
+
+def overhead(active: list[float], plain: list[float]) -> float:
+    """How much longer the `active` iterations took than the `plain` ones, as a share of these.
+
+    The smaller of what means and medians say: one slow iteration is not the profiler's doing, and where a
+    loader hands over several batches at once the median says nothing of the wait for them.
+    """
+    return min(_mean(active) / _mean(plain), _median(active) / _median(plain)) - 1.0
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _median(values: list[float]) -> float:
+    return (sorted(values)[len(values) // 2] + sorted(values)[(len(values) - 1) // 2]) / 2
 
 
 def _pack(plain: str, packed: str) -> None:
