@@ -35,6 +35,14 @@ def test_the_users_python_path_stays_as_it_is_behind_ours(
     assert found["HOME"] == "/home/u"
 
 
+def test_what_the_user_has_set_stands(tmp_path: Path) -> None:
+    names = ("GPUDEBUG_PROBE", "GPUDEBUG_PROFILE", "GPUDEBUG_TREES")
+    asked = launcher.inject({}, tmp_path)
+    assert [asked[name] for name in names] == ["1", "sections.json", str(tmp_path)]
+    asked = launcher.inject({"GPUDEBUG_PROBE": "0", "GPUDEBUG_PROFILE": "/x/mine.json"})
+    assert [asked.get(name) for name in names] == ["0", "/x/mine.json", None]
+
+
 @pytest.mark.parametrize("theirs", [None, "", ":/x", "/x:"])
 def test_python_searches_where_it_would_without_ours(tmp_path: Path, theirs: str | None) -> None:
     env = {"PATH": os.environ["PATH"]} | ({} if theirs is None else {"PYTHONPATH": theirs})

@@ -30,16 +30,17 @@ def inject(
     """`env` with our folder in front of PYTHONPATH, and behind it what the user has there.
 
     `tree` is the tested one, `others` are the checkouts whose files would be another code's, `apart` folders
-    in any of them that hold no code of theirs; without a tree nobody asks which files were loaded. A program
-    that is no Python takes no notice.
+    in any of them that hold no code of theirs; without a tree nobody asks which files were loaded. What
+    GPUDEBUG_PROBE (`0`: no probe) and GPUDEBUG_PROFILE say already stands. A program that is no Python takes no
+    notice.
     """
     # An empty PYTHONPATH is none; an empty entry in it would be the working folder.
     theirs = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
     return {
+        "GPUDEBUG_PROBE": "1",
         "GPUDEBUG_PROFILE": SECTIONS,
         **env,
         "PYTHONPATH": os.pathsep.join([str(_FOLDER), *theirs]),
-        "GPUDEBUG_PROBE": "1",
         **({"GPUDEBUG_TREES": _trees(tree, others, apart)} if tree else {}),
     }
 

@@ -56,10 +56,6 @@ def watch(torch: object, run: str) -> None:
     for name in WATCHERS:
         try:
             import_module("." + name, __name__).install(torch, recorder)
-        except ModuleNotFoundError as error:
-            if error.name != __name__ + "." + name:
-                recorder.failed(error, "installing " + name)
-                return
         except Exception as error:  # noqa: BLE001 - the training goes on without us
             recorder.failed(error, "installing " + name)
             return
