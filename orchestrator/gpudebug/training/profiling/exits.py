@@ -110,11 +110,11 @@ def _write_or_warn(path: str, report: dict[str, Any]) -> None:
 
 
 def _warn(text: str) -> None:
-    from contextlib import suppress
-
-    # Closed, full or not there: nowhere is left to say it.
-    with suppress(OSError, ValueError, AttributeError):
+    try:  # noqa: SIM105 - nothing is imported where the process ends
         sys.stderr.write(f"gpudebug: {text}\n")
+    except (OSError, ValueError, AttributeError):
+        # Closed, full or not there: nowhere is left to say it.
+        pass
 
 
 def write(path: str, document: dict[str, Any]) -> None:
