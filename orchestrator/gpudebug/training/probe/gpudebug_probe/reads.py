@@ -88,8 +88,10 @@ def _reading(kind: str, calls: Calls, original: Callable[..., Any]) -> Callable[
         return read_with
 
     def read(self: Any, /) -> Any:
+        if not recorder.on:
+            return original(self)
         frame = caller(1)
-        if frame.f_code is steps_read or not recorder.on or recorder.in_loader or get_ident() not in trainers:
+        if frame.f_code is steps_read or recorder.in_loader or get_ident() not in trainers:
             return original(self)
         return counted(self, (), {}, frame)
 
