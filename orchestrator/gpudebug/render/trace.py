@@ -106,7 +106,7 @@ def _idle(answer: Answer) -> Iterator[str]:
         )
         named = [n for n in row["names"] if n["seconds"] >= 0.01 * row["seconds"]]
         if rank <= 3 and named:
-            yield "       " + "; ".join(f"{_short(n['name'], 48)} {_s(n['seconds'])}" for n in named[:2])
+            yield "       " + "; ".join(f"{_short(n['name'], 40)} {_s(n['seconds'])}" for n in named[:2])
     if len(shown) < len(gaps["by_cause"]):
         rest = gaps["by_cause"][len(shown) :]
         yield f"     {len(rest)} others, together {_s(sum(r['seconds'] for r in rest))}"
@@ -173,11 +173,11 @@ def _queue(answer: Answer) -> Iterator[str]:
         if queue and launches:
             yield (
                 f"Launch queue of device {device['device']}: {present.number(queue['mean'])} deep (mean), "
-                f"{queue['p50']} median, {queue['max']:,} most; "
-                f"empty {_share(queue['share_empty'])} of the time, 2 or less {_share(queue['share_low'])}"
+                f"{queue['p50']} median, {queue['max']:,} most"
             )
             yield (
-                f"  {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
+                f"  empty {_share(queue['share_empty'])} of the time, 2 or less "
+                f"{_share(queue['share_low'])}; {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
                 f"{_us(launches['p50_delay_us'])} (median) from call to start"
             )
 

@@ -19,6 +19,8 @@ from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, common, union
 SIZES = (10.0, 100.0, 1e3, 1e4, 1e5, np.inf)
 # A device that falls idle no later than this after a call has returned ran dry because of it. Microseconds.
 _SLACK = 5.0
+# What subtracting times of 10**12 microseconds leaves where there is nothing.
+_ROUNDING = 0.002
 _BLOCK = 20_000
 _NAMES = 3
 _LONGEST = 10
@@ -85,7 +87,8 @@ class Host:
         for column in _REFILLING:
             table[dry, _SYNCING] += table[dry, column]
             table[dry, column] = 0.0
-        return np.asarray(table.clip(0.0))
+        table[table < _ROUNDING] = 0.0
+        return table
 
     def until(self, start: Floats, end: Floats, asked: Floats) -> Floats:
         """Up to the launch the host did something else; from there on it launched."""
@@ -202,11 +205,11 @@ class Idle:
         texts = self._recording.names.texts
         for cause, name in enumerate(CAUSES):
             seconds = float(self._seconds[cause])
-            # Less than a nanosecond is what rounding left.
-            if seconds <= 1e-9:
+            if not seconds:
                 continue
             of = self._names[cause].copy()
             of[OTHER] = 0
+            # Names with a thousandth of the time or more.
             top = np.argsort(-of, kind="stable")[:_NAMES]
             yield {
                 "cause": name,
@@ -214,6 +217,8 @@ class Idle:
                 "share": seconds / whole,
                 "count": int(self._count[cause]),
                 "names": [
-                    {"name": texts[i][:120], "seconds": float(of[i]) / 1e6} for i in top.tolist() if of[i] > 0
+                    {"name": texts[i][:120], "seconds": float(of[i]) / 1e6}
+                    for i in top.tolist()
+                    if of[i] > 1e3 * seconds
                 ],
             }

@@ -1,0 +1,119 @@
+"""Busy, idle and gaps of a device against a timeline that is counted microsecond by microsecond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import traces
+from tests.support.traces import device, host, launched
+
+from gpudebug.core.trace import summarise
+from gpudebug.core.trace.devices import Device, devices
+from gpudebug.core.trace.events import Event
+from gpudebug.core.trace.launches import Launches
+from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.recording import Recording
+
+COPY = "Memcpy HtoD (Pinned -> Device)"
+NAMES = {"gemm": "compute", "ncclKernel_AllReduce": "communication", COPY: "memory"}
+
+works = st.lists(
+    st.tuples(st.sampled_from(list(NAMES)), st.integers(0, 60), st.integers(1, 12), st.integers(0, 2)),
+    min_size=1,
+    max_size=20,
+)
+
+
+def recorded(events: Iterable[dict[str, Any]]) -> Recording:
+    recording = Recording()
+    for batch in Reader([traces.text(events)], Event).batches():
+        recording.feed(batch)
+    recording.finish()
+    return recording
+
+
+def found(recording: Recording) -> list[Device]:
+    return devices(recording, Launches(recording))
+
+
+def category(name: str) -> str:
+    return "gpu_memcpy" if "Memcpy" in name else "kernel"
+
+
+def counted(spans: Iterable[tuple[int, int]]) -> set[int]:
+    return {t for s, d in spans for t in range(s, s + d)}
+
+
+@given(works)
+def test_times_are_those_of_the_timeline(spans: list[tuple[str, int, int, int]]) -> None:
+    events = [device(n, s, d, category(n), stream=t) for n, s, d, t in spans]
+    one = summarise([traces.text(events)]).as_dict()["devices"][0]
+    busy = counted((s, d) for _, s, d, _ in spans)
+    span = max(busy) + 1 - min(busy)
+    kinds = {k: counted((s, d) for n, s, d, _ in spans if NAMES[n] == k) for k in NAMES.values()}
+    near = lambda a, b: abs(a * 1e6 - b) < 1e-3  # noqa: E731
+    assert near(one["span_s"], span)
+    assert near(one["busy_s"], len(busy))
+    assert near(one["idle_s"], span - len(busy))
+    assert abs(one["busy_share"] - len(busy) / span) < 1e-6
+    for kind, times in kinds.items():
+        assert near(one[f"{kind}_s"], len(times))
+    assert near(one["communication_overlapped_s"], len(kinds["communication"] & kinds["compute"]))
+
+
+@given(works)
+def test_gaps_are_where_nothing_runs(spans: list[tuple[str, int, int, int]]) -> None:
+    recording = recorded(device(n, s, d, category(n), stream=t) for n, s, d, t in spans)
+    [one] = found(recording)
+    base = recording.base or 0.0
+    gap = one.gaps()
+    idle = counted((round(s + base), round(e - s)) for s, e in zip(gap.start, gap.end, strict=True))
+    busy = counted((s, d) for _, s, d, _ in spans)
+    assert idle == set(range(min(busy), max(busy) + 1)) - busy
+    # The event that ends a gap begins where the gap ends.
+    assert (one.start[gap.ended_by] == gap.end).all()
+
+
+def test_each_device_has_its_own_time() -> None:
+    events = [device("a", 0, 10), device("b", 50, 10)]
+    events += [device("c", 20, 40, number=1), device("d", 5, 5, number=1)]
+    answer = summarise([traces.text(events)]).as_dict()
+    assert [(d["device"], d["busy_s"], d["idle_s"]) for d in answer["devices"]] == [
+        (0, 20e-6, 40e-6),
+        (1, 45e-6, 10e-6),
+    ]
+    assert abs(answer["busy_share"] - (20 / 60 + 45 / 55) / 2) < 1e-6
+
+
+def test_a_stream_waits_for_the_host_for_the_launch_or_for_something_else() -> None:
+    events = [
+        *launched("a", 0, 10, 10, 1),
+        *launched("b", 1, 25, 10, 2),  # asked for before, 5 us later: the launch's own cost
+        *launched("c", 45, 60, 10, 3),  # asked for when the stream was idle: the host
+        *launched("d", 50, 170, 10, 4),  # asked for before, 100 us later: something else
+        device("e", 200, 10, correlation=99),  # its launch is not in the trace
+        *launched("other stream", 0, 20, 100, 5, stream=20),
+    ]
+    streams = summarise([traces.text(events)]).as_dict()["devices"][0]["streams"]
+    waits = {s["stream"]: [s[f"{k}_wait_s"] for k in ("host", "kernel", "other")] for s in streams}
+    assert waits == {20: [0, 0, 0], 7: [25e-6, 25e-6, 100e-6]}
+    assert [s["events"] for s in streams] == [1, 5]
+
+
+def test_without_the_last_step() -> None:
+    step = "ProfilerStep#{}"
+    events = [
+        host("user_annotation", step.format(1), 0, 100),
+        host("user_annotation", step.format(2), 100, 100),
+        *launched("a", 5, 10, 50, 1),
+        *launched("b", 95, 110, 20, 2),
+        *launched("late", 150, 160, 40, 3),
+        device("unknown", 300, 5),
+    ]
+    one = summarise([traces.text(events)]).as_dict()["devices"][0]
+    assert one["without_last_step"]["span_s"] == 120e-6
+    assert one["without_last_step"]["busy_s"] == 70e-6
+    assert summarise([traces.text(events[1:])]).as_dict()["devices"][0]["without_last_step"] is None

@@ -1,0 +1,76 @@
+"""What one pass over the events keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support import traces
+from tests.support.traces import device, host
+
+from gpudebug.core.trace.events import Event
+from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.recording import Recording, Track
+
+
+def recorded(*events: dict[str, Any]) -> Recording:
+    recording = Recording()
+    for batch in Reader([traces.text(events)], Event).batches():
+        recording.feed(batch)
+    recording.finish()
+    return recording
+
+
+def test_only_spans_of_known_categories_count() -> None:
+    recording = recorded(
+        device("k", 0, 1),
+        {"ph": "i", "name": "instant", "ts": 5, "cat": "cpu_op"},
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+        {"ph": "s", "name": "ac2g", "cat": "ac2g", "ts": 1, "id": 1},
+        {"ph": "X", "name": "PyTorch Profiler (0)", "cat": "Trace", "ts": 0, "dur": 1e9, "pid": "Spans"},
+        {"ph": "X", "name": "k", "cat": "gpu_user_annotation", "ts": 0, "dur": 9, "pid": 0, "tid": 7},
+        device("negative", 5, -1),
+    )
+    assert recording.events == 1
+    assert recording.negative == 1
+    assert (recording.first, recording.last) == (0, 1)
+
+
+def test_times_count_from_the_first_event_without_loss() -> None:
+    recording = recorded(device("k", 4411256817600.125, 1.5), device("k", 4411256817700.25, 1.5))
+    assert list(recording.start) == [0.0, 100.125]
+
+
+def test_device_and_stream_are_the_arguments_else_process_and_thread() -> None:
+    recording = recorded(
+        device("a", 0, 1, number=3, stream=9),
+        {"ph": "X", "name": "b", "cat": "Kernel", "ts": 5, "dur": 1, "pid": 2, "tid": 17},
+        {"ph": "X", "name": "c", "cat": "kernel", "ts": 9, "dur": 1, "args": {"stream": "0x0", "device": 1}},
+        {"ph": "X", "name": "d", "cat": "kernel", "ts": 9, "dur": 1},
+    )
+    assert recording.tracks == [Track(3, 9), Track(2, 17), Track(1, "0x0"), Track("unknown", "unknown")]
+    assert [number for number, _ in recording.of_devices()] == [1, 2, 3, "unknown"]
+
+
+def test_a_step_that_several_threads_name_is_one() -> None:
+    recording = recorded(
+        host("user_annotation", "ProfilerStep#4", 10, 10),
+        host("user_annotation", "ProfilerStep#4", 5, 12, tid=9),
+    )
+    assert {n: (e - s) for n, (s, e) in recording.steps.items()} == {4: 15}
+
+
+def test_an_operators_id_that_is_the_correlation_is_none() -> None:
+    """As Kineto of 2022 and 2023 wrote it."""
+    recording = recorded(
+        device("a", 0, 1, **{"External id": 77, "correlation": 77}),
+        device("b", 2, 1, **{"External id": 78, "correlation": 80}),
+    )
+    assert list(recording.external) == [0, 78]
+    assert list(recording.correlation) == [77, 80]
+
+
+def test_events_out_of_order_come_by_start() -> None:
+    recording = recorded(device("b", 50, 1), device("a", 10, 1), device("c", 70, 1, number=1))
+    [first, second] = [which for _, which in recording.of_devices()]
+    assert first.tolist() == [1, 0]  # type: ignore[union-attr]
+    assert second.tolist() == [2]  # type: ignore[union-attr]

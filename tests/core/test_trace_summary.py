@@ -1,0 +1,161 @@
+"""A trace as one answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import traces
+from tests.support.traces import device, host
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
+
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "trace_cpu.json.gz"
+EVENTS = traces.training(20)
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        return [n for v in value.values() for n in numbers(v)]
+    if isinstance(value, list):
+        return [n for v in value for n in numbers(v)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
+    answer = summarise([traces.text(EVENTS)]).as_dict()
+    spans = [e for e in EVENTS if e["ph"] == "X"]
+    of = lambda *names: [e for e in spans if e["cat"] in names]  # noqa: E731
+    assert answer["kind"] == "trace"
+    assert answer["events"] == len(spans)
+    assert answer["device_events"] == len(of("kernel", "gpu_memcpy"))
+    assert (answer["rank"], answer["world_size"]) == (0, 2)
+    assert answer["devices"][0]["name"] == "Synthetic GPU"
+    assert answer["steps"]["count"] == 20
+    assert answer["kernels_per_step"] == len(of("kernel")) / 20
+    loaders = [e["dur"] for e in spans if "DataLoader" in e["name"]]
+    assert answer["host"]["data_loading"]["seconds"] == pytest.approx(sum(loaders) / 1e6)
+    assert answer["gaps"]["by_cause"][0]["cause"] == "data_loading"
+    assert answer["gaps"]["total_s"] == pytest.approx(answer["devices"][0]["idle_s"], rel=1e-5)
+    reads = [e["dur"] for e in spans if e["name"] == "cudaStreamSynchronize"]
+    assert answer["syncs"][0] == {
+        "call": "cudaStreamSynchronize",
+        "kind": "runtime",
+        "count": 20,
+        "seconds": pytest.approx(sum(reads) / 1e6),
+        "stacks": [
+            {
+                "frames": ["aten::_local_scalar_dense", "aten::item"],
+                "count": 20,
+                "seconds": pytest.approx(sum(reads) / 1e6),
+            }
+        ],
+    }
+    assert answer["notes"] == []
+    assert all(map(math.isfinite, numbers(answer)))
+
+
+@pytest.mark.parametrize("layout", ["lines", "one", "pretty"])
+def test_the_busy_share_alone_is_the_same(layout: str) -> None:
+    data = traces.text(EVENTS, layout)
+    answer = summarise([data]).as_dict()
+    assert busy_shares([data]) == {0: pytest.approx(answer["busy_share"], rel=1e-6)}
+    assert busy_shares([gzip.compress(data)]) == busy_shares([data])
+
+
+def test_the_order_of_the_events_changes_nothing() -> None:
+    answer = summarise([traces.text(EVENTS)]).as_dict()
+    turned = summarise([traces.text(EVENTS[::-1])]).as_dict()
+    for key in ("devices", "gaps", "steps", "memcpy", "operators", "kernels_per_step", "nccl"):
+        assert numbers(turned[key]) == pytest.approx(numbers(answer[key]), rel=1e-5, abs=1e-9), key
+
+
+def test_an_answer_is_small_and_json() -> None:
+    names = [f"{'very::long::name::' * 30}{i}" for i in range(60)]
+    events = traces.training(60)
+    for i, name in enumerate(names):
+        begin = 5e12 + 1000 * i
+        args = {"External id": 10**6 + i, "correlation": 2 * 10**6 + i}
+        events += [host("cpu_op", name, begin, 50, **args), device(name, begin + 20, 90, stream=i, **args)]
+        events.append(host("cuda_runtime", "cudaMemcpy", begin + 10, 20, **args))
+    text = json.dumps(summarise([traces.text(events)]).as_dict(), allow_nan=False)
+    assert len(text) <= 30_000
+
+
+def test_a_recorded_training_on_a_cpu() -> None:
+    """The loader sleeps 1 ms a sample, 8 samples a batch (tests/support/trace_recording.py)."""
+    answer = summarise([RECORDED.read_bytes()]).as_dict()
+    assert answer["reason"] == NO_DEVICE
+    assert answer["busy_share"] is None
+    assert answer["devices"] == []
+    assert answer["gaps"] is None
+    assert answer["steps"]["count"] == 4
+    assert [r["step"] for r in answer["steps"]["table"]] == [2, 3, 4, 5]
+    for row in answer["steps"]["table"]:
+        assert 8e-3 < row["data_wait_s"] < row["wall_s"]
+    assert 0.85 < answer["steps"]["data_wait_share"] < 1
+    assert answer["host"]["data_loading"]["count"] == 4
+    assert answer["host"]["operator_share"] < 0.15
+    calls = {r["name"]: r["calls"] for r in answer["operators"]}
+    assert calls["aten::addmm"] == 8
+    assert {s["call"]: s["count"] for s in answer["syncs"]}["aten::item"] == 4
+    assert all(r["device_s"] is None for r in answer["operators"])
+
+
+def test_what_the_recording_says_is_what_its_events_say() -> None:
+    """Every figure of the host again, from the file as the standard library reads it."""
+    events = [e for e in json.loads(gzip.decompress(RECORDED.read_bytes()))["traceEvents"] if e["ph"] == "X"]
+    ops = [e for e in events if e["cat"] == "cpu_op"]
+    answer = summarise([RECORDED.read_bytes()]).as_dict()
+    own: dict[str, float] = {}
+    for op in ops:
+        inner = [o for o in ops if o is not op and o["tid"] == op["tid"] and within(o, op)]
+        outermost = [o for o in inner if not any(p is not o and within(o, p) for p in inner)]
+        own[op["name"]] = own.get(op["name"], 0.0) + op["dur"] - sum(o["dur"] for o in outermost)
+    for row in answer["operators"]:
+        assert row["self_s"] * 1e6 == pytest.approx(own[row["name"]], abs=0.05)
+    assert [r["name"] for r in answer["operators"]] == sorted(own, key=lambda n: -own[n])[:15]
+
+
+def within(inner: dict[str, Any], outer: dict[str, Any]) -> bool:
+    return bool(
+        outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b'{"traceEvents": []}', "holds no events"),
+        (b"[]", "holds no events"),
+        (b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "holds no events"),
+        (b'{"traceEvents": [', "cut off before its first event"),
+        (b'{"traceEvents": [{"name": 1}]}', r"no event that can be read \(1 cannot\)"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_trace_without_events_is_an_error(data: bytes, says: str) -> None:
+    with pytest.raises(GpudebugError, match=says) as caught:
+        summarise([data])
+    assert caught.value.next
+
+
+def test_a_cut_trace_is_analysed_and_said_to_be_cut() -> None:
+    data = gzip.compress(traces.text(EVENTS))
+    answer = summarise([data[: len(data) // 2]]).as_dict()
+    assert answer["truncated"]
+    assert answer["notes"] == ["the trace is cut off: what is there was analysed"]
+    assert 0 < answer["steps"]["count"] < 20
+
+
+def test_oddities_are_noted() -> None:
+    events = [device("a", 0, 5), device("b", 9, -3), {"ph": "X", "name": 5, "ts": 1, "dur": 1}]
+    notes = summarise([traces.text(events)]).as_dict()["notes"]
+    assert notes[0] == "1 events cannot be read"
+    assert notes[1] == "1 events with a negative duration are left out"
+    assert any("no launch is in the trace" in note for note in notes)
