@@ -6,13 +6,14 @@ import json
 import shlex
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.campaigns import commit_all, gpudebug, make_campaign, make_replay_campaign, record
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 
 PROGRAM = Path(__file__).parents[1] / "support" / "probe_train.py"
 TRAIN = [sys.executable, str(PROGRAM)]

@@ -55,10 +55,18 @@ def test_steps_that_the_training_tells_itself_are_progress(tmp_path: Path) -> No
     assert seen.observe(Tick(101.0, 0, None)) is None
     assert (told[-1].step, told[-1].total_steps, told[-1].left) == (5, None, None)
     with probe.open("a") as f:
-        f.write(beat(1, 20, 6))
+        f.write(beat(1, 5, 6))
     assert seen.observe(Tick(125.0, 0, None)) is None
     assert seen.observe(Tick(150.0, 0, None)) is None
     assert seen.observe(Tick(156.0, 0, None)) == "STALLED"
+
+
+def test_a_training_that_tells_its_steps_rarely_is_waited_for(tmp_path: Path) -> None:
+    seen = watch(tmp_path, [], stall_timeout=30.0)
+    (tmp_path / "probe.jsonl").write_text(start() + beat(1, 100, 500) + beat(1, 140, 700))
+    assert seen.observe(Tick(140.0, 0, None)) is None
+    assert seen.observe(Tick(259.0, 0, None)) is None
+    assert seen.observe(Tick(261.0, 0, None)) == "STALLED"
 
 
 def test_a_log_that_tells_steps_rarely_is_no_stall_while_the_training_goes_on(tmp_path: Path) -> None:

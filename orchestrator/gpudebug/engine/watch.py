@@ -16,6 +16,9 @@ from gpudebug.engine.reading import Files
 LOOK_S = 10.0
 """Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads all of it anew."""
 LOOK_SHARE = 0.1
+GAPS = 3
+"""A training whose steps the probe alone tells has not stalled before this many of the usual times between
+its lines."""
 _LIVE_STEP = 1 << 20
 
 
@@ -102,10 +105,16 @@ class Watch:
         )
         if tick.stopping is not None:
             return None
-        limit = self.stall_timeout
-        if limit is not None and self.progress_at is not None and tick.elapsed - self.progress_at > limit:
+        if self._stalled(tick.elapsed):
             return "STALLED"
         return "ENDED_EARLY its answer is certain" if self._certain(tick.elapsed) else None
+
+    def _stalled(self, elapsed: float) -> bool:
+        if self.stall_timeout is None or self.progress_at is None:
+            return False
+        by_log = self.reader.step is not None
+        limit = self.stall_timeout if by_log else max(self.stall_timeout, GAPS * self.inside.gap)
+        return elapsed - self.progress_at > limit
 
     def _certain(self, elapsed: float) -> bool:
         if self.look is None or elapsed < self.next_look:
