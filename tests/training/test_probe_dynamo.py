@@ -1,4 +1,4 @@
-"""What PyTorch compiles, traces, maps and differentiates is the same with the probe as without it."""
+"""What PyTorch compiles, traces, maps and learns is the same with the probe as without it, to the bit."""
 
 from __future__ import annotations
 
@@ -97,6 +97,8 @@ PROGRAM = """
     sub = x[0].as_subclass(Sub)
     attempt("subclass", lambda: (sub.item(), float(sub), bool(sub), sub.to(torch.float64), sub.cpu()))
     attempt("deepcopy", lambda: copy.deepcopy(inner)(x))
+    from multiprocessing.reduction import ForkingPickler
+    attempt("shared", lambda: pickle.loads(ForkingPickler.dumps([x, torch.nn.Parameter(x)])))
     attempt("pickled", lambda: pickle.loads(pickle.dumps([x, sub])))
     def reload(thing):
         buffer = io.BytesIO(); torch.save(thing, buffer); buffer.seek(0)
@@ -113,6 +115,25 @@ PROGRAM = """
     attempt("sparse", lambda: (x.to_sparse().cpu(), x.to_sparse().to(torch.float64)))
     attempt("quantized", lambda: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).cpu().tolist())
     print(inner.two(x).requires_grad, [p.grad for p in inner.parameters()])
+
+    data = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+    def losses(compiled):
+        layers = torch.nn.Linear(4, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+        net = torch.nn.Sequential(*layers)
+        run = torch.compile(net, backend="eager") if compiled else net
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+        for epoch in range(4):
+            workers = 2 * (epoch == 1)
+            for x, y in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers):
+                optimizer.zero_grad()
+                loss = torch.nn.functional.mse_loss(run(x.to("cpu")), y)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                optimizer.step()
+                print("loss:", loss.item().hex(), f"{loss:.20f}", bool(loss > 1))
+        print(net.state_dict(), torch.get_rng_state().sum().item())
+    losses(False)
+    losses(True)
 """
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -129,4 +150,6 @@ def test_the_same_is_compiled_traced_and_computed(tmp_path: Path) -> None:
     assert ADDRESS.sub("", seen.out).splitlines() == ADDRESS.sub("", bare.out).splitlines()
     # Whatever PyTorch warns of, it warns of as often; at another line where a method is replaced.
     assert seen.err.count("Warning") == bare.err.count("Warning"), seen.err
-    assert seen.counters["reads_n"] > 10
+    assert seen.out.count("loss: 0x") == 64
+    assert seen.counters["reads_n"] > 3 * 64
+    assert seen.facts["compile"]["graphs"] > 20

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from tests.support.probed import Told, probed, stories
+from tests.support.probed import Told, stories
 
 pytest.importorskip("torch")
 
@@ -235,34 +234,3 @@ def test_switches_are_seen(told: Mapping[str, Told]) -> None:
 
 def test_a_process_group_is_seen(told: Mapping[str, Told]) -> None:
     assert told["together"].facts["distributed"] == {"backend": "gloo", "world_size": 1}
-
-
-LOSSES = """
-    import random, torch
-    torch.manual_seed(3)
-    data = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
-    layers = torch.nn.Linear(4, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 1)
-    net = torch.nn.Sequential(*layers)
-    run = torch.compile(net, backend="eager") if {compiled} else net
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
-    for epoch in range(4):
-        workers = 2 * (epoch == 1)
-        for x, y in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.mse_loss(run(x.to("cpu")), y)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            optimizer.step()
-            print(loss.item().hex(), f"{{loss:.20f}}", bool(loss > 1))
-    print(net.state_dict(), torch.get_rng_state().sum().item())
-"""
-
-
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_the_series_of_losses_is_identical_to_the_bit(tmp_path: Path, compiled: bool) -> None:
-    code = LOSSES.format(compiled=compiled)
-    seen, bare = probed(tmp_path / "run", code), probed(tmp_path / "run", code, probe=False)
-    assert (seen.status, seen.err, seen.of("off")) == (0, bare.err, [])
-    assert (seen.out, len(seen.out.splitlines()) > 32) == (bare.out, True)
-    assert (seen.counters["reads_n"], seen.end["steps"]) == (3 * 32 + 1, 32)
-    assert bool(seen.facts["compile"]) == compiled
