@@ -114,8 +114,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 def test_a_campaign_is_judged_by_a_section(measured: Campaign) -> None:
     assert "section:data_loading 30" in measured.text
     answer = measured.json("next")
-    if answer["why"].startswith("the device was shared: other processes used "):
-        pytest.skip(answer["why"])
+    # On a machine that others use too there is no verdict, and the gate all the same.
     delta = next(g for g in answer["gates"] if g["name"] == "delta")
     assert delta["result"] == "pass", answer
     ratio = float(delta["value"].split("x")[0])
