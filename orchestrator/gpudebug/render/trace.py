@@ -176,8 +176,11 @@ def _queue(answer: Answer) -> Iterator[str]:
                 f"{queue['p50']} median, {queue['max']:,} most"
             )
             yield (
-                f"  empty {_share(queue['share_empty'])} of the time, 2 or less "
-                f"{_share(queue['share_low'])}; {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
+                f"  empty {_share(queue['share_empty'])} of the time, "
+                f"2 or less {_share(queue['share_low'])} of it"
+            )
+            yield (
+                f"  {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
                 f"{_us(launches['p50_delay_us'])} (median) from call to start"
             )
 
