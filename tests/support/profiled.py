@@ -33,7 +33,11 @@ class Done:
 
 
 def run(
-    code: str, folder: Path, python: str = sys.executable, env: Mapping[str, str] | None = None, status: int = 0
+    code: str,
+    folder: Path,
+    python: str = sys.executable,
+    env: Mapping[str, str] | None = None,
+    status: int = 0,
 ) -> Done:
     """Run a program in `folder`, with the shim on its path; an unexpected exit status fails the test."""
     folder.mkdir(exist_ok=True)
@@ -53,7 +57,9 @@ def run(
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def report_of(code: str, folder: Path, python: str = sys.executable, env: Mapping[str, str] | None = None) -> Any:
+def report_of(
+    code: str, folder: Path, python: str = sys.executable, env: Mapping[str, str] | None = None
+) -> Any:
     """The report that the program has at its end."""
     return run(textwrap.dedent(code) + REPORT, folder, python, env).json
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.interpreters import VERSIONS, interpreter
 from tests.support.profiled import by_name, places, report_of, run
 
-KINDS = '''
+KINDS = """
 import asyncio, inspect, time
 
 @profile_method
@@ -93,7 +93,7 @@ use()
 assert get_profiler().report()["sections"] == []
 enable_profiling()
 use()
-'''
+"""
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -49,7 +49,9 @@ def test_a_run_folder_gets_the_report_of_what_the_code_enabled(tmp_path: Path) -
     run("enable_profiling(report='own.json')\n" + WORK, tmp_path, env=env)
     assert list(left(folder)) == ["sections.json"]
     assert left(folder)["sections.json"] == left(tmp_path)["own.json"]
-    run("enable_profiling()\n" + WORK, tmp_path, env={**env, "GPUDEBUG_PROFILE": "sections.json", "RANK": "3"})
+    run(
+        "enable_profiling()\n" + WORK, tmp_path, env={**env, "GPUDEBUG_PROFILE": "sections.json", "RANK": "3"}
+    )
     assert set(left(folder)) == {"sections.json", "sections.rank3.json"}
     assert left(folder)["sections.rank3.json"]["rank"] == 3
 
@@ -112,7 +114,9 @@ if __name__ == "__main__":
     {parent}
 """
 FORK = "pid = os.fork()\n    if not pid: child(); sys.exit(0)\n    os.waitpid(pid, 0)"
-PROCESS = "p = multiprocessing.get_context('{}').Process(target=child); p.start(); p.join(); assert not p.exitcode"
+PROCESS = (
+    "p = multiprocessing.get_context('{}').Process(target=child); p.start(); p.join(); assert not p.exitcode"
+)
 CHILDREN = {
     "fork": (FORK, "os, sys"),
     "multiprocessing_fork": (PROCESS.format("fork"), "os, multiprocessing"),
@@ -135,7 +139,11 @@ def test_a_child_never_touches_its_parents_report(tmp_path: Path, how: str, rank
 def test_a_child_that_is_a_rank_of_its_own_leaves_its_own(tmp_path: Path, how: str) -> None:
     parent, imports = CHILDREN[how]
     code = PARENT.format(parent=parent, imports=imports, child="os.environ['RANK'] = '2'")
-    run(code, tmp_path, env={"GPUDEBUG_RUN_DIR": str(tmp_path), "GPUDEBUG_PROFILE": "sections.json", "RANK": "0"})
+    run(
+        code,
+        tmp_path,
+        env={"GPUDEBUG_RUN_DIR": str(tmp_path), "GPUDEBUG_PROFILE": "sections.json", "RANK": "0"},
+    )
     found = left(tmp_path)
     assert {name: list(by_name(report)) for name, report in found.items()} == {
         "sections.json": ["parent"],

@@ -91,7 +91,8 @@ def test_seed_003_timing_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env", [{"GPUDEBUG_PROFILE_SUMMARY": "4"}, {"GPUDEBUG_PROFILE_SUMMARY": "4", "GPUDEBUG_PROFILE": "r.json"}]
+    "env",
+    [{"GPUDEBUG_PROFILE_SUMMARY": "4"}, {"GPUDEBUG_PROFILE_SUMMARY": "4", "GPUDEBUG_PROFILE": "r.json"}],
 )
 def test_the_environment_asks_for_summaries(tmp_path: Path, env: dict[str, str]) -> None:
     code = """
@@ -139,7 +140,9 @@ def test_a_summary_that_cannot_be_printed_does_not_end_the_training(tmp_path: Pa
         ("sync='cuda'", "sync takes a function such as torch.cuda.synchronize, not 'cuda'"),
     ],
 )
-def test_an_impossible_option_is_refused_and_nothing_is_enabled(tmp_path: Path, options: str, said: str) -> None:
+def test_an_impossible_option_is_refused_and_nothing_is_enabled(
+    tmp_path: Path, options: str, said: str
+) -> None:
     code = f"""
     try:
         enable_profiling({options})

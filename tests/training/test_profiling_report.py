@@ -38,7 +38,10 @@ def test_the_keys_of_a_report(tmp_path: Path) -> None:
     [
         ("", "profiling is not enabled: call enable_profiling()"),
         ("enable_profiling()", "no section was ever executed"),
-        ("enable_profiling()\nfor _ in range(9):\n  with profile_section('x'): pass", "fewer than 10 iterations"),
+        (
+            "enable_profiling()\nfor _ in range(9):\n  with profile_section('x'): pass",
+            "fewer than 10 iterations",
+        ),
     ],
 )
 def test_emptiness_explains_itself(tmp_path: Path, code: str, said: str) -> None:

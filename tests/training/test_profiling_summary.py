@@ -59,7 +59,9 @@ def test_seed_003s_figures() -> None:
         (node("a", 0, 0.0, node("b", 1, 0.0)), None),
     ],
 )
-def test_the_innermost_section_above_30_percent_of_the_whole(root: dict[str, Any], expected: str | None) -> None:
+def test_the_innermost_section_above_30_percent_of_the_whole(
+    root: dict[str, Any], expected: str | None
+) -> None:
     found = summary.bottleneck(root)
     assert (found and found["name"]) == expected
 

@@ -31,7 +31,7 @@ def test_a_million_names_are_capped_and_it_is_said(tmp_path: Path) -> None:
     assert sum(s["calls"] for s in found.values()) == 1_000_003
     assert report["capped"] == pytest.approx(990_002, rel=0.02)
     assert any("more than 10000 names" in note for note in report["notes"])
-    assert set(path for path in places(report) if "/" not in path) == {"outer", "name-3"}
+    assert {path for path in places(report) if "/" not in path} == {"outer", "name-3"}
 
 
 def test_places_are_capped_where_names_are_few(tmp_path: Path) -> None:

@@ -29,13 +29,22 @@ def demo(directory: Directory = None, json: Json = False) -> None:
 
 
 @app.command(epilog="Example: gpudebug doctor")
-def doctor(directory: Directory = None, json: Json = False) -> None:
+def doctor(
+    profiling: Annotated[
+        bool,
+        typer.Option(
+            "--profiling", help="Try the profiling library instead: sections, memory, report, what it costs."
+        ),
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
     """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine.doctor import doctor as engine
+    from gpudebug.engine import doctor as engine
 
-    answer = engine(folder)
+    answer = engine.profiling(folder) if profiling else engine.doctor(folder)
     print_(answer, render.doctor)
     if not answer["ok"]:
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,72 @@ def doctor(directory: Path) -> dict[str, Any]:
         "ok": all(c.result != "failed" for c in checks),
         "checks": [vars(c) for c in checks],
     }
+
+
+def profiling(directory: Path) -> dict[str, Any]:
+    """The profiling library tried out, in this Python and in the workload's where that is another."""
+    checks = [c for name, python in _pythons(directory) for c in _profiling(name, python)]
+    return {
+        "ok": all(c.result != "failed" for c in checks),
+        "checks": [vars(c) for c in checks],
+    }
+
+
+def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
+    yield "", sys.executable
+    root = store.find_root(directory)
+    if root is None:
+        return
+    try:
+        workload = read_config(store.Workspace(root)).workload
+        argv = workload.argv()
+        path = launcher.find_command(argv, str(root / workload.cwd), training_environment(workload))
+    except GpudebugError:
+        # `doctor` without --profiling says so, and how to mend it.
+        return
+    if Path(argv[0]).name.startswith("python") and path != sys.executable:
+        yield "workload's ", path
+
+
+def _profiling(name: str, python: str) -> Iterator[_Check]:
+    try:
+        told = launcher.try_profiling(python)
+    except GpudebugError as e:
+        yield _Check(f"{name}library", "failed", e.message, e.next)
+        return
+    sections = {s["name"]: s for s in told["report"]["sections"]}
+    yield _Check(f"{name}library", "ok", f"works in Python {told['version']} at {python}")
+    yield _nested(f"{name}sections", told["report"]["tree"], sections)
+    yield _memory(f"{name}memory", sections)
+    found = len(told["at_exit"]["sections"])
+    yield _Check(
+        f"{name}report", "ok", f"written at exit and read back: {found} sections; its files are removed"
+    )
+    costs = {key: f"{told[key]:.0f} ns" for key in told if key.endswith("_ns")}
+    yield _Check(
+        f"{name}overhead",
+        "ok",
+        f"{costs['section_ns']} a section, {costs['bound_ns']} bound; while off {costs['section_off_ns']}, "
+        f"{costs['bound_off_ns']} bound; two clocks {costs['pair_ns']}",
+    )
+
+
+def _nested(name: str, tree: list[dict[str, Any]], sections: dict[str, Any]) -> _Check:
+    inner = [c["calls"] for p in tree if p["name"] == "outer" for c in p["children"] if c["name"] == "inner"]
+    if len(inner) != 1 or sections["outer"]["calls"] != inner[0] or sections["failing"]["errors"] != 1:
+        return _Check(name, "failed", f"recorded wrongly: {tree}", "report it, with this line")
+    mean_ms = 1000 * sections["inner"]["mean_s"]
+    return _Check(
+        name, "ok", f"{inner[0]} calls inside another section, {mean_ms:.2f} ms each; errors counted"
+    )
+
+
+def _memory(name: str, sections: dict[str, Any]) -> _Check:
+    seen, gpu = sections["memory"]["mem_peak_mb"], sections["memory"]["gpu_peak_mb"]
+    if seen is None:
+        return _Check(name, "warning", "cannot be read", "install psutil in the training's environment")
+    shown = "unknown (no CUDA in use)" if gpu is None else f"{gpu:.0f} MB"
+    return _Check(name, "ok", f"a section that took {seen:.0f} MB is seen; of a GPU {shown}")
 
 
 def _tried(name: str, check: Callable[[], _Check]) -> _Check:

@@ -338,11 +338,12 @@ def devices(rows: list[Answer]) -> list[str]:
 
 def doctor(answer: Answer) -> str:
     lines = []
+    width = max(14, *(len(check["name"]) for check in answer["checks"]))
     for check in answer["checks"]:
         mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check["result"]]
-        lines.append(f"{mark} {check['name']:<14} {check['found']}")
+        lines.append(f"{mark} {check['name']:<{width}} {check['found']}")
         if check["next"]:
-            lines.append(f"{'':<23}next: {check['next']}")
+            lines.append(f"{'':<{width + 9}}next: {check['next']}")
     return "\n".join(lines)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
     from gpudebug.edges.launcher.recovery import sweep
+    from gpudebug.edges.launcher.selftest import try_profiling
 
 __all__ = [
     "PROBE",
@@ -32,12 +33,14 @@ __all__ = [
     "launch",
     "run_agent",
     "sweep",
+    "try_profiling",
 ]
 
 _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
     "find_command": "command",
     "sweep": "recovery",
+    "try_profiling": "selftest",
     **dict.fromkeys(("PROBE", "RECORD", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"),
 }
 
