@@ -52,9 +52,22 @@ def step(net, optimizer):
     def closure():
         loss = net(torch.ones(3, 2))
         loss.backward()
+        time.sleep(0.02)
         return loss
-    optimizer.step(closure)
+    losses.append(optimizer.step(closure) if len(losses) % 2 else optimizer.step(closure=closure))
+losses = []
 train(Net(forward=0.01, backward=0.01), step, make=Sleepy)
+assert all(isinstance(loss, torch.Tensor) for loss in losses)
+""",
+    "lbfgs": """
+def step(net, optimizer):
+    def closure():
+        loss = net(torch.ones(3, 2))
+        loss.backward()
+        return loss
+    print(optimizer.step(closure).item().hex())
+torch.manual_seed(0)
+train(Net(), step, make=torch.optim.LBFGS)
 """,
     "evaluation": """
 def step(net, optimizer):
@@ -179,6 +192,12 @@ def test_a_closure_is_no_time_of_the_optimizers(told: Mapping[str, Told]) -> Non
     counters = told["closure"].counters
     assert counters["forward_s"] >= 0.01 * STEPS and counters["backward_s"] >= 0.01 * STEPS
     assert 0.02 * STEPS <= counters["optimizer_s"] < 0.035 * STEPS
+
+
+def test_an_optimizer_that_computes_by_itself_is_the_same(told: Mapping[str, Told]) -> None:
+    found = told["lbfgs"]
+    assert (len(found.out.splitlines()), found.end["steps"]) == (STEPS, STEPS)
+    assert found.facts["backwards_per_step"] >= 1
 
 
 def test_a_forward_without_gradients_is_no_training(told: Mapping[str, Told]) -> None:

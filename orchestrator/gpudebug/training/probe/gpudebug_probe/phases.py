@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from _thread import get_ident
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -161,13 +162,12 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
 
 
 class _Steps:
-    """The optimizer's own time: nested phases, as in a closure, are theirs."""
+    """The optimizer's own time: a closure's, and nested phases', are not."""
 
     def __init__(self, torch: Any, phases: _Phases) -> None:
         self._phases = phases
         self._torch = torch
-        # (optimizer's id, time, seconds of all phases) of each step that has begun.
-        self._begun: list[tuple[int, float, float]] = []
+        self._begun: list[_Step] = []
         phases.recorder.on_begin(self._begun.clear)
 
     def install(self) -> None:
@@ -178,32 +178,72 @@ class _Steps:
         if before is None or after is None:
             return
         compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", None) or (lambda: False)
+        recorder = self._phases.recorder
 
         # What the compiler traces must hold nothing of ours.
-        def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if not compiling():
-                self._begins(optimizer)
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            if compiling() or not (recorder.on or recorder.begin()):
+                return None
+            try:
+                return self._begins(optimizer, args, kwargs)
+            except Exception as error:  # noqa: BLE001 - the training goes on without us
+                recorder.failed(error, "before a step")
+                return None
 
         def ended(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if not compiling():
-                self._ended(optimizer)
+            if not compiling() and recorder.on:
+                try:
+                    self._ended(optimizer)
+                except Exception as error:  # noqa: BLE001
+                    recorder.failed(error, "after a step")
 
         before(begins)
         after(ended)
 
-    def _begins(self, optimizer: Any) -> None:
-        recorder = self._phases.recorder
-        if not (recorder.on or recorder.begin()):
-            return
+    def _begins(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        """None, or the step's arguments with another closure that knows how long it takes."""
         for told in self._phases.calls.stepping:
             told(optimizer)
         del self._begun[: -(DEEPEST - 1)]
-        self._begun.append((id(optimizer), perf_counter(), self._phases.spent()))
+        step = _Step(id(optimizer), perf_counter(), self._phases.spent())
+        self._begun.append(step)
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": _timed(kwargs["closure"], step, self._phases)}
+        # The first is the optimizer itself.
+        if len(args) > 1 and callable(args[1]):
+            return (args[0], _timed(args[1], step, self._phases), *args[2:]), kwargs
+        return None
 
     def _ended(self, optimizer: Any) -> None:
         now = perf_counter()
-        while self._begun and self._phases.recorder.on:
-            which, begun, spent = self._begun.pop()
-            if which == id(optimizer):
-                self._phases.add("optimizer_s", now - begun - (self._phases.spent() - spent))
+        while self._begun:
+            step = self._begun.pop()
+            if step.optimizer == id(optimizer):
+                nested = self._phases.spent() - step.spent
+                self._phases.add("optimizer_s", now - step.begun - nested - step.closure)
                 return
+
+
+class _Step:
+    """A step that has begun: of which optimizer, when, and the seconds of all phases by then.
+
+    `closure` is what its closure took besides phases.
+    """
+
+    def __init__(self, optimizer: int, begun: float, spent: float) -> None:
+        self.optimizer = optimizer
+        self.begun = begun
+        self.spent = spent
+        self.closure = 0.0
+
+
+def _timed(closure: Callable[..., Any], step: _Step, phases: _Phases) -> Callable[..., Any]:
+    @wraps(closure, updated=())
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        begun, spent = perf_counter(), phases.spent()
+        try:
+            return closure(*args, **kwargs)
+        finally:
+            step.closure += perf_counter() - begun - (phases.spent() - spent)
+
+    return timed
