@@ -31,8 +31,8 @@ def inject(
 
     `tree` is the tested one, `others` are the checkouts whose files would be another code's, `apart` folders
     in any of them that hold no code of theirs; without a tree nobody asks which files were loaded. What
-    GPUDEBUG_PROBE (`0`: no probe) and GPUDEBUG_PROFILE say already stands. A program that is no Python takes no
-    notice.
+    GPUDEBUG_PROBE (`0`: no probe) and GPUDEBUG_PROFILE say already stands. A program that is no Python takes
+    no notice.
     """
     # An empty PYTHONPATH is none; an empty entry in it would be the working folder.
     theirs = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []

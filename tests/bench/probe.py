@@ -1,0 +1,136 @@
+"""What the probe costs a training: `python -m tests.bench.probe`; nothing without PyTorch.
+
+Two trainings take turns, one with the probe and one without, each some dozens of short steps at a time. The
+cost of a step is the difference of their medians of CPU time, as a share of a step of 10 ms; the goal is at
+most 1 %. Another training goes through a million steps, and must not grow.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.table import Row, print_table
+from tests.support.probed import lines_of, variables
+
+BOUND_PERCENT = 1.0
+BOUND_MB = 1.0
+STEP_S = 0.010
+ROUNDS = 24
+STEPS = 60
+
+# A net of 50 modules, two reads and two copies a step: more of each than in most trainings of 10 ms a step.
+TRAINING = """
+import sys, time, torch
+torch.set_num_threads(1)
+layers = [torch.nn.Linear(16, 16) for _ in range(48)]
+net = torch.nn.Sequential(*layers)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+data = torch.utils.data.TensorDataset(torch.randn(512, 16), torch.randn(512, 16))
+loader = torch.utils.data.DataLoader(data, batch_size=8)
+def batches():
+    while True:
+        yield from loader
+batches = batches()
+def step():
+    x, y = (part.to("cpu") for part in next(batches))
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    return loss.item() + float(norm)
+"""
+
+IN_TURN = """
+for line in sys.stdin:
+    took = []
+    for _ in range(int(line)):
+        began = time.thread_time()
+        step()
+        took.append(time.thread_time() - began)
+    print(sorted(took)[len(took) // 2], flush=True)
+"""
+
+# The hooks are called as PyTorch calls them; a real step would take a minute for a tenth of them.
+MILLION = """
+import json, os
+from torch.optim.optimizer import _global_optimizer_post_hooks as hooks
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def steps(count):
+    for number in range(count):
+        if number % 1000 == 0:
+            step()
+        for hook in hooks.values():
+            hook(optimizer, (), {})
+steps(50000)
+before = resident()
+steps(1000000)
+print(json.dumps(resident() - before))
+"""
+
+
+def _start(folder: Path, name: str, code: str, probe: bool) -> subprocess.Popen[str]:
+    run = folder / name
+    run.mkdir()
+    program = folder / f"{name}.py"
+    program.write_text(TRAINING + code)
+    env = variables(run, GPUDEBUG_PROBE="1" if probe else "0")
+    command = [sys.executable, str(program)]
+    return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _ask(training: subprocess.Popen[str], steps: int) -> float:
+    if training.stdin is None or training.stdout is None:
+        raise SystemExit("a training without pipes")
+    training.stdin.write(f"{steps}\n")
+    training.stdin.flush()
+    return float(training.stdout.readline())
+
+
+def cost(folder: Path) -> tuple[float, float]:
+    """CPU seconds that a step takes longer with the probe, and what it takes without."""
+    seen, bare = _start(folder, "seen", IN_TURN, True), _start(folder, "bare", IN_TURN, False)
+    try:
+        for training in (seen, bare):
+            _ask(training, STEPS)
+        pairs = [(_ask(seen, STEPS), _ask(bare, STEPS)) for _ in range(ROUNDS)]
+    finally:
+        for training in (seen, bare):
+            training.communicate()
+    (end,) = (line for line in lines_of(folder / "seen") if line["kind"] == "end")
+    if end["steps"] != (ROUNDS + 1) * STEPS or lines_of(folder / "bare"):
+        raise SystemExit("the probe was not on where it should be, or not off")
+    return statistics.median(s - b for s, b in pairs), statistics.median(b for _, b in pairs)
+
+
+def growth(folder: Path) -> tuple[float, float]:
+    """MB that a process grows by over a million steps, and MB that it writes."""
+    training = _start(folder, "million", MILLION, True)
+    said, _ = training.communicate()
+    size = (folder / "million" / "probe.jsonl").stat().st_size
+    return float(json.loads(said)), size / 2**20
+
+
+def rows() -> list[Row]:
+    """Cost of a step, growth over a million."""
+    if importlib.util.find_spec("torch") is None:
+        return []
+    with tempfile.TemporaryDirectory() as name:
+        (seconds, _), (grown, written) = cost(Path(name)), growth(Path(name))
+    return [
+        Row("probe, of a step of 10 ms", 100 * seconds / STEP_S, BOUND_PERCENT, "% CPU time"),
+        Row("  its memory over a million steps", grown, BOUND_MB, "MB more"),
+        Row("  its file of a million steps", written, 4.0, "MB"),
+    ]
+
+
+if __name__ == "__main__":
+    print_table(rows())
