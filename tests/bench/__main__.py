@@ -7,7 +7,6 @@ import sys
 from tests.bench import parsing, sampler, sections, startup
 from tests.bench.table import print_table
 
-
 PARTS = {"startup": startup, "parsing": parsing, "sampler": sampler, "sections": sections}
 
 
