@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import parsing, sampler, sections, startup
+from tests.bench import parsing, probe, sampler, sections, startup
 from tests.bench.table import print_table
 
-PARTS = {"startup": startup, "parsing": parsing, "sampler": sampler, "sections": sections}
+PARTS = {"startup": startup, "parsing": parsing, "sampler": sampler, "sections": sections, "probe": probe}
 
 
 def main() -> None:
