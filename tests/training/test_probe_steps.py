@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.support.probed import Told, needs_torch, stories
+from tests.support.probed import PROBE, Told, needs_torch, probed, stories
 
 pytestmark = needs_torch
 
@@ -138,3 +140,34 @@ def test_optimizers_are_told_by_name(told: dict[str, Told]) -> None:
         {"index": 0, "name": "SGD", "steps": 10},
         {"index": 1, "name": "Adam", "steps": 10},
     ]
+
+
+OLD = f"""
+import sys, torch
+module = sys.modules["torch.optim.optimizer"]
+del module.register_optimizer_step_post_hook
+sys.path.append({str(PROBE)!r})
+from gpudebug_probe import recorder, steps
+recorder = recorder.Recorder("/no/such/folder", torch)
+recorder.off = lambda why: None
+steps.install(torch, recorder)
+"""
+LAST = "print(list(recorder.optimizers.values()))"
+OLDER = (
+    "one",
+    "a critic that steps five times as often",
+    "a class that calls super().step()",
+    "a closure",
+    "a schedule",
+    "a step that fails",
+)
+
+
+def test_a_pytorch_without_hooks_is_wrapped_class_by_class(tmp_path: Path) -> None:
+    """As before 2.0; all of it in one process, whose optimizers are counted together."""
+    codes = "".join(STORIES[name][0] + "\na, b = make(), make(torch.optim.Adam)\n" for name in OLDER)
+    told = probed(
+        tmp_path / "run", OLD + SETUP + codes + "print(list(recorder.optimizers.values()))", probe=False
+    )
+    expected = [steps for name in OLDER for steps in STORIES[name][2]]
+    assert (told.status, told.out.splitlines()[-1]) == (0, str(expected)), told.err
