@@ -126,7 +126,8 @@ PROGRAM = """
             workers = 2 * (epoch == 1)
             for x, y in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers):
                 optimizer.zero_grad()
-                loss = torch.nn.functional.mse_loss(run(x.to("cpu")), y)
+                with torch.autocast("cpu", torch.bfloat16, enabled=epoch == 2):
+                    loss = torch.nn.functional.mse_loss(run(x.to("cpu")), y)
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
                 optimizer.step()
