@@ -70,13 +70,15 @@ def truth(log: str) -> dict[str, float]:
 
 
 def check(probe: dict[str, Any], known: dict[str, float]) -> None:
-    assert probe["data_wait_share"] == pytest.approx(0.6, abs=0.03)
-    assert known["share"] == pytest.approx(0.6, abs=0.01)
+    assert probe["data_wait_share"] == pytest.approx(known["share"], abs=0.02)
     assert probe["steps_per_s"] == pytest.approx(known["steps_per_s"], rel=0.03)
     own = [s for s in probe["sites"] if re.search(r"waiting\.py:\d+$", s["site"])]
     assert [(s["kind"], s["count"]) for s in own] == [("item", READS * STEPS)]
     assert probe["blocking_reads_per_step"] >= READS
     assert probe["off"] is None
+    if abs(known["share"] - 0.6) > 0.02:
+        pytest.skip(f"the loader slept {known['share']:.0%} of the step: too busy here to judge figures")
+    assert probe["data_wait_share"] == pytest.approx(0.6, abs=0.03)
 
 
 def test_sample_sees_what_the_loader_did(framework: tuple[str, str], tmp_path: Path) -> None:
@@ -84,10 +86,10 @@ def test_sample_sees_what_the_loader_did(framework: tuple[str, str], tmp_path: P
     answer = sampled(tmp_path, python, f"{name}_train.py", f"--steps={STEPS}")
     log = (tmp_path / "run.log").read_text(errors="replace")
     assert answer["probe"]["steps"] == STEPS
-    check(answer["probe"], truth(log))
     # One read of the loss beside the three of the model; the frameworks' own are theirs to change.
     if name == "plain":
         assert answer["probe"]["blocking_reads_per_step"] == pytest.approx(READS + 1, abs=0.01)
+    check(answer["probe"], truth(log))
 
 
 def test_a_campaign_shows_it_and_profiles_it(framework: tuple[str, str], tmp_path: Path) -> None:
@@ -103,7 +105,6 @@ def test_a_campaign_shows_it_and_profiles_it(framework: tuple[str, str], tmp_pat
     shown = campaign.json("show", "1")
     evidence = shown["evidence"][-1]
     log = campaign.folder / "runs" / evidence["run"] / "train.log"
-    check(evidence["probe"], truth(log.read_text(errors="replace")))
     assert {side["part"] for side in shown["probe"]} == {"baseline", "trial"}
 
     words = ("baseline", "--torch-profile", "wait=3,warmup=1,active=5")
@@ -115,6 +116,7 @@ def test_a_campaign_shows_it_and_profiles_it(framework: tuple[str, str], tmp_pat
     assert [row["step"] for row in found["steps"]["table"]] == [4, 5, 6, 7, 8]
     campaign.run("verify").expect(0)
     assert campaign.json("status")["baselines"]["workload"]["runs"] == ["0001-baseline-workload"]
+    check(evidence["probe"], truth(log.read_text(errors="replace")))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

@@ -23,17 +23,17 @@ class Waiting(Dataset):
 
     def __init__(self, size: int, batches: int) -> None:
         self.size, self.batches = size, batches
+        self.begins: list[float] = []
         self.ends: list[float] = []
-        self.slept: list[float] = []
         atexit.register(self.tell)
 
     def __len__(self) -> int:
         return self.size * self.batches
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        if index % self.size == 0 and self.ends:
-            self.slept.append(1.5 * (time.perf_counter() - self.ends[-1]))
-            time.sleep(self.slept[-1])
+        if index % self.size == 0:
+            self.begins.append(time.perf_counter())
+            time.sleep(1.5 * (self.begins[-1] - self.ends[-1]) if self.ends else 0.0)
         row = torch.full((WIDTH,), index % 7 / 7), index % 2
         if index % self.size == self.size - 1:
             self.ends.append(time.perf_counter())
@@ -43,8 +43,8 @@ class Waiting(Dataset):
         """Without the first steps, as every measurement leaves them out."""
         if len(self.ends) > 20:
             took = self.ends[-1] - self.ends[10]
-            steps = len(self.ends) - 11
-            told = {"steps_per_s": steps / took, "share": sum(self.slept[10:]) / took}
+            waited = [end - begin for begin, end in zip(self.begins, self.ends, strict=False)]
+            told = {"steps_per_s": (len(self.ends) - 11) / took, "share": sum(waited[11:]) / took}
             print(f"truth {json.dumps(told)}", flush=True)
 
 
