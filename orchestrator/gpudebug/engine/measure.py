@@ -158,7 +158,7 @@ def run_files(
     Where `certain` says so of the evidence so far, the run is ended early.
     """
     if files.told is None:
-        with tempfile.TemporaryDirectory(prefix="gpudebug-run-") as told:
+        with tempfile.TemporaryDirectory(prefix="gpudebug-run-", ignore_cleanup_errors=True) as told:
             return run_files(bench, job, replace(files, told=Path(told)), name, marker, certain)
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     redactor = Redactor(job.env, job.argv)

@@ -8,7 +8,7 @@ is left alone; types stand in comments because it reads this file all the same.
 import os
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.normpath(os.path.dirname(__file__))
 
 
 def _start():
@@ -29,7 +29,7 @@ def _step_aside():
 
     `gpudebug` can be imported from the shim where the training's environment has none of its own.
     """
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
+    sys.path[:] = [entry for entry in sys.path if os.path.normpath(entry) != _HERE]
     shim = os.path.join(os.path.dirname(_HERE), "shim")
     if sys.version_info >= (3, 8) and os.path.isdir(shim):
         sys.path.append(shim)

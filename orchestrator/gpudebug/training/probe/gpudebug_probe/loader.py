@@ -88,11 +88,12 @@ class _Waits:
             entry.trained = False
         self._iterators.update(iterators)
 
-    def enter(self, iterator: Any, loader: Any) -> _Iterator | None:
+    def enter(self, iterator: Any, loader: Any) -> _Iterator:
         """Know an iterator from its beginning, or from its first fetch where that was not seen."""
-        if len(self._iterators) >= MOST_ITERATORS:
-            return None
         iterators, key = self._iterators, id(iterator)
+        if len(iterators) >= MOST_ITERATORS:
+            # Where it is still there, its next fetch makes it known again.
+            del iterators[next(iter(iterators))]
         entry = _Iterator(described_loader(loader), weakref.ref(iterator, lambda _: iterators.pop(key, None)))
         iterators[key] = entry
         return entry
@@ -101,8 +102,6 @@ class _Waits:
         """One fetch has returned a batch, come to the end of the iterator, or failed."""
         fetched = len(batches)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
-        if entry is None:
-            return
         entry.ended = ended
         if not self._torch.is_grad_enabled():
             self._count("eval_data", fetched, seconds)

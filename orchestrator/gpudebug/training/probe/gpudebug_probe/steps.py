@@ -89,6 +89,7 @@ class _Steps:
     def _anew(self) -> None:
         self._known: dict[int, _Optimizer] = {}
         self._names: list[str] = []
+        self._seen = 0
         self._leading: _Optimizer | None = None
 
     def count(self, optimizer: Any) -> None:
@@ -116,9 +117,11 @@ class _Steps:
         if len(self._known) >= MOST:
             return None
         known, key = self._known, id(optimizer)
-        entry = _Optimizer(len(self._names), weakref.ref(optimizer, lambda _: known.pop(key, None)))
+        entry = _Optimizer(self._seen, weakref.ref(optimizer, lambda _: known.pop(key, None)))
         known[key] = entry
-        self._names.append(type(optimizer).__name__ if len(self._names) < MOST else "")
+        self._seen += 1
+        if entry.index < MOST:
+            self._names.append(type(optimizer).__name__)
         return entry
 
     def _tell(self) -> None:
@@ -131,14 +134,14 @@ class _Steps:
 def _inside_its_own_step(optimizer: Any) -> bool:
     """Whether a step of the same optimizer waits for this one: a class that calls `super().step()`."""
     # The hook's caller is the function that torch puts around each class's step.
-    around = sys._getframe(2)
-    code, frame = around.f_code, around.f_back
+    around = sys._getframe(1).f_back
+    frame = around
     for _ in range(DEEPEST):
-        if frame is None:
+        frame = frame and frame.f_back
+        if frame is None or around is None:
             return False
-        if frame.f_code is code and frame.f_locals.get("self") is optimizer:
+        if frame.f_code is around.f_code and frame.f_locals.get("self") is optimizer:
             return True
-        frame = frame.f_back
     return False
 
 
