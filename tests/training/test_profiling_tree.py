@@ -15,14 +15,15 @@ from gpudebug.training.profiling.tree import Node, Thread, registry
 
 def test_a_million_names_are_capped_and_it_is_said(tmp_path: Path) -> None:
     code = """
-    import resource
     enable_profiling()
     with profile_section("outer"):
         for i in range(1_000_000):
             with profile_section(f"name-{i}"): pass
         with profile_section("known-late"): pass
     with profile_section("name-3"): pass
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 150 * 1024
+    # Not ru_maxrss: that is also what forked this process.
+    peak_kb = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    assert peak_kb < 100 * 1024, peak_kb
     """
     report = report_of(code, tmp_path)
     found = by_name(report)
@@ -127,6 +128,12 @@ def grown(program: list[tuple[str, int] | tuple[str, int, list[object]]], under:
     return whole
 
 
+def recurses(node: Node, around: frozenset[str] = frozenset()) -> bool:
+    """Whether a name stands inside itself, at whatever remove."""
+    inner = [handle.node for handle in node.children.values()]
+    return any(n.name in around or recurses(n, around | {n.name}) for n in inner)
+
+
 @given(PROGRAMS)
 def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, list[object]]]) -> None:
     before = registry.threads
@@ -146,7 +153,9 @@ def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, l
     while waiting:
         place = waiting.pop()
         flat[place.name] = flat.get(place.name, 0) + place.calls
-        assert sum(child.total for child in place.children.values()) <= place.total
+        # Where a name stands inside itself, what is in the inner one is shown in the outer one too.
+        inside = sum(child.total for child in place.children.values())
+        assert inside <= place.total or recurses(thread.root)
         waiting.extend(place.children.values())
     assert {name: sums.figures.calls for name, sums in by.items()} == flat
     assert all(sums.own <= sums.total <= whole for sums in by.values())

@@ -61,8 +61,10 @@ def _found_reader() -> Callable[[], int | None]:
     # A fifteenth of what psutil takes, and there without it.
     if _statm() is not None:
         return _statm
+    from importlib import import_module
+
     try:
-        import psutil  # type: ignore[import-untyped,unused-ignore]
+        psutil = import_module("psutil")
     except ImportError:
         return lambda: None
     process: Any = psutil.Process()

@@ -23,7 +23,11 @@ _MB = 1 << 20
 
 
 class Place:
-    """A section inside others, over all threads; a call inside one of the same name is counted with it."""
+    """A section inside others, over all threads.
+
+    A call inside one of the same name is counted with that, and what lies in it is shown there: where other
+    sections lie between the two, the times of a place's children may add up to more than its own.
+    """
 
     __slots__ = ("calls", "children", "name", "total")
 
@@ -111,7 +115,9 @@ def _walk(top: Node, root: Place) -> Iterator[tuple[Node, tuple[str, ...], Place
 
 
 def _count(node: Node, path: tuple[str, ...], place: Place | None, by_name: dict[str, Sums]) -> None:
-    sums = by_name.setdefault(node.name, Sums())
+    sums = by_name.get(node.name)
+    if sums is None:
+        sums = by_name[node.name] = Sums()
     inner = [handle.node.figures for handle in list(node.children.values())]
     figures = node.figures
     total = _unbiased(figures.total, figures.calls)

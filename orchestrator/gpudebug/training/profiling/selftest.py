@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
 CALLS = 20
 GROWTH_MB = 32
@@ -20,9 +21,9 @@ _ROUNDS, _LOOPS = 5, 10_000
 
 def main() -> None:
     """Sections, memory and an error for the report; then, apart from it, what a section costs."""
-    from gpudebug import get_profiler, profile, profile_section
-
-    profiler = get_profiler()
+    # As a training says it, by whatever path leads there.
+    gpudebug = import_module("gpudebug")
+    profiler, profile, profile_section = gpudebug.get_profiler(), gpudebug.profile, gpudebug.profile_section
     held = []
     for call in range(CALLS):
         with profile_section("outer"), profile_section("inner"):
@@ -35,19 +36,12 @@ def main() -> None:
     except KeyError:
         pass
     profiler.save("report.json")
-    print(
-        json.dumps(
-            {"version": sys.version.split()[0], "package": sys.modules["gpudebug"].__file__, **_costs()}
-        )
-    )
-    profiler.disable()
+    told = {"version": sys.version.split()[0], "package": gpudebug.__file__}
+    print(json.dumps({**told, **_costs(profiler, profile_section)}))
 
 
-def _costs() -> dict[str, float]:
+def _costs(profiler: Any, profile_section: Any) -> dict[str, float]:
     """Nanoseconds of CPU time: a section by name, one bound before, both while off, and a pair of clocks."""
-    from gpudebug import get_profiler, profile_section
-
-    profiler = get_profiler()
     bound, clock = profiler.section("bound"), time.perf_counter_ns
 
     def empty() -> None:
