@@ -70,7 +70,15 @@ def test_an_operators_id_that_is_the_correlation_is_none() -> None:
 
 
 def test_events_out_of_order_come_by_start() -> None:
-    recording = recorded(device("b", 50, 1), device("a", 10, 1), device("c", 70, 1, number=1))
-    [first, second] = [which for _, which in recording.of_devices()]
-    assert first.tolist() == [1, 0]  # type: ignore[union-attr]
-    assert second.tolist() == [2]  # type: ignore[union-attr]
+    recording = recorded(device("b", 50, 1), device("c", 70, 1, number=1), device("a", 10, 1))
+    assert [number for number, _ in recording.of_devices()] == [0, 1]
+    texts = [recording.names.texts[n] for n in recording.name]
+    assert [texts[where] for _, where in recording.of_devices()] == [["a", "b"], ["c"]]
+    assert list(recording.start) == [-40.0, 0.0, 20.0]
+
+
+def test_operators_are_found_by_their_id_in_any_order() -> None:
+    ids = [7, 3, 9]
+    recording = recorded(*(host("cpu_op", f"op{i}", i, 1, **{"External id": i}) for i in ids))
+    assert list(recording.link_external) == [3, 7, 9]
+    assert [recording.names.texts[n] for n in recording.link_name] == ["op3", "op7", "op9"]

@@ -12,7 +12,7 @@ from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import COMMUNICATION, TRANSFER
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Floats, Ints, merged, overlap, total
+from gpudebug.core.trace.spans import Floats, Ints, blocks, merged, overlap, total
 
 # A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the
 # stream waits for something. Microseconds: HolisticTraceAnalysis 0.6 compares its default, 30, with `ts`.
@@ -48,10 +48,6 @@ class Device:
     external: NDArray[np.uint32]
     launch: NDArray[np.int32]
 
-    @property
-    def kernels(self) -> NDArray[np.bool_]:
-        return np.asarray(self.kind == Kind.KERNEL)
-
     def busy(self) -> tuple[Floats, Floats]:
         return merged(self.start, self.end)
 
@@ -59,9 +55,9 @@ class Device:
         """Spans inside the device's own span in which nothing ran on it."""
         if not len(self.start):
             return Gap(self.start, self.start, np.empty(0, np.int64))
-        reach = np.maximum.accumulate(self.end)[:-1]
-        after = np.flatnonzero(self.start[1:] > reach)
-        return Gap(reach[after], self.start[after + 1], after + 1)
+        start, end = self.busy()
+        # The first event of each busy interval but the first ended a gap.
+        return Gap(end[:-1], start[1:], np.searchsorted(self.start, start[1:], side="left"))
 
 
 def devices(recording: Recording, launches: Launches) -> list[Device]:
@@ -99,7 +95,7 @@ def times(start: Floats, end: Floats, work: NDArray[np.uint8]) -> dict[str, Any]
     """
     busy = merged(start, end)
     span = float(end.max() - start[0])
-    of = {kind: merged(start[work == kind], end[work == kind]) for kind in (COMPUTE, MEMORY, COMM)}
+    of = {kind: merged(start, end, work == kind) for kind in (COMPUTE, MEMORY, COMM)}
     return {
         "busy_share": total(busy) / span if span > 0 else None,
         "busy_s": total(busy) / 1e6,
@@ -131,29 +127,34 @@ def streams(recording: Recording, device: Device, launches: Launches) -> list[di
     """
     found = []
     for number in np.unique(device.track).tolist():
-        mine = device.track == number
-        start, launch = device.start[mine], device.launch[mine]
+        mine = np.flatnonzero(device.track == number).astype(np.int32)
         found.append(
             {
                 "stream": recording.tracks[number].stream,
-                "events": len(start),
-                **_waits(start, device.end[mine], launch, launches),
-                **launches.queue_of_stream(launch, start),
+                "events": len(mine),
+                **_waits(device, mine, launches),
+                **launches.queue_of_stream(device.launch[mine], device.start[mine]),
             }
         )
     return sorted(found, key=lambda s: (-s["busy_s"], str(s["stream"])))
 
 
-def _waits(start: Floats, end: Floats, launch: NDArray[np.int32], launches: Launches) -> dict[str, float]:
-    """Busy seconds of one stream and its idle ones by cause."""
-    before = np.maximum.accumulate(end)[:-1]
-    idle = np.maximum(start[1:] - before, 0.0)
-    host = launch[1:] >= 0
-    host[host] = launches.start[launch[1:][host]] > before[host]
-    short = ~host & (idle < KERNEL_WAIT_US)
+def _waits(device: Device, mine: NDArray[np.int32], launches: Launches) -> dict[str, float]:
+    """Busy seconds of one stream, the events `mine`, and its idle ones by cause."""
+    first = reached = float(device.start[mine[0]])
+    waits = np.zeros(3)
+    for part in blocks(len(mine)):
+        which = mine[part]
+        before = np.maximum.accumulate(np.append(reached, device.end[which]))
+        reached = float(before[-1])
+        idle = np.maximum(device.start[which] - before[:-1], 0.0)
+        launch = device.launch[which]
+        host = (launch >= 0) & (launches.start[launch] > before[:-1]) if len(launches.start) else launch >= 0
+        short = ~host & (idle < KERNEL_WAIT_US)
+        waits += idle[host].sum(), idle[short].sum(), idle[~host & ~short].sum()
     return {
-        "busy_s": total(merged(start, end)) / 1e6,
-        "host_wait_s": float(idle[host].sum()) / 1e6,
-        "kernel_wait_s": float(idle[short].sum()) / 1e6,
-        "other_wait_s": float(idle[~host & ~short].sum()) / 1e6,
+        "busy_s": (reached - first - waits.sum()) / 1e6,
+        "host_wait_s": waits[0] / 1e6,
+        "kernel_wait_s": waits[1] / 1e6,
+        "other_wait_s": waits[2] / 1e6,
     }

@@ -11,7 +11,7 @@ from gpudebug.core.trace.names import HOLDER, LOADER, OTHER, READ, Names
 from gpudebug.core.trace.spans import Named
 
 # Events that may come in any order among each other. Kineto writes a thread's events in the order of time.
-WINDOW = 150_000
+WINDOW = 50_000
 _SLICE = 20_000
 # Frames of a stack that are kept: the innermost say what was called, the outer ones from where.
 _FRAMES = 6

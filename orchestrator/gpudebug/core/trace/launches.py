@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Floats
+from gpudebug.core.trace.spans import Floats, blocks
 
 # Launches that are taken at once to walk through the queue's depth.
 _BLOCK = 50_000
@@ -29,25 +30,37 @@ class Launches:
 
     def of(self, wanted: NDArray[np.uint32]) -> NDArray[np.int32]:
         """The launch with each of these correlations, -1 where the trace does not hold it."""
+        found = np.full(len(wanted), -1, np.int32)
         if not len(self._sorted):
-            return np.full(len(wanted), -1, np.int32)
-        at = np.searchsorted(self._sorted, wanted).astype(np.int32)
-        np.minimum(at, len(self._sorted) - 1, out=at)
-        found = self._order[at]
-        found[(self._sorted[at] != wanted) | (wanted == 0)] = -1
+            return found
+        for part in blocks(len(wanted)):
+            at = np.minimum(np.searchsorted(self._sorted, wanted[part]), len(self._sorted) - 1)
+            known = (self._sorted[at] == wanted[part]) & (wanted[part] != 0)
+            found[part] = np.where(known, self._order[at], -1)
         return found
+
+    def forget(self, recording: Recording) -> None:
+        """Free what only `of` needs."""
+        self._order, self._sorted = self._order[:0].copy(), self._sorted[:0].copy()
+        recording.correlation, recording.launch_correlation = array("I"), array("I")
 
     def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
         """How long the calls took and how long the device's work waited behind them; microseconds."""
         known = launch >= 0
         if not known.any():
             return None
-        call = self.duration[launch[known]].astype(np.float64)
-        delay = np.maximum(start[known] - self.start[launch[known]] - call, 0.0)
+        calls, delays = 0.0, []
+        for part in blocks(len(start)):
+            here = known[part]
+            call = self.duration[launch[part][here]].astype(np.float64)
+            wait = start[part][here] - self.start[launch[part][here]] - call
+            calls += float(call.sum())
+            delays.append(np.maximum(wait, 0.0).astype(np.float32))
+        delay = np.concatenate(delays)
         return {
-            "count": int(known.sum()),
-            "mean_call_us": float(call.mean()),
-            "mean_delay_us": float(delay.mean()),
+            "count": len(delay),
+            "mean_call_us": calls / len(delay),
+            "mean_delay_us": float(delay.mean(dtype=np.float64)),
             "p50_delay_us": float(np.median(delay)),
         }
 
@@ -56,11 +69,9 @@ class Launches:
 
         Mean and p50 are over time, from the first launch to the last start; shares are of that time.
         """
-        known = launch >= 0
-        if not known.any():
+        begin, asked = self._pairs(launch, start)
+        if not len(begin):
             return None
-        begin = np.sort(start[known])
-        asked = np.sort(np.minimum(self.start[launch[known]], start[known]))
         span = float(begin[-1] - asked[0])
         if span <= 0:
             return None
@@ -68,7 +79,7 @@ class Launches:
         share = held / held.sum()
         reached = np.cumsum(share)
         return {
-            "mean": float((start[known] - self.start[launch[known]]).clip(0).sum() / span),
+            "mean": float((begin - asked).sum() / span),
             "p50": int(np.searchsorted(reached, 0.5)),
             "max": _depths(asked, begin)[0],
             "share_empty": float(share[0]),
@@ -77,13 +88,21 @@ class Launches:
 
     def queue_of_stream(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any]:
         """A stream's deepest queue, and the mean of its depth over its changes (not over time)."""
-        known = launch >= 0
-        if not known.any():
+        begin, asked = self._pairs(launch, start)
+        if not len(begin):
             return {"queue_max": None, "queue_mean_of_changes": None}
-        begin = np.sort(start[known])
-        asked = np.sort(self.start[launch[known]])
         most, summed = _depths(asked, begin)
         return {"queue_max": most, "queue_mean_of_changes": summed / (2 * len(begin))}
+
+    def _pairs(self, launch: NDArray[np.int32], start: Floats) -> tuple[Floats, Floats]:
+        """When work began and when it was asked for, each sorted; never asked for later than begun."""
+        known = launch >= 0
+        begin = start[known]
+        asked = self.start[launch[known]]
+        np.minimum(asked, begin, out=asked)
+        begin.sort()
+        asked.sort()
+        return begin, asked
 
 
 def _depths(asked: Floats, begin: Floats) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,22 @@ class Recording:
         self.events += count
 
     def finish(self) -> None:
+        """Sort what came in: device events by device and start, operators by id."""
         self.hosts.finish()
+        numbers = {number: i for i, number in enumerate(self.devices())}
+        device = np.array([numbers[t.device] for t in self.tracks], np.uint16)
+        order = _order(device[np.frombuffer(self.track, np.uint16)], np.frombuffer(self.start))
+        if order is not None:
+            for field in ("start", "duration", "name", "track", "kind", "correlation", "external"):
+                _permute(self, field, order)
+        order = _order(np.frombuffer(self.link_external, np.uint32))
+        if order is not None:
+            _permute(self, "link_external", order)
+            _permute(self, "link_name", order)
+
+    def devices(self) -> list[int | str]:
+        """The devices of the trace, numbers first."""
+        return sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
 
     def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
         if name is None:
@@ -178,17 +193,26 @@ class Recording:
         if call == Call.SYNC:
             self.syncs.add(name, start, duration, self.hosts.thread(event.tid), _operator_id(args))
 
-    def of_devices(self) -> Iterator[tuple[int | str, slice | NDArray[np.int32]]]:
-        """Each device with the indices of its events by start: a slice where they came so."""
-        numbers = sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
-        start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
-        if len(numbers) == 1 and (start[1:] >= start[:-1]).all():
-            yield numbers[0], slice(None)
-            return
-        for number in numbers:
-            mine = np.array([t.device == number for t in self.tracks])
-            which = np.flatnonzero(mine[track]).astype(np.int32)
-            yield number, which[np.argsort(start[which], kind="stable")]
+    def of_devices(self) -> Iterator[tuple[int | str, slice]]:
+        """Each device with where its events stand, once `finish` has sorted them."""
+        at = 0
+        count = np.bincount(np.frombuffer(self.track, np.uint16), minlength=len(self.tracks)).tolist()
+        for number in self.devices():
+            mine = sum(n for n, track in zip(count, self.tracks, strict=True) if track.device == number)
+            yield number, slice(at, at + mine)
+            at += mine
+
+
+def _order(*keys: NDArray[Any]) -> NDArray[np.int32] | None:
+    """The stable order by the first key, then the next; None where the elements stand so already."""
+    if all((key[1:] >= key[:-1]).all() for key in keys):
+        return None
+    return np.lexsort(keys[::-1]).astype(np.int32)
+
+
+def _permute(recording: Recording, field: str, order: NDArray[np.int32]) -> None:
+    values: array[Any] = getattr(recording, field)
+    setattr(recording, field, array(values.typecode, np.frombuffer(values, values.typecode)[order].tobytes()))
 
 
 def _operator_id(args: Args) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,18 +11,37 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # More named spans than this are merged with their neighbours.
-LIMIT = 150_000
+LIMIT = 100_000
+# Arrays as long as a trace are walked through in parts: their temporaries would outweigh them.
+_BLOCK = 50_000
 
 
-def merged(start: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """The union as disjoint intervals in order; those that touch are one. `start` must be sorted."""
-    if not len(start):
-        return start, end
-    reach = np.maximum.accumulate(end)
-    first = np.ones(len(start), bool)
-    first[1:] = start[1:] > reach[:-1]
-    last = np.append(np.flatnonzero(first)[1:] - 1, len(start) - 1)
-    return start[first], reach[last]
+def blocks(count: int) -> Iterator[slice]:
+    """Consecutive parts of arrays with so many elements."""
+    return (slice(at, at + _BLOCK) for at in range(0, count, _BLOCK))
+
+
+def merged(start: Floats, end: Floats, kept: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    """The union (of those `kept`) as disjoint intervals in order; those that touch are one.
+
+    `start` must be sorted.
+    """
+    starts, ends, reached = [], [], -np.inf
+    for part in blocks(len(start)):
+        begin, stop = start[part], end[part]
+        if kept is not None:
+            begin, stop = begin[kept[part]], stop[kept[part]]
+        # How far the events before each one reach.
+        before = np.maximum.accumulate(np.append(reached, stop))
+        first = np.flatnonzero(begin > before[:-1])
+        starts.append(begin[first])
+        ends.append(before[first])
+        reached = before[-1]
+    if np.isinf(reached):
+        return start[:0], end[:0]
+    # The first interval has none before it that ends; the last one ends with all.
+    ends[0] = ends[0][1:] if len(ends[0]) else ends[0]
+    return np.concatenate(starts), np.concatenate([*ends, [reached]])
 
 
 def union(start: Floats, end: Floats) -> tuple[Floats, Floats]:

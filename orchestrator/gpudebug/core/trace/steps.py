@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from gpudebug.core.trace.devices import Device
+from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Cover, Floats
+from gpudebug.core.trace.spans import Cover, Floats, blocks
 
 # Rows of the table: the first half, and the slowest of the others.
 ROWS = 40
@@ -54,11 +55,12 @@ def _kernels(found: list[Device], launches: Launches, span: Floats) -> Floats:
     """Kernels of each step, by the moment of their launch, else of their start."""
     count = np.zeros(len(span))
     for device in found:
-        kernel = device.kernels
-        when, launch = device.start[kernel], device.launch[kernel]
-        known = launch >= 0
-        when[known] = launches.start[launch[known]]
-        at = np.searchsorted(span[:, 0], when, side="right") - 1
-        inside = (at >= 0) & (when < span[at, 1])
-        count += np.bincount(at[inside], minlength=len(span))
+        for part in blocks(len(device.start)):
+            kernel = device.kind[part] == Kind.KERNEL
+            when, launch = device.start[part][kernel], device.launch[part][kernel]
+            known = launch >= 0
+            when[known] = launches.start[launch[known]]
+            at = np.searchsorted(span[:, 0], when, side="right") - 1
+            inside = (at >= 0) & (when < span[at, 1])
+            count += np.bincount(at[inside], minlength=len(span))
     return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,10 +44,8 @@ def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
     Raises GpudebugError where the bytes are no trace.
     """
     reader = Reader(chunks, Span)
-    found: dict[int | str | None, tuple[Any, Any]] = {}
+    found: dict[int | str | None, tuple[array[float], array[float]]] = {}
     on_device = frozenset(name for name, kind in CATEGORIES.items() if kind <= DEVICE)
-    from array import array
-
     for events in reader.batches():
         for event in events:
             if event.cat in on_device and event.dur is not None and event.dur >= 0:
@@ -90,6 +89,7 @@ def _nothing(reader: Reader[Event]) -> str:
 def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
     launches = Launches(recording)
     found = devices(recording, launches)
+    launches.forget(recording)
     idle = Idle(recording, launches)
     for device in found:
         idle.add(device)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.devices import Device
-from gpudebug.core.trace.events import copy_of
+from gpudebug.core.trace.events import Kind, copy_of
 from gpudebug.core.trace.hosts import Stack
 from gpudebug.core.trace.names import COMMUNICATION
 from gpudebug.core.trace.recording import Copies, Recording
-from gpudebug.core.trace.spans import Floats, Ints
+from gpudebug.core.trace.spans import Floats, Ints, blocks
 
 TOP = 15
 _STACKS = 3
@@ -25,12 +25,13 @@ def kernels(recording: Recording, found: list[Device]) -> list[dict[str, Any]]:
     count, us = np.zeros(size), np.zeros(size)
     least, most = np.full(size, np.inf), np.zeros(size)
     for device in found:
-        kernel = device.kernels
-        name, length = device.name[kernel], (device.end - device.start)[kernel]
-        count += np.bincount(name, minlength=size)
-        us += np.bincount(name, length, size)
-        np.minimum.at(least, name, length)
-        np.maximum.at(most, name, length)
+        for part in blocks(len(device.start)):
+            kernel = device.kind[part] == Kind.KERNEL
+            name, length = device.name[part][kernel], (device.end[part] - device.start[part])[kernel]
+            count += np.bincount(name, minlength=size)
+            us += np.bincount(name, length, size)
+            np.minimum.at(least, name, length)
+            np.maximum.at(most, name, length)
     flags = recording.names.flags
     return [
         {
@@ -77,10 +78,8 @@ class Links:
     """Operators by the id that their launches and kernels carry."""
 
     def __init__(self, recording: Recording) -> None:
-        external = np.frombuffer(recording.link_external, np.uint32)
-        order = np.argsort(external, kind="stable")
-        self._external = external[order]
-        self._name = np.frombuffer(recording.link_name, np.int32)[order]
+        self._external = np.frombuffer(recording.link_external, np.uint32)
+        self._name = np.frombuffer(recording.link_name, np.int32)
 
     def names(self, external: NDArray[Any]) -> Ints:
         """The operator's name for each id, 0 where unknown."""
@@ -100,8 +99,9 @@ def operators(recording: Recording, found: list[Device], links: Links) -> list[d
     size = len(recording.names.texts)
     device: Floats = np.zeros(size)
     for one in found:
-        names = links.names(one.external)
-        device += np.bincount(names, one.end - one.start, size)
+        for part in blocks(len(one.start)):
+            names = links.names(one.external[part])
+            device += np.bincount(names, one.end[part] - one.start[part], size)
     device[0] = 0.0
     linked = bool(device.any())
     hosts = recording.hosts
