@@ -27,6 +27,22 @@ def test_warm_up_iterations_are_left_out(tmp_path: Path) -> None:
     assert report["wall_s"] < 1
 
 
+@pytest.mark.parametrize("warmup", [1, 2, 5])
+def test_explicit_steps_count_alone(tmp_path: Path, warmup: int) -> None:
+    code = f"""
+    enable_profiling(warmup={warmup})
+    for i in range(20):
+        for _ in range(3):
+            with profile_section("env_step"): pass
+        with profile_section("update"): pass
+        get_profiler().step()
+    """
+    report = report_of(code, tmp_path)
+    assert (report["warmup"], report["iterations"]) == (warmup, 20 - warmup)
+    calls = {name: s["calls"] for name, s in by_name(report).items()}
+    assert calls == {"env_step": 3 * (20 - warmup), "update": 20 - warmup}
+
+
 def test_warm_up_inside_an_open_section(tmp_path: Path) -> None:
     code = """
     import time

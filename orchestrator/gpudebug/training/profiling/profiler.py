@@ -177,8 +177,9 @@ class Profiler:
         if not settings.on:
             return
         if not self._explicit:
+            # What outermost sections counted until now was this iteration's.
             self._explicit = True
-            self.iterations = 0
+            self.iterations = self.left_out = 0
             registry.watch(False)
         self._label = number
         self._guarded(self.iterations + 1)
