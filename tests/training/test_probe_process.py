@@ -42,8 +42,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
 def test_collections_are_timed_while_it_trains(told: dict[str, Told]) -> None:
     counters = told["collects"].counters
     assert counters["gc_n"] >= 5
-    assert 0 < counters["gc_s"] < counters["cpu_s"]
-    assert told["collects before it trains"].counters["gc_n"] < 5
+    before = told["collects before it trains"].counters
+    assert before["gc_n"] < 5
+    assert 0 <= before["gc_s"] < counters["gc_s"]
 
 
 @needs_torch
