@@ -15,7 +15,7 @@ def _start():
     # type: () -> None
     if sys.version_info < (3, 8):  # noqa: UP036 - whatever Python the training starts
         return
-    try:
+    try:  # noqa: SIM105 - whatever Python
         __import__("gpudebug_probe").start(os.environ)
     except Exception:  # noqa: BLE001, S110 - a training never fails or prints because it is watched
         pass
