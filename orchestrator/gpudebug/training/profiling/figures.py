@@ -75,8 +75,9 @@ class Figures:
             count = self.buckets[key]
             if before + count > rank:
                 start, width = edges(key)
-                found = start + width * (rank - before + 0.5) / count
-                return min(max(found, self.low), self.high)
+                # No call of the first and the last bucket lies beyond the extremes.
+                start, end = max(start, self.low), min(start + width, self.high)
+                return start + (end - start) * (rank - before + 0.5) / count
             before += count
         return float(self.high)
 
