@@ -98,9 +98,23 @@ def test_a_folder_that_refuses_is_one_warning_line(tmp_path: Path, below_a_file:
         assert list(folder.iterdir()) == []
 
 
-def test_a_wrong_number_in_the_environment_is_one_warning_line(tmp_path: Path) -> None:
-    done = run(WORK, tmp_path, env={"GPUDEBUG_PROFILE_SUMMARY": "often"})
-    assert done.err == "gpudebug: GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not 'often'\n"
+@pytest.mark.parametrize("value", ["often", "-3", "²", "1.5"])
+def test_a_wrong_number_in_the_environment_is_one_warning_line(tmp_path: Path, value: str) -> None:
+    done = run(WORK, tmp_path, env={"GPUDEBUG_PROFILE_SUMMARY": value, "RANK": value})
+    said = f"gpudebug: GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {value!r}\n"
+    assert (done.out, done.err) == ("", said)
+
+
+def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
+    code = """
+    import os, subprocess, sys
+    os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+    child = "from gpudebug import *\\nwith profile_section('x'): pass\\nprint('went on')"
+    sys.exit(subprocess.call([sys.executable, "-c", child], env={**os.environ, "GPUDEBUG_PROFILE": "r.json"}))
+    """
+    done = run(code, tmp_path)
+    assert done.out == "went on\n"
+    assert len(done.err.splitlines()) == 1 and done.err.startswith("gpudebug: no report of sections: ")
 
 
 PARENT = """

@@ -76,6 +76,35 @@ def test_without_a_way_to_read_memory_it_is_unknown(tmp_path: Path) -> None:
     assert any("install psutil" in note for note in report["notes"])
 
 
+def test_a_gpus_counters_are_read_and_never_reset(tmp_path: Path) -> None:
+    code = """
+    import sys, types
+    MB = 1 << 20
+    counters = {"now": 10 * MB, "peak": 10 * MB}
+    def allocate(mb):
+        counters["now"] += mb * MB; counters["peak"] = max(counters["peak"], counters["now"])
+    torch = sys.modules["torch"] = types.ModuleType("torch")
+    torch.cuda = types.SimpleNamespace(
+        is_initialized=lambda: True,
+        memory_allocated=lambda: counters["now"],
+        max_memory_allocated=lambda: counters["peak"],
+    )
+    enable_profiling(track_memory=True)
+    for _ in range(3):                      # as every step does
+        with profile_section("step"):
+            with profile_section("forward"): allocate(300)
+            with profile_section("backward"): allocate(100); allocate(-400)
+    with profile_section("kept"): allocate(50)
+    """
+    found = by_name(report_of(code, tmp_path))
+    assert {name: s["gpu_peak_mb"] for name, s in found.items()} == {
+        "step": 400,
+        "forward": 300,
+        "backward": 100,
+        "kept": 50,
+    }
+
+
 def test_pytorch_without_cuda_or_half_imported_is_no_gpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     code = """

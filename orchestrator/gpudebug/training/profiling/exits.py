@@ -39,10 +39,15 @@ class Places:
         self.given_rank = env.get("RANK")
 
     def _path(self, name: str) -> str:
-        return os.path.abspath(os.path.join(self.run_dir or "", name))
+        path = os.path.join(self.run_dir or "", name)
+        try:
+            return os.path.abspath(path)
+        except OSError:
+            # The working folder is gone: where the process goes next, this may still lead somewhere.
+            return path
 
     def _every(self, text: str) -> int:
-        if text.isdigit():
+        if text.isdecimal():
             return int(text)
         if text:
             self.problem = f"GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {text!r}"
@@ -55,11 +60,14 @@ class Places:
 
 
 def begin(profiler: Profiler) -> None:
-    """Enable profiling where the environment asks for it."""
+    """Enable profiling where the environment asks for it; an error of ours is a line on standard error."""
     if places.problem:
         _warn(places.problem)
-    if places.path or places.summary_every:
-        profiler.start()
+    try:
+        if places.path or places.summary_every:
+            profiler.start()
+    except Exception as e:  # noqa: BLE001 - the import of a training must not fail for us
+        _warn(f"sections are not profiled: {type(e).__name__}: {e}")
 
 
 def arrange(profiler: Profiler) -> None:
@@ -147,7 +155,7 @@ def of_rank(path: str, rank: int | None) -> str:
 def rank() -> int | None:
     """This process's rank in a distributed training; None without one."""
     text = os.environ.get("RANK", "")
-    return int(text) if text.isdigit() else places.rank
+    return int(text) if text.isdecimal() else places.rank
 
 
 def notice_rank() -> None:

@@ -172,6 +172,7 @@ _sections: dict[str, Handle] = {}
 
 def section(name: str) -> Handle:
     """The handle to keep and enter again and again, from any place and thread."""
+    name = str(name)
     with registry.lock:
         if name not in _sections:
             if len(_sections) >= NAMES:
