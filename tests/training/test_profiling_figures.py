@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudebug.training.profiling.figures import Figures, edges, larger
@@ -18,6 +18,7 @@ def taken(*batches: list[int]) -> Figures:
     return figures
 
 
+@settings(deadline=None)
 @given(DURATIONS)
 def test_sums_and_extremes_are_exact(durations: list[int]) -> None:
     figures = taken(durations)
@@ -25,6 +26,7 @@ def test_sums_and_extremes_are_exact(durations: list[int]) -> None:
     assert (figures.total, figures.low, figures.high) == (sum(durations), min(durations), max(durations))
 
 
+@settings(deadline=None)
 @given(DURATIONS, st.floats(0, 1))
 def test_a_quantile_is_off_by_less_than_a_bucket(durations: list[int], share: float) -> None:
     exact = sorted(durations)[int(share * (len(durations) - 1))]
@@ -33,6 +35,7 @@ def test_a_quantile_is_off_by_less_than_a_bucket(durations: list[int], share: fl
     assert exact - max(exact / 16, 1) <= found <= exact + max(exact / 16, 1)
 
 
+@settings(deadline=None)
 @given(DURATIONS, DURATIONS)
 def test_the_order_in_which_calls_are_put_together_does_not_matter(one: list[int], other: list[int]) -> None:
     together = taken(one + other)
@@ -44,6 +47,7 @@ def test_the_order_in_which_calls_are_put_together_does_not_matter(one: list[int
             assert getattr(figures, key) == getattr(together, key)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1 << 60))
 def test_a_duration_lies_in_its_bucket(duration: int) -> None:
     (key,) = taken([duration]).buckets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.profiled import by_name, places, report_of
 
@@ -134,6 +134,7 @@ def recurses(node: Node, around: frozenset[str] = frozenset()) -> bool:
     return any(n.name in around or recurses(n, around | {n.name}) for n in inner)
 
 
+@settings(deadline=None)
 @given(PROGRAMS)
 def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, list[object]]]) -> None:
     before = registry.threads
