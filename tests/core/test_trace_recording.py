@@ -29,9 +29,10 @@ def test_only_spans_of_known_categories_count() -> None:
         {"ph": "X", "name": "PyTorch Profiler (0)", "cat": "Trace", "ts": 0, "dur": 1e9, "pid": "Spans"},
         {"ph": "X", "name": "k", "cat": "gpu_user_annotation", "ts": 0, "dur": 9, "pid": 0, "tid": 7},
         device("negative", 5, -1),
+        device("endless", 5, 1e300),
     )
     assert recording.events == 1
-    assert recording.negative == 1
+    assert recording.impossible == 2
     assert (recording.first, recording.last) == (0, 1)
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.traces import device, host
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
+from gpudebug.render.trace import trace
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "trace_cpu.json.gz"
 EVENTS = traces.training(20)
@@ -153,9 +156,44 @@ def test_a_cut_trace_is_analysed_and_said_to_be_cut() -> None:
     assert 0 < answer["steps"]["count"] < 20
 
 
+SMALL = traces.text(traces.training(1, operators=5))
+VALUES = [
+    b"null",
+    b"-1",
+    b"1e308",
+    b"1e999",
+    b'"x"',
+    b"[]",
+    b"{}",
+    b"true",
+    b"9" * 30,
+    b"NaN",
+    b'""',
+    b"-0.0",
+]
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(0, len(SMALL)), st.integers(0, 40), st.sampled_from(VALUES)), max_size=5)
+)
+def test_no_damage_is_a_defect(damage: list[tuple[int, int, bytes]]) -> None:
+    """What is no trace any more is an expected error; what still is one can be told and shown."""
+    data = SMALL
+    for at, length, value in damage:
+        data = data[:at] + value + data[at + length :]
+    try:
+        answer = summarise([data]).as_dict()
+    except GpudebugError as e:
+        assert e.next
+    else:
+        json.dumps(answer, allow_nan=False)
+        assert trace({"file": "t.json", **answer})
+
+
 def test_oddities_are_noted() -> None:
     events = [device("a", 0, 5), device("b", 9, -3), {"ph": "X", "name": 5, "ts": 1, "dur": 1}]
     notes = summarise([traces.text(events)]).as_dict()["notes"]
     assert notes[0] == "1 events cannot be read"
-    assert notes[1] == "1 events with a negative duration are left out"
+    assert notes[1] == "1 events with an impossible time are left out"
     assert any("no launch is in the trace" in note for note in notes)

@@ -17,6 +17,9 @@ from gpudebug.core.trace.spans import Named
 # Operators whose link to their kernels is kept.
 LINKS = 2_000_000
 _SYNCS = 300_000
+# Microseconds: no trace lasts thirty years, and clocks count from 1970 at the earliest.
+LONGEST = 1e15
+FARTHEST = 1e16
 _MASK = 0xFFFFFFFF
 _NO_ARGS = Args()
 _TRACK = 0xFFFF
@@ -64,7 +67,7 @@ class Recording:
         self.hosts = Hosts(self.names)
         self.base: float | None = None
         self.events = 0
-        self.negative = 0
+        self.impossible = 0
         self.first, self.last = np.inf, -np.inf
         self.tracks: list[Track] = []
         self._track_ids: dict[tuple[int | str | None, ...], int] = {}
@@ -84,7 +87,7 @@ class Recording:
         """Take in a batch."""
         categories, ids, add = CATEGORIES, self.names.ids, self.names.add
         if self.base is None:
-            self.base = next((e.ts for e in events if e.dur is not None), None)
+            self.base = next((e.ts for e in events if e.dur is not None and abs(e.ts) < FARTHEST), None)
         base = self.base or 0.0
         first, last, count = self.first, self.last, 0
         for event in events:
@@ -92,11 +95,11 @@ class Recording:
             kind = categories.get(event.cat)
             if duration is None or kind is None:
                 continue
-            if duration < 0:
-                self.negative += 1
+            start = event.ts - base
+            if not (0 <= duration < LONGEST and -LONGEST < start < LONGEST):
+                self.impossible += 1
                 continue
             count += 1
-            start = event.ts - base
             end = start + duration
             if start < first:  # noqa: PLR1730 - faster than min() here
                 first = start

@@ -16,7 +16,7 @@ from gpudebug.core.trace.events import CATEGORIES, DEVICE, Event, Kind, Span
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.reader import Reader
-from gpudebug.core.trace.recording import Recording
+from gpudebug.core.trace.recording import FARTHEST, LONGEST, Recording
 from gpudebug.core.trace.spans import Cover, merged, total, union
 from gpudebug.core.trace.steps import steps
 from gpudebug.core.trace.tables import Links, copies, kernels, operators, syncs
@@ -48,7 +48,12 @@ def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
     on_device = frozenset(name for name, kind in CATEGORIES.items() if kind <= DEVICE)
     for events in reader.batches():
         for event in events:
-            if event.cat in on_device and event.dur is not None and event.dur >= 0:
+            if (
+                event.cat in on_device
+                and event.dur is not None
+                and 0 <= event.dur < LONGEST
+                and abs(event.ts) < FARTHEST
+            ):
                 mine = found.get(event.pid)
                 if mine is None:
                     mine = found[event.pid] = (array("d"), array("d"))
@@ -164,7 +169,7 @@ def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     both = sum(r["communication_overlapped_s"] for r in rows)
     return {
         "seconds": seconds,
-        "share_of_busy": seconds / busy,
+        "share_of_busy": seconds / busy if busy else None,
         "overlapped_share": both / seconds,
         "exposed_s": seconds - both,
     }
@@ -198,14 +203,14 @@ def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
     notes = [
         (reader.truncated, "the trace is cut off: what is there was analysed"),
         (reader.unreadable, f"{reader.unreadable:,} events cannot be read"),
-        (recording.negative, f"{recording.negative:,} events with a negative duration are left out"),
+        (recording.impossible, f"{recording.impossible:,} events with an impossible time are left out"),
         (hosts.late, f"{hosts.late:,} host events are out of order: operators' own times are too long"),
         (
             len(recording.start) and not len(np.flatnonzero(np.frombuffer(recording.external, np.uint32))),
             "device events do not name their operators: device time by operator is unknown",
         ),
         (recording.names.full, "more names than can be told apart: some are counted as (other names)"),
-        (merged_, f"host spans less than {merged_:g} us apart are taken as one"),
+        (merged_, f"host spans less than {merged_:.2g} us apart are taken as one"),
         (
             len(recording.start) and not recording.launched,
             "no launch is in the trace: what the host did in gaps is less certain",
