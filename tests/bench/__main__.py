@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import parsing, probe, sampler, sections, startup
+from tests.bench import parsing, probe, sampler, sections, startup, trace
 from tests.bench.table import print_table
 
-PARTS = {"startup": startup, "parsing": parsing, "sampler": sampler, "sections": sections, "probe": probe}
+PARTS = {
+    "startup": startup,
+    "parsing": parsing,
+    "sampler": sampler,
+    "sections": sections,
+    "probe": probe,
+    "trace": trace,
+}
 
 
 def main() -> None:
