@@ -44,6 +44,8 @@ def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
     loaders = [e["dur"] for e in spans if "DataLoader" in e["name"]]
     assert answer["host"]["data_loading"]["seconds"] == pytest.approx(sum(loaders) / 1e6)
     assert answer["gaps"]["by_cause"][0]["cause"] == "data_loading"
+    # Kernels that follow each other leave no gap, though their times are rounded.
+    assert 19 <= answer["gaps"]["by_cause"][0]["count"] <= 20
     assert answer["gaps"]["total_s"] == pytest.approx(answer["devices"][0]["idle_s"], rel=1e-5)
     reads = [e["dur"] for e in spans if e["name"] == "cudaStreamSynchronize"]
     assert answer["syncs"][0] == {

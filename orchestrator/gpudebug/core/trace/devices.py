@@ -17,6 +17,8 @@ from gpudebug.core.trace.spans import Floats, Ints, blocks, merged, overlap, tot
 # A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the
 # stream waits for something. Microseconds: HolisticTraceAnalysis 0.6 compares its default, 30, with `ts`.
 KERNEL_WAIT_US = 30.0
+# What subtracting times of 10**12 microseconds leaves where there is nothing.
+ROUNDING_US = 0.002
 
 COMPUTE, MEMORY, COMM = 0, 1, 2
 
@@ -56,8 +58,10 @@ class Device:
         if not len(self.start):
             return Gap(self.start, self.start, np.empty(0, np.int64))
         start, end = self.busy()
+        real = start[1:] - end[:-1] > ROUNDING_US
         # The first event of each busy interval but the first ended a gap.
-        return Gap(end[:-1], start[1:], np.searchsorted(self.start, start[1:], side="left"))
+        begin, stop = end[:-1][real], start[1:][real]
+        return Gap(begin, stop, np.searchsorted(self.start, stop, side="left"))
 
 
 def devices(recording: Recording, launches: Launches) -> list[Device]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudebug.core.trace.devices import Device, Gap
+from gpudebug.core.trace.devices import ROUNDING_US, Device, Gap
 from gpudebug.core.trace.events import Call
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import OTHER
@@ -19,8 +19,6 @@ from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, common, union
 SIZES = (10.0, 100.0, 1e3, 1e4, 1e5, np.inf)
 # A device that falls idle no later than this after a call has returned ran dry because of it. Microseconds.
 _SLACK = 5.0
-# What subtracting times of 10**12 microseconds leaves where there is nothing.
-_ROUNDING = 0.002
 _BLOCK = 20_000
 _NAMES = 3
 _LONGEST = 10
@@ -87,7 +85,7 @@ class Host:
         for column in _REFILLING:
             table[dry, _SYNCING] += table[dry, column]
             table[dry, column] = 0.0
-        table[table < _ROUNDING] = 0.0
+        table[table < ROUNDING_US] = 0.0
         return table
 
     def until(self, start: Floats, end: Floats, asked: Floats) -> Floats:
