@@ -43,7 +43,7 @@ class _Inside(threading.local):
 
 
 class _Iterator:
-    """What was fetched from one iterator since the last iteration; `trained` says it fed an earlier one."""
+    """What was fetched from one iterator and is not counted yet; `trained` says that it feeds iterations."""
 
     def __init__(self, loader: Loader, gone: Any) -> None:
         self.loader = loader
@@ -56,6 +56,8 @@ class _Iterator:
         self.seconds = 0.0
         self.samples: int | None = 0
         self.largest: int | None = None
+        # When and where it was fetched from last: after how many iterations, in which thread.
+        self.steps = 0
         self.thread = 0
 
 
@@ -66,6 +68,7 @@ class _Waits:
         self.inside = _Inside()
         self._recorder = recorder
         self._torch = torch
+        self._grad_enabled = torch.is_grad_enabled
         self._anew()
         recorder.on_begin(self._begin)
         recorder.on_step(self._stepped)
@@ -74,7 +77,9 @@ class _Waits:
 
     def _anew(self) -> None:
         self._iterators: dict[int, _Iterator] = {}
+        # Those of which the next step will show what they are for, and those that feed iterations.
         self._waiting: dict[int, _Iterator] = {}
+        self._feeding: dict[int, _Iterator] = {}
         self._loaders: dict[tuple[Any, ...], int] = {}
         self._samples_known = True
         self._largest: int | None = None
@@ -103,13 +108,13 @@ class _Waits:
         fetched = len(batches)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
         entry.ended = ended
-        if not self._torch.is_grad_enabled():
+        if not self._grad_enabled():
             self._count("eval_data", fetched, seconds)
             self._told_of(entry.loader, fetched, training=False)
             return
         entry.seconds += seconds
-        entry.thread = get_ident()
-        self._waiting[id(iterator)] = entry
+        entry.steps, entry.thread = self._recorder.steps, get_ident()
+        (self._feeding if entry.trained else self._waiting)[id(entry)] = entry
         for batch in batches:
             entry.fetched += 1
             size = batch_size(self._torch, batch, entry.loader)
@@ -128,14 +133,16 @@ class _Waits:
     def _stepped(self, steps: int) -> None:
         if not self._waiting:
             return
-        others = any(entry.trained or not entry.ended for entry in self._waiting.values())
+        others = any(not entry.ended for entry in self._waiting.values()) or any(
+            entry.steps == steps - 1 for entry in self._feeding.values()
+        )
         for entry in self._waiting.values():
-            self._settle(entry, training=entry.trained or not entry.ended or not others)
+            self._settle(entry, training=not entry.ended or not others)
         self._waiting.clear()
 
     def _ended(self) -> None:
         for entry in self._waiting.values():
-            self._settle(entry, training=entry.trained)
+            self._settle(entry, training=False)
         self._waiting.clear()
 
     def _settle(self, entry: _Iterator, training: bool) -> None:
@@ -170,6 +177,9 @@ class _Waits:
             self._loaders[key] = self._loaders.get(key, 0) + fetched
 
     def _tell(self) -> None:
+        for entry in self._feeding.values():
+            self._settle(entry, training=True)
+        self._feeding.clear()
         if self._loaders:
             names = (*Loader.SETTINGS, "training")
             self._recorder.facts["loaders"] = [

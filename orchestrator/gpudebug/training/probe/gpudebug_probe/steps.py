@@ -49,7 +49,7 @@ def install(torch: Any, recorder: Recorder) -> None:
         if compiling():
             # All that torch.compile can trace of us without breaking its graph; seen at the next fetch.
             compiled.stepped = True
-        elif not _inside_its_own_step(optimizer):
+        elif not (steps.may_nest(optimizer) and _inside_its_own_step(optimizer)):
             stepped(optimizer, args, kwargs)
 
     def fetched() -> None:
@@ -91,6 +91,12 @@ class _Steps:
         self._names: list[str] = []
         self._seen = 0
         self._leading: _Optimizer | None = None
+        self._kinds: set[type] = set()
+        self._nesting = False
+
+    def may_nest(self, optimizer: Any) -> bool:
+        """Whether a step of it may be inside another one of it."""
+        return self._nesting or type(optimizer) not in self._kinds
 
     def count(self, optimizer: Any) -> None:
         """One step of it."""
@@ -120,11 +126,22 @@ class _Steps:
         entry = _Optimizer(self._seen, weakref.ref(optimizer, lambda _: known.pop(key, None)))
         known[key] = entry
         self._seen += 1
+        if len(self._kinds) < MOST:
+            self._kinds.add(type(optimizer))
+        self._look()
         if entry.index < MOST:
             self._names.append(type(optimizer).__name__)
         return entry
 
+    def _look(self) -> None:
+        """PyTorch wraps `step` of a class once an optimizer of it is made, and marks it as hooked."""
+        self._nesting = any(
+            sum(hasattr(vars(base).get("step"), "hooked") for base in kind.__mro__) > 1
+            for kind in self._kinds
+        )
+
     def _tell(self) -> None:
+        self._look()
         self._recorder.facts["optimizers"] = [
             {"index": index, "name": self._names[index], "steps": steps}
             for index, steps in self._recorder.optimizers.items()
