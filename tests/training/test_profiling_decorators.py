@@ -143,12 +143,18 @@ def test_what_the_consumer_of_a_generator_does_is_not_timed(tmp_path: Path) -> N
 
 def test_what_cannot_be_decorated_is_refused(tmp_path: Path) -> None:
     code = """
-    try:
-        profile_method(3)
-    except TypeError as e:
-        print(e)
+    class Policy: pass
+    for what in (3, property(lambda self: 3), Policy):
+        try:
+            profile_method(what)
+        except TypeError as e:
+            print(e)
     """
-    assert run(code, tmp_path).out == "profile_method takes a function, not int: 3\n"
+    assert run(code, tmp_path).out.splitlines() == [
+        "profile_method takes a function, not int: 3",
+        "profile_method takes a function, not property: put it below @property",
+        "profile_method takes a function, not a class: profile_object(Policy)",
+    ]
 
 
 def test_an_exception_leaves_a_decorated_function_as_it_is(tmp_path: Path) -> None:

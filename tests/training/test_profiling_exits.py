@@ -223,6 +223,25 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["r.json"]
 
 
+def test_only_a_file_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "old.json").write_text("old")
+    for name, target in (("pipe.json", "pipe"), ("link.json", "old.json"), ("null.json", os.devnull)):
+        (tmp_path / name).symlink_to(target)
+    for name in ("pipe", "pipe.json", "null.json"):
+        with pytest.raises(OSError, match="no file that a report could replace"):
+            exits.write(str(tmp_path / name), {})
+    exits.write(str(tmp_path / "link.json"), {})
+    assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "old.json").read_text()) == {}
+
+
+def test_a_home_folder_is_one(tmp_path: Path) -> None:
+    run(WORK, tmp_path, env={"GPUDEBUG_PROFILE": "~/r.json", "HOME": str(tmp_path / "home")})
+    run("enable_profiling(report='~/s.json')", tmp_path, env={"HOME": str(tmp_path / "home")})
+    assert sorted(os.listdir(tmp_path / "home")) == ["r.json", "s.json"]
+
+
 def test_hostile_names_of_folders(hostile: Path) -> None:
     run(WORK, hostile, env={"GPUDEBUG_RUN_DIR": str(hostile), "GPUDEBUG_PROFILE": "sections.json"})
     assert "sections.json" in left(hostile)

@@ -109,6 +109,7 @@ assert "reset" not in vars(Policy) and isinstance(vars(Policy)["twice"], staticm
     ("target", "said"),
     [
         ("object()", "an object of"),
+        ("policy, methods='missing'", "'missing'"),
         ("policy, methods=['missing']", "missing"),
         ("policy, methods=['weight']", "Policy.weight is no method"),
     ],

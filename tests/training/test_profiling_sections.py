@@ -213,31 +213,33 @@ def test_an_exception_passes_and_is_counted(tmp_path: Path) -> None:
     assert set(places(report)) == {"outer", "outer/inner", "after"}
 
 
-@pytest.mark.parametrize("seconds", ["-0.1", "float('nan')", "float('inf')", "-float('inf')"])
+@pytest.mark.parametrize("seconds", ["-0.1", "float('nan')", "float('inf')", "10**18", "10**400"])
 def test_a_duration_that_cannot_be_is_refused(tmp_path: Path, seconds: str) -> None:
     code = f"""
     record_timing("x", {seconds})  # Profiling is off: nothing happens.
     enable_profiling()
     try:
         record_timing("x", {seconds})
-    except ValueError as e:
+    except (ValueError, OverflowError) as e:
         print(e)
     assert get_profiler().report()["sections"] == []
     """
-    assert "record_timing('x') takes seconds from 0 on, not" in run(code, tmp_path).out
+    said = run(code, tmp_path).out
+    assert "record_timing('x') takes 0 to 1e9 seconds, not" in said or "too large" in said
 
 
 def test_what_only_a_launcher_enabled_never_fails_the_training(tmp_path: Path) -> None:
     code = """
     record_timing("x", -1)
     record_timing("x", "soon")
+    record_timing("x", 10**400)
     with profile_section(3): pass
     with profile_section(["a", "list"]): pass
     """
     env = {"GPUDEBUG_PROFILE": "sections.json", "GPUDEBUG_RUN_DIR": str(tmp_path)}
     report = report_of(code, tmp_path, env=env)
     assert set(by_name(report)) == {"3", "['a', 'list']"}
-    assert sum("refused" in note for note in report["notes"]) == 2
+    assert sum("refused" in note for note in report["notes"]) == 3
 
 
 def test_nothing_is_measured_while_profiling_is_off(tmp_path: Path) -> None:

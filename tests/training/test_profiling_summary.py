@@ -77,6 +77,14 @@ def test_the_table() -> None:
     assert second.split()[-2:] == ["unknown", "2048.0"]
 
 
+def test_odd_names_keep_the_table_narrow() -> None:
+    long = section("begin" + "x" * 10_000 + "end", 1, 1.0)
+    _, head, _, first, second, _ = summary.table([long, section("", 1, 1.0)]).splitlines()
+    assert len(head) == len(first) == len(second) < 160
+    assert first.startswith("beginxx") and "xxend " in first and "…" in first
+    assert second.startswith("(no name) ")
+
+
 def test_printing_says_why_there_is_nothing(tmp_path: Path) -> None:
     assert run("print_profiling_summary()", tmp_path).out.startswith("Profiling is not enabled: ")
     code = "import sys\nenable_profiling()\nprint_profiling_summary(file=sys.stderr)"

@@ -53,8 +53,12 @@ profile_function = profile_method
 def _wrapped(function: Any, name: str | None, track_memory: bool) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_wrapped(function.__func__, name, track_memory))
+    if isinstance(function, type):
+        raise TypeError(f"profile_method takes a function, not a class: profile_object({function.__name__})")
     if not callable(function):
-        raise TypeError(f"profile_method takes a function, not {type(function).__name__}: {function!r}")
+        kind = type(function).__name__
+        below = f": put it below @{kind}" if "property" in kind else f": {function!r}"
+        raise TypeError(f"profile_method takes a function, not {kind}{below}")
     return dressed(_around(function, name or name_of(function), track_memory), function)
 
 

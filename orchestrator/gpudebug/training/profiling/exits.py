@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 
@@ -39,7 +40,7 @@ class Places:
         self.given_rank = env.get("RANK")
 
     def _path(self, name: str) -> str:
-        path = os.path.join(self.run_dir or "", name)
+        path = os.path.join(self.run_dir or "", os.path.expanduser(name))
         try:
             return os.path.abspath(path)
         except OSError:
@@ -126,10 +127,16 @@ def _warn(text: str) -> None:
 
 
 def write(path: str, document: dict[str, Any]) -> None:
-    """Write a document as JSON, whole or not at all; makes the folder. OSError where that cannot be."""
+    """Write a document as JSON, whole or not at all; makes the folder. OSError where that cannot be.
+
+    Of what is there already only a file is replaced, never a device or a pipe; of a link, what it leads to.
+    """
     import json
 
-    folder, name = os.path.split(os.path.abspath(path))
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "is no file that a report could replace", path)
+    folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     beside = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     try:

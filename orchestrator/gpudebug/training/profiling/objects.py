@@ -43,7 +43,7 @@ class ProfiledObject:
 def profile_object(
     target: Any,
     name: str | None = None,
-    methods: Iterable[str] | None = None,
+    methods: Iterable[str] | str | None = None,
     track_memory: bool = False,
 ) -> ProfiledObject:
     """Time each call of an object's methods, as sections `name.method` inside each other.
@@ -61,6 +61,8 @@ def profile_object(
         )
     shared = isinstance(target, (type, ModuleType))
     name = name or (target.__name__ if shared else type(target).__name__)
+    if isinstance(methods, str):
+        methods = (methods,)
     chosen = list(dict.fromkeys(methods)) if methods is not None else _public(target)
     for key in chosen:
         if not callable(getattr(target, key)):

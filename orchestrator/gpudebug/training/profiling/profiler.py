@@ -103,7 +103,7 @@ class Profiler:
         if warmup is not None:
             self.warmup, self.left_out, self.iterations = warmup, 0, 0
         if report is not None:
-            self.report_path = os.path.abspath(report)
+            self.report_path = os.path.abspath(os.path.expanduser(report))
         self.start()
 
     def start(self) -> None:

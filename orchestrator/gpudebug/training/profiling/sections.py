@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ContextManager
 
+# Thirty years: what exceeds it was counted in another unit, and would outgrow what the report may say.
+_LONGEST = 1e9
+
 __all__ = [
     "disable",
     "enable_profiling",
@@ -52,16 +55,17 @@ def profile(name: str, track_memory: bool = False) -> ContextManager[None]:
 def record_timing(name: str, seconds: float) -> None:
     """Count in a duration that was measured elsewhere, as a section inside the innermost open one.
 
-    Does nothing while profiling is off. ValueError for a negative, infinite or undefined duration, TypeError
-    for what is no number; where only a launcher enabled profiling these are noted in the report instead.
+    Does nothing while profiling is off. ValueError for a negative or undefined duration, or one above
+    30 years, TypeError for what is no number; where only a launcher enabled profiling these are noted in the
+    report instead.
     """
     if handles.off:
         return
     try:
         duration = float(seconds)
-        if not 0.0 <= duration < float("inf"):
-            raise ValueError(f"record_timing({name!r}) takes seconds from 0 on, not {duration!r}")
-    except (TypeError, ValueError) as e:
+        if not 0.0 <= duration < _LONGEST:
+            raise ValueError(f"record_timing({name!r}) takes 0 to 1e9 seconds, not {duration!r}")
+    except (TypeError, ValueError, OverflowError) as e:
         if PROFILER.asked_by_code:
             raise
         settings.note(f"a duration was refused: {e}")

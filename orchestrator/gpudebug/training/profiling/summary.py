@@ -18,6 +18,7 @@ _RULE = "=" * 60
 _BULLETS = ("", "- ", "• ")
 # Of an iteration: what takes more of the time is critical.
 _BOTTLENECK = 0.30
+_LONGEST_NAME = 60
 _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "GPU Peak(MB)")
 
 
@@ -63,7 +64,11 @@ def _row(section: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _name(name: str) -> str:
-    return name if name.isprintable() else ascii(name)[1:-1]
+    plain = name if name.isprintable() else ascii(name)[1:-1]
+    if len(plain) > _LONGEST_NAME:
+        # What tells names apart is at their ends.
+        plain = f"{plain[: _LONGEST_NAME // 2]}…{plain[1 - _LONGEST_NAME // 2 :]}"
+    return plain or "(no name)"
 
 
 def tree_lines(root: dict[str, Any], iterations: int) -> Iterator[str]:
