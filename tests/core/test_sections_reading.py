@@ -66,6 +66,8 @@ BAD: dict[str, tuple[Change, str]] = {
     "sections a mapping": (lambda r: r.update(sections={}), "sections is no list"),
     "a tree of texts": (lambda r: r.update(tree=["x"]), "a section has no name"),
     "a negative tree": (lambda r: r.update(tree=[node("a", 1, -1.0)]), "section 'a': total_s is negative"),
+    "notes a text": (lambda r: r.update(notes="few"), "notes is no list"),
+    "open a number": (lambda r: r.update(open=1), "open is no list"),
     "tree a mapping": (lambda r: r.update(tree={"a": 1}), "tree is no list"),
     "negative iterations": (lambda r: r.update(iterations=-1), "iterations is no count: -1"),
     "another format": (lambda r: r.update(format="cProfile"), 'its "format" is not "gpudebug-sections"'),
@@ -133,3 +135,10 @@ def test_what_lies_too_deep_counts_above() -> None:
     while nodes:
         depth, nodes = depth + 1, nodes[0].children
     assert 100 <= depth < 110
+
+
+def test_wherever_it_ends_a_cut_off_report_is_called_so() -> None:
+    whole = json.dumps(report(section("load", mean_s=1.5e-07), pid=None))
+    for end in range(len(whole)):
+        with pytest.raises(GpudebugError, match="is cut off: its JSON has no end"):
+            read_report(whole[:end].encode(), "f")

@@ -20,6 +20,7 @@ _LARGEST = 1e12
 _MOST = 2**63
 _AGAIN = "record it again, and let the training end by itself"
 _DAMAGED = "the clock went backwards or the file was edited; record it again"
+_MARKS = frozenset('{}[],:"')
 _Place = tuple[str | int, ...]
 
 
@@ -49,7 +50,9 @@ def read_report(data: bytes, file: str) -> Report:
 
 
 def _no_json(text: str, e: json.JSONDecodeError, file: str) -> GpudebugError:
-    if e.pos >= len(text.rstrip()) or e.msg.startswith("Unterminated string"):
+    # A number or a word may be cut too: then nothing but it follows.
+    ends = e.msg != "Extra data" and not _MARKS.intersection(text[e.pos :])
+    if ends or e.msg.startswith("Unterminated string"):
         return GpudebugError("is cut off: its JSON has no end", file=file, next=_AGAIN)
     return GpudebugError(f"is not JSON: {e.msg}", file=file, line=e.lineno, next=_AGAIN)
 
@@ -183,7 +186,8 @@ class _Reader:
         return value
 
     def _names(self, found: Mapping[str, Any], key: str) -> tuple[str, ...]:
-        return tuple(_clean(v) for v in found.get(key) or () if isinstance(v, str))
+        names = self._list(found, key, ()) if found.get(key) else []
+        return tuple(_clean(v) for v in names if isinstance(v, str))
 
     def _refuse_nameless(self, entry: Any, at: _Place) -> None:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
