@@ -75,6 +75,13 @@ def test_the_mark_is_on_the_most_own_time() -> None:
     assert marked.split()[0] == "b"
 
 
+def test_tasks_at_the_same_time_are_multiples() -> None:
+    tree = (Node("gather", 1, 0.1, (Node("task", 1000, 86.0),)),)
+    text = sections(answer(Report((a_section(),), tree)))
+    (row,) = [line for line in text.splitlines() if line.startswith("    task")]
+    assert row.split()[:4] == ["task", "86.000", "s", "860x"]
+
+
 def test_a_flat_tree_is_none() -> None:
     assert "TREE" not in sections(answer(Report((a_section(),), (Node("a", 1, 1.0), Node("b", 1, 1.0)))))
 

@@ -53,6 +53,10 @@ NOTES = {
         Report(tuple(a_section(f"s{i}", errors=i) for i in range(8))),
         "ended by an exception: 's1' (1), 's2' (2), 's3' (3), 's4' (4), 's5' (5) and 2 more",
     ),
+    "tasks": (
+        Report((a_section(),), (Node("gather", 1, 0.08, (Node("task", 1000, 69.0),)),)),
+        "what ran inside 'gather' adds up to more than it took (tasks at the same time, or recursion)",
+    ),
     "its own": (Report((a_section(),), notes=("memory: psutil is missing",)), "memory: psutil is missing"),
 }
 

@@ -125,7 +125,8 @@ SEPARATE = {
     "beside a log": (("train.log", "--compare", "r.json"), "train.log is none"),
     "one of several": (("r.json", "samples.csv", "--compare", "r.json"), "samples.csv is none"),
     "a picture of two kinds": (("r.json", "train.log", "--charts", "f.png"), "draws one file"),
-    "a picture of two traces": (("trace.json", "trace.json", "--charts", "f.png"), "draws one file"),
+    "a picture of two logs": (("samples.csv", "train.log", "--charts", "f.png"), "draws one file"),
+    "a file twice": (("r.json", "train.log", "./r.json"), "r.json is given twice"),
 }
 
 

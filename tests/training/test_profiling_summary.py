@@ -77,6 +77,12 @@ def test_the_table() -> None:
     assert second.split()[-2:] == ["unknown", "2048.0"]
 
 
+def test_tasks_at_the_same_time_are_multiples() -> None:
+    task = {"name": "task", "calls": 1000, "total_s": 86.0, "children": []}
+    _, line = summary.tree_lines({"name": "gather", "calls": 1, "total_s": 0.1, "children": [task]}, 1)
+    assert line.split() == ["-", "task:", "86000.00", "ms", "860", "x", "<--", "BOTTLENECK"]
+
+
 def test_odd_names_keep_the_table_narrow() -> None:
     long = section("begin" + "x" * 10_000 + "end", 1, 1.0)
     _, head, _, first, second, _ = summary.table([long, section("", 1, 1.0)]).splitlines()

@@ -142,11 +142,16 @@ def _tree(answer: Answer, whole: bool) -> list[str]:
     width = max(map(len, labels))
     lines = []
     for i, (label, (node, _, above)) in enumerate(zip(labels, shown, strict=True)):
-        part = f"{100 * node['total_s'] / above:.1f}%" if above else ""
+        part = _part(node["total_s"] / above) if above else ""
         mean = f"{_ms(node['total_s'] / node['calls'])} ms" if node["calls"] else ""
         line = f"{label:<{width}} {node['total_s']:>11.3f} s {part:>7} {node['calls']:>9} x {mean:>11}"
         lines.append(line.rstrip() + ("  <-- BOTTLENECK" if i == slowest else ""))
     return ["TREE (total, share of the section above, calls, mean):", *lines, *_more(len(nodes) - len(shown))]
+
+
+def _part(share: float) -> str:
+    """Tasks at the same time take longer together than what waits for them."""
+    return f"{100 * share:.1f}%" if share < 10 else f"{share:.0f}x"
 
 
 def _walk(

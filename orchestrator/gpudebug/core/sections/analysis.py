@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +12,8 @@ from gpudebug.core.sections.report import Node, Report
 from gpudebug.core.sections.scoring import profiled_s, recommendations, score, share
 
 BOTTLENECKS = 10
+# What taking the profiler's own time off a call may be wrong by.
+_CLOCKS_S = 1e-6
 
 
 def analysis(report: Report) -> dict[str, Any]:
@@ -65,10 +68,28 @@ def remarks(report: Report) -> list[str]:
         said.append("sections end when a GPU's work is queued, not when it is done: give the profiler sync=")
     if report.open:
         said.append(f"still open at the end: {_named(report.open)}")
+    beyond = _overfull(report.tree)
+    if beyond:
+        said.append(
+            f"what ran inside {_named(beyond)} adds up to more than it took (tasks at the same time, or "
+            "recursion): shares of the whole time end at 100%"
+        )
     failed = [f"{s.name!r} ({s.errors})" for s in report.sections if s.errors]
     if failed:
         said.append(f"ended by an exception: {_listed(failed)}")
     return said
+
+
+def _overfull(tree: Sequence[Node]) -> list[str]:
+    """Sections whose children took longer than they did, beyond what rounding and clocks explain."""
+    found: dict[str, None] = {}
+    waiting = list(tree)
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if math.fsum(child.total_s for child in node.children) > 1.01 * node.total_s + _CLOCKS_S * node.calls:
+            found[node.name] = None
+    return list(found)
 
 
 def _named(names: Sequence[str]) -> str:

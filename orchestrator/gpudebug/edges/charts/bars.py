@@ -104,6 +104,9 @@ def _ms(seconds: float) -> str:
 
 
 def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    most = max(r[key] or 0.0 for r in rows for key, _, _ in _PEAKS) or 1.0
+    # Room at the right for the legend.
+    axes.set_xlim(0, 1.4 * most)
     for i, (key, label, colour) in enumerate(_PEAKS):
         known = [(place, r[key]) for place, r in enumerate(rows) if r[key] is not None]
         if not known:

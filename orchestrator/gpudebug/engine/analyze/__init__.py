@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def analyze(
     """
     if not files:
         raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
+    _refuse_twins(files)
     others = [compare] if compare else []
     outputs.check([*files, *others])
     kinds = [_kind(path) for path in files]
@@ -56,6 +58,15 @@ def analyze(
         detailed = _answer([{**one.answer, **one.more} for one in found], merged)
         answer["written"] = outputs.write(answer, detailed, merged or found[0], text)
     return answer
+
+
+def _refuse_twins(files: Sequence[Path]) -> None:
+    """UsageError where a file is given twice: its times would be counted twice."""
+    seen: set[str] = set()
+    for path in files:
+        if os.path.realpath(path) in seen:
+            raise UsageError(f"{path.name} is given twice", next="give each file once")
+        seen.add(os.path.realpath(path))
 
 
 def _answer(answers: list[dict[str, Any]], merged: Found | None) -> dict[str, Any]:

@@ -79,9 +79,14 @@ def tree_lines(root: dict[str, Any], iterations: int) -> Iterator[str]:
     digits = max(len(time) for time in times)
     worst = bottleneck(root)
     for (label, place, around), time in zip(rows, times):
-        share = "" if not around else f"  {100 * place['total_s'] / around:5.1f} %"
+        share = "" if not around else f"  {_share(place['total_s'] / around)}"
         mark = "  <-- BOTTLENECK" if place is worst else ""
         yield f"{label + ':':<{width}} {time:>{digits}} ms{share}{mark}"
+
+
+def _share(share: float) -> str:
+    # Tasks that run at the same time take longer together than what waits for them.
+    return f"{100 * share:5.1f} %" if share < 10 else f"{share:5.0f} x"
 
 
 def _rows(
