@@ -11,11 +11,9 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gpudebug.core.errors import GpudebugError
@@ -80,13 +78,12 @@ def compare(path: Path, theirs: dict[str, Any]) -> Iterator[tuple[str, float, fl
         return
     recording.finish()
     launches = Launches(recording)
-    found = [
-        d for d in (launched(recording, d, launches) for d in devices(recording, launches)) if len(d.start)
-    ]
+    found = [d for d in (launched(recording, d, launches) for d in devices(recording)) if len(d.start)]
     if len(found) != 1 or "idle" not in theirs:
         return
     [device] = found
-    mine = times(device.start, device.end, device.work)
+    mine = times([device])
+    assert mine is not None
     yield "idle", mine["idle_s"] * 1e6, theirs["idle"], 10
     yield "kernel", mine["span_s"] * 1e6, theirs["kernel"], 10
     yield "compute", mine["compute_s"] * 1e6, theirs["compute"], 10
@@ -130,8 +127,6 @@ def launched(recording: Recording, device: Device, launches: Launches) -> Device
     if len(recording.steps) < 2:
         return device
     begin = max(start for start, _ in recording.steps.values())
-    known = device.launch >= 0
-    early = np.zeros(len(known), bool)
-    early[known] = launches.start[device.launch[known]] < begin
-    fields = ("start", "end", "name", "track", "kind", "work", "external", "launch")
-    return replace(device, **{field: getattr(device, field)[early] for field in fields})
+    early = device.launch >= 0
+    early[early] = launches.start[device.launch[early]] < begin
+    return device.part(early)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support import traces
-from tests.support.traces import device, host
+from tests.support.traces import device, host, launched
 
 from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.reader import Reader
@@ -63,11 +63,19 @@ def test_a_step_that_several_threads_name_is_one() -> None:
 def test_an_operators_id_that_is_the_correlation_is_none() -> None:
     """As Kineto of 2022 and 2023 wrote it."""
     recording = recorded(
+        *(host("cpu_op", f"op{i}", i, 1, **{"External id": i}) for i in (77, 78)),
         device("a", 0, 1, **{"External id": 77, "correlation": 77}),
-        device("b", 2, 1, **{"External id": 78, "correlation": 80}),
+        device("b", 2, 3, **{"External id": 78, "correlation": 80}),
     )
-    assert list(recording.external) == [0, 78]
-    assert list(recording.correlation) == [77, 80]
+    assert recording.device_us is not None
+    assert dict(zip(recording.names.texts, recording.device_us, strict=True)) == {
+        "(other names)": 0,
+        "op77": 0,
+        "op78": 3,
+        "a": 0,
+        "b": 0,
+    }
+    assert recorded(device("a", 0, 1)).device_us is None
 
 
 def test_events_out_of_order_come_by_start() -> None:
@@ -78,8 +86,10 @@ def test_events_out_of_order_come_by_start() -> None:
     assert list(recording.start) == [-40.0, 0.0, 20.0]
 
 
-def test_operators_are_found_by_their_id_in_any_order() -> None:
-    ids = [7, 3, 9]
-    recording = recorded(*(host("cpu_op", f"op{i}", i, 1, **{"External id": i}) for i in ids))
-    assert list(recording.link_external) == [3, 7, 9]
-    assert [recording.names.texts[n] for n in recording.link_name] == ["op3", "op7", "op9"]
+def test_an_event_keeps_its_launch_wherever_it_is_put() -> None:
+    recording = recorded(
+        *launched("b", 40, 50, 1, 8), *launched("a", 5, 10, 1, 9), device("c", 70, 1, number=1, correlation=7)
+    )
+    assert [recording.names.texts[n] for n in recording.name] == ["a", "b", "c"]
+    asked = [None if i < 0 else recording.launch_start[i] + (recording.base or 0.0) for i in recording.launch]
+    assert asked == [5.0, 40.0, None]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.trace.spans import Cover, Named, common, merged, overlap, total, union
+from gpudebug.core.trace.spans import Cover, Named, Union, common, merged, overlap, total, union
 
 intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=25)
 
@@ -28,6 +28,16 @@ def test_the_union_is_what_is_covered(found: list[tuple[int, int]]) -> None:
     assert (start[1:] > end[:-1]).all()
     again = merged(start, end)
     assert (again[0] == start).all()
+
+
+@given(intervals, st.integers(1, 6))
+def test_a_union_in_parts_is_what_is_covered(found: list[tuple[int, int]], size: int) -> None:
+    whole = Union()
+    start, end = arrays(sorted(found))
+    pieces = [whole.add(start[i : i + size], end[i : i + size]) for i in range(0, len(found), size)]
+    assert whole.total == len(counted(found))
+    each = [t for p in pieces for s, e in zip(*p, strict=True) for t in range(int(s), int(e))]
+    assert each == sorted(counted(found))
 
 
 @given(intervals, intervals)

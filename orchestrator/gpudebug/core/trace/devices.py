@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import COMMUNICATION, TRANSFER
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Floats, Ints, blocks, merged, overlap, total
+from gpudebug.core.trace.spans import Floats, Ints, Union, blocks
 
 # A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the
 # stream waits for something. Microseconds: HolisticTraceAnalysis 0.6 compares its default, 30, with `ts`.
@@ -25,7 +26,7 @@ COMPUTE, MEMORY, COMM = 0, 1, 2
 
 @dataclass(frozen=True)
 class Gap:
-    """The gaps of a device: beginning, end, and the event (index into the device's) that ended each."""
+    """Gaps of a device: beginning, end, and the event (index into the device's) that ended each."""
 
     start: Floats
     end: Floats
@@ -36,90 +37,107 @@ class Gap:
 class Device:
     """The events of one device by start, an array per field; times in microseconds.
 
-    `kind` is a Kind, `work` one of COMPUTE, MEMORY and COMM, `launch` an index into the launches, -1 where
-    the trace does not hold it.
+    `kind` is a Kind, `launch` an index into the launches, -1 where the trace does not hold it; `flags` are
+    those of all names. `end` and `work` are made anew each time: ask the `parts` for them.
     """
 
     number: int | str
     start: Floats
-    end: Floats
-    name: NDArray[np.int32]
+    duration: NDArray[np.float32]
+    name: NDArray[np.uint16]
     track: NDArray[np.uint16]
     kind: NDArray[np.uint8]
-    work: NDArray[np.uint8]
-    external: NDArray[np.uint32]
     launch: NDArray[np.int32]
+    flags: NDArray[np.uint8]
 
-    def busy(self) -> tuple[Floats, Floats]:
-        return merged(self.start, self.end)
+    @property
+    def end(self) -> Floats:
+        return self.start + self.duration
 
-    def gaps(self) -> Gap:
-        """Spans inside the device's own span in which nothing ran on it."""
-        if not len(self.start):
-            return Gap(self.start, self.start, np.empty(0, np.int64))
-        start, end = self.busy()
-        real = start[1:] - end[:-1] > ROUNDING_US
-        # The first event of each busy interval but the first ended a gap.
-        begin, stop = end[:-1][real], start[1:][real]
-        return Gap(begin, stop, np.searchsorted(self.start, stop, side="left"))
+    @property
+    def work(self) -> NDArray[np.uint8]:
+        """COMPUTE, MEMORY or COMM."""
+        flags = self.flags[self.name]
+        work = np.full(len(flags), COMPUTE, np.uint8)
+        work[(flags & COMMUNICATION) > 0] = COMM
+        work[(self.kind != Kind.KERNEL) | ((flags & TRANSFER) > 0)] = MEMORY
+        return work
+
+    def part(self, which: slice | NDArray[np.bool_]) -> Device:
+        """These of its events."""
+        return replace(self, **{field: getattr(self, field)[which] for field in _FIELDS})
+
+    def parts(self) -> Iterator[Device]:
+        """All of its events, some ten thousand at a time."""
+        return map(self.part, blocks(len(self.start)))
+
+    def gaps(self) -> Iterator[Gap]:
+        """Spans inside the device's own span in which nothing ran on it, those of a part at a time."""
+        reached, done = np.inf, 0
+        for part in self.parts():
+            before = np.maximum.accumulate(np.append(reached if done else part.start[0], part.end))
+            which = np.flatnonzero(part.start - before[:-1] > ROUNDING_US)
+            yield Gap(before[which], part.start[which], which + done)
+            reached, done = before[-1], done + len(part.start)
 
 
-def devices(recording: Recording, launches: Launches) -> list[Device]:
+_FIELDS = ("start", "duration", "name", "track", "kind", "launch")
+
+
+def devices(recording: Recording) -> list[Device]:
     """The devices of a trace, each with its events sorted by start."""
     flags = np.array(recording.names.flags, np.uint8)
-    found = []
-    for number, mine in recording.of_devices():
-        start = np.frombuffer(recording.start)[mine]
-        name = np.frombuffer(recording.name, np.int32)[mine]
-        kind = np.frombuffer(recording.kind, np.uint8)[mine]
-        work = np.full(len(start), COMPUTE, np.uint8)
-        work[(flags[name] & COMMUNICATION) > 0] = COMM
-        work[(kind != Kind.KERNEL) | ((flags[name] & TRANSFER) > 0)] = MEMORY
-        found.append(
-            Device(
-                number=number,
-                start=start,
-                end=start + np.frombuffer(recording.duration, np.float32)[mine],
-                name=name,
-                track=np.frombuffer(recording.track, np.uint16)[mine],
-                kind=kind,
-                work=work,
-                external=np.frombuffer(recording.external, np.uint32)[mine],
-                launch=launches.of(np.frombuffer(recording.correlation, np.uint32)[mine]),
-            )
+    return [
+        Device(
+            number=number,
+            start=np.frombuffer(recording.start)[mine],
+            duration=np.frombuffer(recording.duration, np.float32)[mine],
+            name=np.frombuffer(recording.name, np.uint16)[mine],
+            track=np.frombuffer(recording.track, np.uint16)[mine],
+            kind=np.frombuffer(recording.kind, np.uint8)[mine],
+            launch=recording.launch[mine],
+            flags=flags,
         )
-    return found
+        for number, mine in recording.of_devices()
+    ]
 
 
-def times(start: Floats, end: Floats, work: NDArray[np.uint8]) -> dict[str, Any]:
-    """Busy, idle and kinds of work of events sorted by start, in seconds.
+def times(parts: Iterable[Device]) -> dict[str, Any] | None:
+    """Busy, idle and kinds of work of a device's events, in seconds; None where there are none.
 
     The span is from the first event's start to the last end; compute, memory and communication are unions
     of their own events, so that their sum may exceed the busy time.
     """
-    busy = merged(start, end)
-    span = float(end.max() - start[0])
-    of = {kind: merged(start, end, work == kind) for kind in (COMPUTE, MEMORY, COMM)}
+    of = {kind: Union() for kind in (COMPUTE, MEMORY, COMM)}
+    busy, either, first, last = Union(), Union(), np.inf, -np.inf
+    for part in parts:
+        start, end, work = part.start, part.end, part.work
+        first, last = min(first, start.min(initial=first)), max(last, end.max(initial=last))
+        busy.add(start, end)
+        for kind, union in of.items():
+            union.add(start[work == kind], end[work == kind])
+        either.add(start[work != MEMORY], end[work != MEMORY])
+    if np.isinf(first):
+        return None
+    span = float(last - first)
     return {
-        "busy_share": total(busy) / span if span > 0 else None,
-        "busy_s": total(busy) / 1e6,
-        "idle_s": max(0.0, span - total(busy)) / 1e6,
+        "busy_share": busy.total / span if span > 0 else None,
+        "busy_s": busy.total / 1e6,
+        "idle_s": max(0.0, span - busy.total) / 1e6,
         "span_s": span / 1e6,
-        "compute_s": total(of[COMPUTE]) / 1e6,
-        "memory_s": total(of[MEMORY]) / 1e6,
-        "communication_s": total(of[COMM]) / 1e6,
-        "communication_overlapped_s": overlap(of[COMM], of[COMPUTE]) / 1e6,
+        "compute_s": of[COMPUTE].total / 1e6,
+        "memory_s": of[MEMORY].total / 1e6,
+        "communication_s": of[COMM].total / 1e6,
+        "communication_overlapped_s": max(0.0, of[COMM].total + of[COMPUTE].total - either.total) / 1e6,
     }
 
 
-def without_last_step(device: Device, launches: Launches, begin: float) -> dict[str, Any] | None:
-    """The times of the events that were launched before `begin`; None where there are none."""
-    known = device.launch >= 0
-    early = np.zeros(len(known), bool)
-    early[known] = launches.start[device.launch[known]] < begin
-    if not early.any():
-        return None
-    return times(device.start[early], device.end[early], device.work[early])
+def launched_before(device: Device, launches: Launches, moment: float) -> Iterator[Device]:
+    """Of each part the events whose launch is in the trace and began before the moment."""
+    for part in device.parts():
+        early = part.launch >= 0
+        early[early] = launches.start[part.launch[early]] < moment
+        yield part.part(early)
 
 
 def streams(recording: Recording, device: Device, launches: Launches) -> list[dict[str, Any]]:
@@ -129,36 +147,48 @@ def streams(recording: Recording, device: Device, launches: Launches) -> list[di
     before, and the gap is below 30 us. `other`: it was launched before and waited longer. Launches that
     are not in the trace count as launched before.
     """
-    found = []
-    for number in np.unique(device.track).tolist():
-        mine = np.flatnonzero(device.track == number).astype(np.int32)
-        found.append(
-            {
-                "stream": recording.tracks[number].stream,
-                "events": len(mine),
-                **_waits(device, mine, launches),
-                **launches.queue_of_stream(device.launch[mine], device.start[mine]),
-            }
-        )
+    waits: dict[int, _Waits] = {}
+    for part in device.parts():
+        for number in np.flatnonzero(np.bincount(part.track)).tolist():
+            waits.setdefault(number, _Waits()).add(part.part(part.track == number), launches)
+    found = [
+        {
+            "stream": recording.tracks[number].stream,
+            **of_stream.summary(),
+            **launches.queue_of_stream(device.launch, device.start, device.track == number),
+        }
+        for number, of_stream in sorted(waits.items())
+    ]
     return sorted(found, key=lambda s: (-s["busy_s"], str(s["stream"])))
 
 
-def _waits(device: Device, mine: NDArray[np.int32], launches: Launches) -> dict[str, float]:
-    """Busy seconds of one stream, the events `mine`, and its idle ones by cause."""
-    first = reached = float(device.start[mine[0]])
-    waits = np.zeros(3)
-    for part in blocks(len(mine)):
-        which = mine[part]
-        before = np.maximum.accumulate(np.append(reached, device.end[which]))
-        reached = float(before[-1])
-        idle = np.maximum(device.start[which] - before[:-1], 0.0)
-        launch = device.launch[which]
-        host = (launch >= 0) & (launches.start[launch] > before[:-1]) if len(launches.start) else launch >= 0
+class _Waits:
+    """Busy time of one stream, and its idle time by cause."""
+
+    def __init__(self) -> None:
+        self._events = 0
+        self._busy = Union()
+        self._reached = -np.inf
+        self._idle = np.zeros(3)
+
+    def add(self, part: Device, launches: Launches) -> None:
+        """Take in events of the stream, by start."""
+        end = part.end
+        self._busy.add(part.start, end)
+        before = np.maximum.accumulate(np.append(self._reached if self._events else part.start[0], end))
+        idle = np.maximum(part.start - before[:-1], 0.0)
+        host = part.launch >= 0
+        host[host] = launches.start[part.launch[host]] > before[:-1][host]
         short = ~host & (idle < KERNEL_WAIT_US)
-        waits += idle[host].sum(), idle[short].sum(), idle[~host & ~short].sum()
-    return {
-        "busy_s": (reached - first - waits.sum()) / 1e6,
-        "host_wait_s": waits[0] / 1e6,
-        "kernel_wait_s": waits[1] / 1e6,
-        "other_wait_s": waits[2] / 1e6,
-    }
+        self._idle += idle[host].sum(), idle[short].sum(), idle[~host & ~short].sum()
+        self._reached = float(before[-1])
+        self._events += len(end)
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "events": self._events,
+            "busy_s": self._busy.total / 1e6,
+            "host_wait_s": self._idle[0] / 1e6,
+            "kernel_wait_s": self._idle[1] / 1e6,
+            "other_wait_s": self._idle[2] / 1e6,
+        }

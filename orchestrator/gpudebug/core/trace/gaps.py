@@ -126,10 +126,10 @@ class Idle:
         self._longest: list[tuple[float, float, int | str, int, int]] = []
 
     def add(self, device: Device) -> None:
-        gap = device.gaps()
-        for at in range(0, len(gap.start), _BLOCK):
-            part = slice(at, at + _BLOCK)
-            self._add(device, Gap(gap.start[part], gap.end[part], gap.ended_by[part]))
+        for gap in device.gaps():
+            for at in range(0, len(gap.start), _BLOCK):
+                part = slice(at, at + _BLOCK)
+                self._add(device, Gap(gap.start[part], gap.end[part], gap.ended_by[part]))
 
     def _add(self, device: Device, gap: Gap) -> None:
         launch = device.launch[gap.ended_by]

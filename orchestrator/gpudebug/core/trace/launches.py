@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
@@ -19,49 +18,31 @@ LOW = 2
 
 
 class Launches:
-    """The launches of a recording by correlation: `start` and `end` in microseconds."""
+    """The launches of a recording: `start` and `duration` in microseconds."""
 
     def __init__(self, recording: Recording) -> None:
-        correlation = np.frombuffer(recording.launch_correlation, np.uint32)
-        self._order = np.argsort(correlation, kind="stable").astype(np.int32)
-        self._sorted = correlation[self._order]
         self.start = np.frombuffer(recording.launch_start)
         self.duration = np.frombuffer(recording.launch_duration, np.float32)
 
-    def of(self, wanted: NDArray[np.uint32]) -> NDArray[np.int32]:
-        """The launch with each of these correlations, -1 where the trace does not hold it."""
-        found = np.full(len(wanted), -1, np.int32)
-        if not len(self._sorted):
-            return found
-        for part in blocks(len(wanted)):
-            at = np.minimum(np.searchsorted(self._sorted, wanted[part]), len(self._sorted) - 1)
-            known = (self._sorted[at] == wanted[part]) & (wanted[part] != 0)
-            found[part] = np.where(known, self._order[at], -1)
-        return found
-
-    def forget(self, recording: Recording) -> None:
-        """Free what only `of` needs."""
-        self._order, self._sorted = self._order[:0].copy(), self._sorted[:0].copy()
-        recording.correlation, recording.launch_correlation = array("I"), array("I")
-
     def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
         """How long the calls took and how long the device's work waited behind them; microseconds."""
-        known = launch >= 0
-        if not known.any():
+        delay = np.empty(np.count_nonzero(launch >= 0), np.float32)
+        if not len(delay):
             return None
-        calls, delays = 0.0, []
+        calls, done = 0.0, 0
         for part in blocks(len(start)):
-            here = known[part]
-            call = self.duration[launch[part][here]].astype(np.float64)
-            wait = start[part][here] - self.start[launch[part][here]] - call
+            known = launch[part] >= 0
+            which = launch[part][known]
+            call = self.duration[which].astype(np.float64)
             calls += float(call.sum())
-            delays.append(np.maximum(wait, 0.0).astype(np.float32))
-        delay = np.concatenate(delays)
+            wait = start[part][known] - self.start[which] - call
+            delay[done : done + len(which)] = np.maximum(wait, 0.0)
+            done += len(which)
         return {
             "count": len(delay),
             "mean_call_us": calls / len(delay),
             "mean_delay_us": float(delay.mean(dtype=np.float64)),
-            "p50_delay_us": float(np.median(delay)),
+            "p50_delay_us": float(np.median(delay, overwrite_input=True)),
         }
 
     def queue(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
@@ -79,28 +60,40 @@ class Launches:
         share = held / held.sum()
         reached = np.cumsum(share)
         return {
-            "mean": float((begin - asked).sum() / span),
+            "mean": sum(float((begin[p] - asked[p]).sum()) for p in blocks(len(begin))) / span,
             "p50": int(np.searchsorted(reached, 0.5)),
             "max": _depths(asked, begin)[0],
             "share_empty": float(share[0]),
             "share_low": float(share[: LOW + 1].sum()),
         }
 
-    def queue_of_stream(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any]:
-        """A stream's deepest queue, and the mean of its depth over its changes (not over time)."""
-        begin, asked = self._pairs(launch, start)
+    def queue_of_stream(
+        self, launch: NDArray[np.int32], start: Floats, mine: NDArray[np.bool_]
+    ) -> dict[str, Any]:
+        """Deepest queue of the stream with the events `mine`; mean depth over its changes (not over time)."""
+        begin, asked = self._pairs(launch, start, mine)
         if not len(begin):
             return {"queue_max": None, "queue_mean_of_changes": None}
         most, summed = _depths(asked, begin)
         return {"queue_max": most, "queue_mean_of_changes": summed / (2 * len(begin))}
 
-    def _pairs(self, launch: NDArray[np.int32], start: Floats) -> tuple[Floats, Floats]:
-        """When work began and when it was asked for, each sorted; never asked for later than begun."""
+    def _pairs(
+        self, launch: NDArray[np.int32], start: Floats, mine: NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
+        """When work began and when it was asked for, each sorted; never asked for later than begun.
+
+        `start` must be sorted.
+        """
         known = launch >= 0
-        begin = start[known]
-        asked = self.start[launch[known]]
-        np.minimum(asked, begin, out=asked)
-        begin.sort()
+        if mine is not None:
+            known &= mine
+        begin = start if known.all() else start[known]
+        asked, done = np.empty(len(begin)), 0
+        for part in blocks(len(start)):
+            which = launch[part][known[part]]
+            now = slice(done, done + len(which))
+            asked[now] = np.minimum(self.start[which], begin[now])
+            done += len(which)
         asked.sort()
         return begin, asked
 

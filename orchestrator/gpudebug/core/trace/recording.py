@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, Kind, step_of
 from gpudebug.core.trace.hosts import Hosts
-from gpudebug.core.trace.names import Names
-from gpudebug.core.trace.spans import Named
+from gpudebug.core.trace.links import Links
+from gpudebug.core.trace.matching import matched
+from gpudebug.core.trace.names import OTHER, Names
+from gpudebug.core.trace.spans import Floats, Named, blocks
 
-# Operators whose link to their kernels is kept.
-LINKS = 2_000_000
 _SYNCS = 300_000
 # Microseconds: no trace lasts thirty years, and clocks count from 1970 at the earliest.
 LONGEST = 1e15
@@ -57,9 +57,10 @@ class Copies:
 class Recording:
     """All that is kept of a trace. Times are microseconds since `base`.
 
-    Device events, each 26 bytes: start, duration, name, track (index into `tracks`), kind, correlation
-    and operator's id (`external`), both modulo 2**32, 0 for none. Launches, each 16 bytes: start,
-    duration, correlation.
+    Device events, each 25 bytes: start, duration, name, track (index into `tracks`), kind, correlation
+    and operator's id, both modulo 2**32, 0 for none. Launches, each 16 bytes: start, duration, correlation.
+    `finish` replaces the ids: `launch` is an index into the launches, -1 where the trace does not hold it,
+    and `device_us` the device time of each operator by name, None where no event names its operator.
     """
 
     def __init__(self) -> None:
@@ -72,11 +73,13 @@ class Recording:
         self.tracks: list[Track] = []
         self._track_ids: dict[tuple[int | str | None, ...], int] = {}
         self.start, self.duration = array("d"), array("f")
-        self.name, self.track, self.kind = array("i"), array("H"), array("B")
-        self.correlation, self.external = array("I"), array("I")
+        self.name, self.track, self.kind = array("H"), array("H"), array("B")
+        self._correlation, self._external = array("I"), array("I")
+        self.launch: NDArray[np.int32] = np.empty(0, np.int32)
+        self.device_us: Floats | None = None
         self.launch_start, self.launch_duration = array("d"), array("f")
-        self.launch_correlation = array("I")
-        self.link_external, self.link_name = array("I"), array("i")
+        self._launch_correlation = array("I")
+        self.links = Links()
         self.syncs = Syncs()
         self.blocking: dict[Call, Named] = {Call.SYNC: Named(), Call.COPY: Named(), Call.ALLOCATION: Named()}
         self.launched = 0
@@ -116,18 +119,41 @@ class Recording:
         self.events += count
 
     def finish(self) -> None:
-        """Sort what came in: device events by device and start, operators by id."""
+        """Match what came in, then sort device events by device and start."""
         self.hosts.finish()
+        self.links.finish()
+        self._add_up_operators()
+        self.launch = matched(self._correlation, self._launch_correlation)
+        self._correlation, self._launch_correlation = array("I"), array("I")
+        order = self._order()
+        if order is not None:
+            for field in (self.start, self.duration, self.name, self.track, self.kind):
+                _permute(np.frombuffer(field, field.typecode), order)
+            _permute(self.launch, order)
+
+    def _add_up_operators(self) -> None:
+        external, duration = (
+            np.frombuffer(self._external, np.uint32),
+            np.frombuffer(self.duration, np.float32),
+        )
+        if external.any():
+            self.device_us = np.zeros(len(self.names.texts))
+            for part in blocks(len(external)):
+                names = self.links.names(external[part])
+                self.device_us += np.bincount(names, duration[part], len(self.device_us))
+            self.device_us[OTHER] = 0.0
+        self._external = array("I")
+
+    def _order(self) -> NDArray[np.uint32] | None:
+        """The stable order by device and start; None where the events stand so already."""
         numbers = {number: i for i, number in enumerate(self.devices())}
-        device = np.array([numbers[t.device] for t in self.tracks], np.uint16)
-        order = _order(device[np.frombuffer(self.track, np.uint16)], np.frombuffer(self.start))
-        if order is not None:
-            for field in ("start", "duration", "name", "track", "kind", "correlation", "external"):
-                _permute(self, field, order)
-        order = _order(np.frombuffer(self.link_external, np.uint32))
-        if order is not None:
-            _permute(self, "link_external", order)
-            _permute(self, "link_name", order)
+        start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
+        if len(numbers) <= 1:
+            if (start[1:] >= start[:-1]).all():
+                return None
+            return np.argsort(start, kind="stable").astype(np.uint32)
+        device = np.array([numbers[t.device] for t in self.tracks], np.uint16)[track]
+        return np.lexsort((start, device)).astype(np.uint32)
 
     def devices(self) -> list[int | str]:
         """The devices of the trace, numbers first."""
@@ -143,9 +169,8 @@ class Recording:
         args = event.args
         if kind == Kind.OPERATOR and args is not None:
             external = args.external or args.external_old
-            if external and len(self.link_name) < LINKS:
-                self.link_external.append(external & _MASK)
-                self.link_name.append(name)
+            if external:
+                self.links.add(external & _MASK, name)
 
     def _step(self, number: int, start: float, duration: float) -> None:
         """Several threads may name the same step: it lasts from the first beginning to the last end."""
@@ -165,8 +190,8 @@ class Recording:
         self.name.append(name)
         self.track.append(track)
         self.kind.append(kind)
-        self.correlation.append((args.correlation or 0) & _MASK)
-        self.external.append(_operator_id(args))
+        self._correlation.append((args.correlation or 0) & _MASK)
+        self._external.append(_operator_id(args))
         if kind != Kind.KERNEL:
             copies = self.copies.get(name)
             if copies is None:
@@ -189,7 +214,7 @@ class Recording:
             self.launched += 1
             self.launch_start.append(start)
             self.launch_duration.append(duration)
-            self.launch_correlation.append((args.correlation or 0) & _MASK)
+            self._launch_correlation.append((args.correlation or 0) & _MASK)
         if call == Call.LAUNCH:
             return
         self.blocking[call].add(start, start + duration, name)
@@ -206,16 +231,12 @@ class Recording:
             at += mine
 
 
-def _order(*keys: NDArray[Any]) -> NDArray[np.int32] | None:
-    """The stable order by the first key, then the next; None where the elements stand so already."""
-    if all((key[1:] >= key[:-1]).all() for key in keys):
-        return None
-    return np.lexsort(keys[::-1]).astype(np.int32)
-
-
-def _permute(recording: Recording, field: str, order: NDArray[np.int32]) -> None:
-    values: array[Any] = getattr(recording, field)
-    setattr(recording, field, array(values.typecode, np.frombuffer(values, values.typecode)[order].tobytes()))
+def _permute(values: NDArray[Any], order: NDArray[np.uint32]) -> None:
+    """Put values in order, in place; in parts, for an index of 32 bits is widened to 64."""
+    ordered = np.empty_like(values)
+    for part in blocks(len(values)):
+        ordered[part] = values[order[part]]
+    values[:] = ordered
 
 
 def _operator_id(args: Args) -> int:

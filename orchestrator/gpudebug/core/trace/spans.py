@@ -44,6 +44,22 @@ def merged(start: Floats, end: Floats, kept: NDArray[np.bool_] | None = None) ->
     return np.concatenate(starts), np.concatenate([*ends, [reached]])
 
 
+class Union:
+    """The union of intervals that come in parts, all sorted by start: `total` is its length so far."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._reached = -np.inf
+
+    def add(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        """What each interval adds, sorted and disjoint; nothing where those before it cover it."""
+        reached = np.maximum.accumulate(np.append(self._reached, end))
+        self._reached = float(reached[-1])
+        pieces = np.maximum(start, reached[:-1]), reached[1:]
+        self.total += total(pieces)
+        return pieces
+
+
 def union(start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """As `merged`, of intervals in any order."""
     order = np.argsort(start, kind="stable")

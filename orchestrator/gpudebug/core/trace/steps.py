@@ -10,7 +10,7 @@ from gpudebug.core.trace.devices import Device
 from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.recording import Recording
-from gpudebug.core.trace.spans import Cover, Floats, blocks
+from gpudebug.core.trace.spans import Cover, Floats, Union
 
 # Rows of the table: the first half, and the slowest of the others.
 ROWS = 40
@@ -25,7 +25,7 @@ def steps(recording: Recording, found: list[Device], launches: Launches) -> dict
     wall = span[:, 1] - span[:, 0]
     loaders = recording.hosts.loaders
     waited = Cover(loaders.union()).within(span[:, 0], span[:, 1]) if len(loaders) else None
-    busy = np.mean([Cover(d.busy()).within(*span.T) for d in found], axis=0) if found else None
+    busy = np.mean([_busy(d, span) for d in found], axis=0) if found else None
     kernels = _kernels(found, launches, span) if found else None
     with np.errstate(divide="ignore", invalid="ignore"):
         share = None if busy is None else busy / wall
@@ -51,13 +51,21 @@ def steps(recording: Recording, found: list[Device], launches: Launches) -> dict
     }
 
 
+def _busy(device: Device, span: Floats) -> Floats:
+    """Busy microseconds of a device in each step."""
+    union, busy = Union(), np.zeros(len(span))
+    for part in device.parts():
+        busy += Cover(union.add(part.start, part.end)).within(*span.T)
+    return busy
+
+
 def _kernels(found: list[Device], launches: Launches, span: Floats) -> Floats:
     """Kernels of each step, by the moment of their launch, else of their start."""
     count = np.zeros(len(span))
     for device in found:
-        for part in blocks(len(device.start)):
-            kernel = device.kind[part] == Kind.KERNEL
-            when, launch = device.start[part][kernel], device.launch[part][kernel]
+        for part in device.parts():
+            kernel = part.kind == Kind.KERNEL
+            when, launch = part.start[kernel], part.launch[kernel]
             known = launch >= 0
             when[known] = launches.start[launch[known]]
             at = np.searchsorted(span[:, 0], when, side="right") - 1

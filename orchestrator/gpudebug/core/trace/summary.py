@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace.devices import Device, devices, streams, times, without_last_step
+from gpudebug.core.trace.devices import Device, devices, launched_before, streams, times
 from gpudebug.core.trace.events import CATEGORIES, DEVICE, Event, Kind, Span
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
@@ -19,7 +19,7 @@ from gpudebug.core.trace.reader import Reader
 from gpudebug.core.trace.recording import FARTHEST, LONGEST, Recording
 from gpudebug.core.trace.spans import Cover, merged, total, union
 from gpudebug.core.trace.steps import steps
-from gpudebug.core.trace.tables import Links, copies, kernels, operators, syncs
+from gpudebug.core.trace.tables import copies, kernels, operators, syncs
 
 NO_DEVICE = "no device event in the trace: a CPU-only trace, or a profiler without ProfilerActivity.CUDA"
 _DIGITS = 7
@@ -93,12 +93,10 @@ def _nothing(reader: Reader[Event]) -> str:
 
 def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
     launches = Launches(recording)
-    found = devices(recording, launches)
-    launches.forget(recording)
+    found = devices(recording)
     idle = Idle(recording, launches)
     for device in found:
         idle.add(device)
-    links = Links(recording)
     of_steps = steps(recording, found, launches)
     meta = reader.metadata
     cluster = meta.get("distributedInfo")
@@ -118,12 +116,12 @@ def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
         "devices": rows,
         "gaps": idle.summary() if found else None,
         "kernels_per_step": of_steps["kernels_per_step"] if of_steps else None,
-        "mean_kernel_us": _mean_kernel(recording),
+        "mean_kernel_us": _mean_kernel(found),
         "kernels": kernels(recording, found),
         "memcpy": copies(recording),
-        "syncs": syncs(recording, links),
+        "syncs": syncs(recording),
         "nccl": _communication(rows),
-        "operators": operators(recording, found, links),
+        "operators": operators(recording),
         "steps": of_steps,
         "host": _host(recording),
     }
@@ -136,8 +134,10 @@ def _device(recording: Recording, device: Device, launches: Launches, meta: dict
     return {
         "device": device.number,
         "name": _name(meta, device.number),
-        **times(device.start, device.end, device.work),
-        "without_last_step": None if whole or last is None else without_last_step(device, launches, last),
+        **(times(device.parts()) or {}),
+        "without_last_step": None
+        if whole or last is None
+        else times(launched_before(device, launches, last)),
         "queue": launches.queue(device.launch, device.start),
         "launches": launches.delays(device.launch, device.start),
         "streams_count": len(of_streams),
@@ -153,11 +153,14 @@ def _name(meta: dict[str, Any], number: int | str) -> str | None:
     return None
 
 
-def _mean_kernel(recording: Recording) -> float | None:
-    kernel = np.frombuffer(recording.kind, np.uint8) == Kind.KERNEL
-    if not kernel.any():
-        return None
-    return float(np.frombuffer(recording.duration, np.float32)[kernel].mean(dtype=np.float64))
+def _mean_kernel(found: list[Device]) -> float | None:
+    count, us = 0, 0.0
+    for device in found:
+        for part in device.parts():
+            kernel = part.kind == Kind.KERNEL
+            count += np.count_nonzero(kernel)
+            us += float(part.duration[kernel].sum(dtype=np.float64))
+    return us / count if count else None
 
 
 def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -206,7 +209,7 @@ def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
         (recording.impossible, f"{recording.impossible:,} events with an impossible time are left out"),
         (hosts.late, f"{hosts.late:,} host events are out of order: operators' own times are too long"),
         (
-            len(recording.start) and not len(np.flatnonzero(np.frombuffer(recording.external, np.uint32))),
+            len(recording.start) and recording.device_us is None,
             "device events do not name their operators: device time by operator is unknown",
         ),
         (recording.names.full, "more names than can be told apart: some are counted as (other names)"),

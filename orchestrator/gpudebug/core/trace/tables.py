@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpudebug.core.trace.devices import Device
 from gpudebug.core.trace.events import Kind, copy_of
 from gpudebug.core.trace.hosts import Stack
 from gpudebug.core.trace.names import COMMUNICATION
 from gpudebug.core.trace.recording import Copies, Recording
-from gpudebug.core.trace.spans import Floats, Ints, blocks
 
 TOP = 15
 _STACKS = 3
@@ -25,9 +23,9 @@ def kernels(recording: Recording, found: list[Device]) -> list[dict[str, Any]]:
     count, us = np.zeros(size), np.zeros(size)
     least, most = np.full(size, np.inf), np.zeros(size)
     for device in found:
-        for part in blocks(len(device.start)):
-            kernel = device.kind[part] == Kind.KERNEL
-            name, length = device.name[part][kernel], (device.end[part] - device.start[part])[kernel]
+        for part in device.parts():
+            kernel = part.kind == Kind.KERNEL
+            name, length = part.name[kernel], part.duration[kernel]
             count += np.bincount(name, minlength=size)
             us += np.bincount(name, length, size)
             np.minimum.at(least, name, length)
@@ -74,35 +72,13 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-class Links:
-    """Operators by the id that their launches and kernels carry."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._external = np.frombuffer(recording.link_external, np.uint32)
-        self._name = np.frombuffer(recording.link_name, np.int32)
-
-    def names(self, external: NDArray[Any]) -> Ints:
-        """The operator's name for each id, 0 where unknown."""
-        if not len(self._external):
-            return np.zeros(len(external), np.int64)
-        at = np.minimum(np.searchsorted(self._external, external), len(self._external) - 1)
-        known = (self._external[at] == external) & (external != 0)
-        return np.where(known, self._name[at], 0).astype(np.int64)
-
-
-def operators(recording: Recording, found: list[Device], links: Links) -> list[dict[str, Any]]:
+def operators(recording: Recording) -> list[dict[str, Any]]:
     """The operators with the most host time of their own and those with the most device time.
 
     `device_s` sums the kernels and copies that the operator itself launched; None where the trace holds no
     device events or does not link them to operators.
     """
-    size = len(recording.names.texts)
-    device: Floats = np.zeros(size)
-    for one in found:
-        for part in blocks(len(one.start)):
-            names = links.names(one.external[part])
-            device += np.bincount(names, one.end[part] - one.start[part], size)
-    device[0] = 0.0
+    device = np.zeros(len(recording.names.texts)) if recording.device_us is None else recording.device_us
     linked = bool(device.any())
     hosts = recording.hosts
     own = sorted(hosts.own, key=lambda n: -hosts.own[n])[:TOP]
@@ -119,7 +95,7 @@ def operators(recording: Recording, found: list[Device], links: Links) -> list[d
     ]
 
 
-def syncs(recording: Recording, links: Links) -> list[dict[str, Any]]:
+def syncs(recording: Recording) -> list[dict[str, Any]]:
     """Calls that make the host wait for the device, the longest first, with who called them.
 
     `kind` is `runtime` (a call of the driver), or `operator` (an operator that reads a value, such as
@@ -128,7 +104,7 @@ def syncs(recording: Recording, links: Links) -> list[dict[str, Any]]:
     texts = recording.names.texts
     found = recording.syncs
     called: dict[int, dict[tuple[str, ...], list[float]]] = {name: {} for name in found.count}
-    for name, stack, us in _callers(recording, links):
+    for name, stack, us in _callers(recording):
         of_stack = called[name].setdefault(stack, [0, 0.0])
         of_stack[0] += 1
         of_stack[1] += us
@@ -149,14 +125,14 @@ def syncs(recording: Recording, links: Links) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["kind"] != "runtime", -r["seconds"]))[:TOP]
 
 
-def _callers(recording: Recording, links: Links) -> list[tuple[int, tuple[str, ...], float]]:
+def _callers(recording: Recording) -> list[tuple[int, tuple[str, ...], float]]:
     """Name, stack and microseconds of each synchronising call that was kept."""
     found = recording.syncs
     if not len(found.name):
         return []
     thread = np.array(found.thread)
     start, length = np.array(found.start), np.array(found.duration, np.float64)
-    operator = links.names(np.array(found.external, np.int64))
+    operator = recording.links.names(np.array(found.external, np.int64))
     names = np.array(found.name)
     rows = []
     for number in np.unique(thread).tolist():
