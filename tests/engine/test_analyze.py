@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import gpudebug, record
+from tests.support.commands import command
 
 SEED_CSV = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + "".join(
     f"{i * 0.5:.1f},{40 + i % 3},10,1000,16000\n" for i in range(1, 60)
@@ -57,13 +58,13 @@ def test_samples(folder: Path, name: str) -> None:
 
 
 def test_several_files_are_one_document(folder: Path) -> None:
-    answer = gpudebug(folder, "analyze", "seed.csv", "odd name.txt", "--json").expect(0).json
+    answer = command(folder, "analyze", "seed.csv", "odd name.txt", "--json").expect(0).json
     assert [a["kind"] for a in answer["files"]] == ["samples", "training_log"]
 
 
 @pytest.mark.parametrize(("name", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_it_cannot_read_is_one_clear_line(folder: Path, name: str, said: str) -> None:
-    done = gpudebug(folder, "analyze", name).expect(1)
+    done = command(folder, "analyze", name).expect(1)
     assert done.out == ""
     (line,) = done.err.splitlines()
     assert said in line
@@ -76,22 +77,22 @@ def test_what_it_cannot_read_is_one_clear_line(folder: Path, name: str, said: st
 )
 def test_rubbish_is_a_log_without_anything_in_it(folder: Path, data: bytes) -> None:
     (folder / "rubbish").write_bytes(data)
-    answer = gpudebug(folder, "analyze", "rubbish", "--json").expect(0).json
+    answer = command(folder, "analyze", "rubbish", "--json").expect(0).json
     assert (answer["steps"], answer["loss"]["points"]) == (None, 0)
 
 
 def test_infinite_and_missing_losses_are_still_json(folder: Path) -> None:
     (folder / "nan.log").write_text("".join(f"step {i} loss {'inf' if i > 5 else 1}\n" for i in range(1, 20)))
-    answer = gpudebug(folder, "analyze", "nan.log", "--json").expect(0).json
+    answer = command(folder, "analyze", "nan.log", "--json").expect(0).json
     assert answer["loss"]["trend"] == "NAN"
     (folder / "all-nan.log").write_text("".join(f"step {i} loss nan\n" for i in range(1, 20)))
-    assert gpudebug(folder, "analyze", "all-nan.log", "--json").expect(0).json["loss"]["trend"] == "NAN"
+    assert command(folder, "analyze", "all-nan.log", "--json").expect(0).json["loss"]["trend"] == "NAN"
 
 
 def test_a_failed_run_says_why(folder: Path) -> None:
     (folder / "oom.log").write_text(
         "step 1 loss 1\nTraceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory.\n"
     )
-    answer = gpudebug(folder, "analyze", "oom.log", "--json").expect(0).json
+    answer = command(folder, "analyze", "oom.log", "--json").expect(0).json
     assert answer["failure"]["class"] == "oom_gpu"
     assert answer["failure"]["lines"]

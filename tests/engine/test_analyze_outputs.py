@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import gpudebug
+from tests.support.commands import command
 from tests.support.section_reports import report, section
 
 # Python finds no matplotlib, as where the extra was not installed.
@@ -64,7 +65,7 @@ def test_what_cannot_be_written_is_said_before(
     folder: Path, words: tuple[str, ...], status: int, says: str
 ) -> None:
     before = {p.name: p.lstat().st_mtime_ns for p in folder.iterdir()}
-    done = gpudebug(folder, "analyze", "r.json", *words).expect(status)
+    done = command(folder, "analyze", "r.json", *words).expect(status)
     assert done.out == ""
     (line,) = done.err.splitlines()
     assert says in line
@@ -77,7 +78,7 @@ def test_a_regular_file_is_replaced_and_keeps_its_mode(folder: Path) -> None:
     old.write_text("older")
     old.chmod(0o640)
     (folder / "link.txt").symlink_to("old.txt")
-    gpudebug(folder, "analyze", "r.json", "--output", "link.txt").expect(0)
+    command(folder, "analyze", "r.json", "--output", "link.txt").expect(0)
     assert (folder / "link.txt").is_symlink()
     assert "TOP 10 BOTTLENECKS" in old.read_text()
     assert stat.S_IMODE(old.stat().st_mode) == 0o640
@@ -86,7 +87,7 @@ def test_a_regular_file_is_replaced_and_keeps_its_mode(folder: Path) -> None:
 def test_what_fails_leaves_the_older_file(folder: Path) -> None:
     (folder / "old.txt").write_text("older")
     (folder / "bad.json").write_text('{"format": "gpudebug-sections"')
-    gpudebug(folder, "analyze", "bad.json", "--output", "old.txt").expect(1)
+    command(folder, "analyze", "bad.json", "--output", "old.txt").expect(1)
     assert (folder / "old.txt").read_text() == "older"
 
 
@@ -110,9 +111,9 @@ POINTS = {"train.log": 39, "samples.csv": 59, "trace.json": 0}
 def test_other_kinds_are_written_too(folder: Path, name: str) -> None:
     pytest.importorskip("matplotlib")
     words = ("--output", "f.txt", "--charts", "f.png", "--detailed", "f.json")
-    answer = gpudebug(folder, "analyze", name, *words, "--json").expect(0).json
+    answer = command(folder, "analyze", name, *words, "--json").expect(0).json
     assert [Path(p).name for p in answer.pop("written")] == ["f.txt", "f.png", "f.json"]
-    assert (folder / "f.txt").read_text() == gpudebug(folder, "analyze", name).expect(0).out
+    assert (folder / "f.txt").read_text() == command(folder, "analyze", name).expect(0).out
     detailed = json.loads((folder / "f.json").read_text())
     assert {key: detailed[key] for key in answer} == answer
     series = detailed.get("series", {}).get("loss") or detailed.get("timeline", [{"points": []}])[0]["points"]
@@ -132,7 +133,7 @@ SEPARATE = {
 
 @pytest.mark.parametrize(("words", "says"), SEPARATE.values(), ids=SEPARATE)
 def test_what_an_option_is_not_for_is_said(folder: Path, words: tuple[str, ...], says: str) -> None:
-    done = gpudebug(folder, "analyze", *words).expect(2)
+    done = command(folder, "analyze", *words).expect(2)
     (line,) = done.err.splitlines()
     assert says in line
     assert "; next: " in line
@@ -142,7 +143,7 @@ def test_nothing_in_a_written_file_steers_a_terminal_or_holds_a_secret(folder: P
     secret = "hf_" + "abcdefghijklmnopqrstuvwxyz0123456789"[:34]
     sections = (section("red \x1b[31m"), section(f"token {secret}"))
     (folder / "odd.json").write_text(json.dumps(report(*sections)))
-    gpudebug(folder, "analyze", "odd.json", "--output", "f.txt", "--detailed", "f.json").expect(0)
+    command(folder, "analyze", "odd.json", "--output", "f.txt", "--detailed", "f.json").expect(0)
     text, document = (folder / "f.txt").read_text(), (folder / "f.json").read_text()
     assert "\x1b" not in text
     assert secret not in text + document

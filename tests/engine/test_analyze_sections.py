@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Done, gpudebug
+from tests.support.commands import command
 from tests.support.section_reports import node, report, section
 
 SLOW = report(
@@ -29,11 +30,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def analyze(folder: Path, *words: str, status: int = 0) -> Done:
-    return gpudebug(folder, "analyze", *words).expect(status)
+    return command(folder, "analyze", *words).expect(status)
 
 
 def test_the_documented_json(folder: Path) -> None:
-    answer = analyze(folder, "slow.json", "--json").json
+    answer = gpudebug(folder, "analyze", "slow.json", "--json").expect(0).json
     assert answer["kind"] == "sections"
     assert answer["file"] == str(folder / "slow.json")
     assert [s["name"] for s in answer["sections"]] == ["training_step", "data_loading", "forward"]
@@ -48,7 +49,7 @@ def test_the_documented_json(folder: Path) -> None:
 
 
 def test_the_text_for_people(folder: Path) -> None:
-    out = analyze(folder, "slow.json").out
+    out = gpudebug(folder, "analyze", "slow.json").expect(0).out
     for said in (
         "sections of one process, 8 s profiled, 100 iterations, 10 iterations/s, 3 of warm-up left out",
         "PROFILING SUMMARY:",
