@@ -31,6 +31,8 @@ FULL: dict[str, Any] = {
     "step_time_p50_s": 0.041,
     "step_time_p95_s": 0.0442,
     "data_wait_share": 0.5961,
+    "eval_data_share": 0.08,
+    "background_data_share": 0.03,
     "loader_start_share": 0.02,
     "forward_share": 0.1,
     "backward_share": 0.2,
@@ -58,6 +60,8 @@ EXPECTED = f"""\
   throughput                    24.4 steps/s, 195 samples/s
   step time                     p50 41 ms, p95 44.2 ms
   waiting for data              59.6%
+  waiting in evaluation         8.0%
+  fetching in other threads     3.0%
   starting loaders              2.0%
   forward, backward, optimizer  10%, 20%, 5% (queueing)
   blocking reads                2 a step, 3.1%
@@ -103,6 +107,24 @@ def test_what_no_side_knows_is_left_out_and_what_one_knows_is_unknown_of_the_oth
         "throughput 3 steps/s unknown",
         "waiting for data unknown 50.0%",
     ]
+
+
+LITTLE = {
+    "eval_data_share": 0.0001,
+    "loader_start_share": 0.0,
+    "gc_share": 0.0004,
+    "syncs_per_step": 0.0,
+    "alloc_retries": 0,
+    "h2d": Copies(count=0, mb=0.0, seconds=0.0),
+}
+
+
+def test_what_is_next_to_nothing_is_left_out_unless_the_other_side_has_more_of_it() -> None:
+    both = {"steps_per_s": 3.0, "span_steps": 100}
+    assert len(sides([side("a", **both, **LITTLE), side("b", **both)])) == 3
+    lines = sides([side("a", **both, **{name: FULL[name] for name in LITTLE}), side("b", **both, **LITTLE)])
+    assert [line.split()[-1] for line in lines[3:]] == ["0.0%", "0.0%", "step", "none", "0.0%", "0"]
+    assert "unknown" not in " ".join(lines)
 
 
 def test_a_silent_side_says_why_and_two_that_say_nothing_say_nothing() -> None:

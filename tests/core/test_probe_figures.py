@@ -61,6 +61,12 @@ def test_the_devices_time_is_that_of_the_iterations_that_were_timed() -> None:
     assert figures(training(per_step=PER_STEP)).device_time_share == pytest.approx(0.4)
 
 
+def test_fetches_that_training_does_not_wait_for_are_told_apart() -> None:
+    found = figures(training(step_s=0.1, per_step={"eval_data_s": 0.03, "background_data_s": 0.09}))
+    assert (found.eval_data_share, found.background_data_share) == pytest.approx((0.3, 0.9))
+    assert found.data_wait_share is None
+
+
 def test_what_nobody_told_is_unknown() -> None:
     found = figures(training())
     unknown = (found.data_wait_share, found.samples_per_s, found.h2d, found.gc_share, found.peak_host_mb)

@@ -16,6 +16,10 @@ _LEAST_SHARE = 0.001
 _LONGEST_SITE = 36
 
 
+class _Little(str):
+    """What is known and nothing to look at: a row that holds nothing else is left out."""
+
+
 def sides(found: Sequence[Answer]) -> list[str]:
     """A table with a column for each side that tells anything, and why the others do not."""
     known = [side for side in found if side["figures"]]
@@ -35,7 +39,7 @@ def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
     every = [figures for _, figures in columns]
     rows = [(label, [show(figures) for figures in every]) for label, show in _ROWS.items()]
     rows[_SITES_AFTER:_SITES_AFTER] = _site_rows(every)
-    rows = [(label, cells) for label, cells in rows if any(cells)]
+    rows = [(label, cells) for label, cells in rows if any(c and not isinstance(c, _Little) for c in cells)]
     if any(heading for heading, _ in columns):
         rows.insert(0, ("", [heading for heading, _ in columns]))
     lines = _aligned(rows)
@@ -99,13 +103,26 @@ def _step_time(f: Answer) -> str | None:
 def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:
     def show(f: Answer) -> str | None:
         value = f[name]
-        return None if value is None or value < least else present.percent(100 * value)
+        if value is None:
+            return None
+        said = present.percent(100 * value)
+        return said if value >= least else _Little(said)
 
     return show
 
 
 def _number(name: str, unit: str) -> Callable[[Answer], str | None]:
     return lambda f: None if f[name] is None else present.number(f[name], unit)
+
+
+def _rare(name: str, unit: str = "") -> Callable[[Answer], str | None]:
+    """A number whose absence is no news."""
+
+    def show(f: Answer) -> str | None:
+        said = _number(name, unit)(f)
+        return said if said is None or f[name] else _Little(said)
+
+    return show
 
 
 def _split(f: Answer) -> str | None:
@@ -133,8 +150,10 @@ def _blocking(f: Answer) -> str | None:
 def _copied(name: str) -> Callable[[Answer], str | None]:
     def show(f: Answer) -> str | None:
         copies, steps = f[name], f["span_steps"]
-        if not copies or not steps or not copies["count"]:
+        if not copies or not steps:
             return None
+        if not copies["count"]:
+            return _Little("none")
         said = (
             f"{present.number(copies['count'] / steps)} a step, {present.number(copies['mb'] / steps, 'MB')}"
         )
@@ -188,10 +207,12 @@ _ROWS: dict[str, Callable[[Answer], str | None]] = {
     "throughput": _rate,
     "step time": _step_time,
     "waiting for data": _share("data_wait_share"),
+    "waiting in evaluation": _share("eval_data_share", _LEAST_SHARE),
+    "fetching in other threads": _share("background_data_share", _LEAST_SHARE),
     "starting loaders": _share("loader_start_share", _LEAST_SHARE),
     "forward, backward, optimizer": _split,
     "blocking reads": _blocking,
-    "synchronising": lambda f: _number("syncs_per_step", "a step")(f) if f["syncs_per_step"] else None,
+    "synchronising": _rare("syncs_per_step", "a step"),
     "device time in steps": _share("device_time_share"),
     "copies to the device": _copied("h2d"),
     "copies to the host": _copied("d2h"),
@@ -200,6 +221,6 @@ _ROWS: dict[str, Callable[[Answer], str | None]] = {
     "CPU": _number("cpu_cores", "cores"),
     "garbage collection": _share("gc_share", _LEAST_SHARE),
     "peak memory": _memory,
-    "allocator retries": lambda f: str(round(f["alloc_retries"])) if f["alloc_retries"] else None,
+    "allocator retries": _rare("alloc_retries"),
 }
 _SITES_AFTER = 1 + list(_ROWS).index("blocking reads")

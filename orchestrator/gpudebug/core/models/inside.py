@@ -44,7 +44,10 @@ class ProbeEvidence(Record):
     An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
     are those of the steady window as far as the process trained in it, of its own steady iterations where
     there is no window: `span_steps` iterations from `start_s` to `end_s`, in seconds since launch. None is
-    not known. `device_time_share` is the device's time in iterations, without what it waited for batches.
+    not known. `data_wait_share` is what training waits for batches, `eval_data_share` what evaluation does,
+    `background_data_share` what other threads take to fetch them, above 1 where there are several: what
+    training waits for those is not known. `device_time_share` is the device's time in iterations, without
+    what it waited for batches.
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
     the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
@@ -66,6 +69,8 @@ class ProbeEvidence(Record):
     step_time_p50_s: float | None = None
     step_time_p95_s: float | None = None
     data_wait_share: float | None = None
+    eval_data_share: float | None = None
+    background_data_share: float | None = None
     loader_start_share: float | None = None
     forward_share: float | None = None
     backward_share: float | None = None

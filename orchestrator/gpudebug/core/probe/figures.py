@@ -73,6 +73,8 @@ def _figures(span: Span) -> dict[str, Any]:
         "step_time_p50_s": percentile(times, 0.5) if counted >= FEW_STEPS else None,
         "step_time_p95_s": percentile(times, 0.95) if counted >= FEW_FOR_P95 else None,
         "data_wait_share": _per(span, "data_s"),
+        "eval_data_share": _per(span, "eval_data_s"),
+        "background_data_share": _per(span, "background_data_s"),
         "loader_start_share": _per(span, "loader_starts_s"),
         "forward_share": _per(span, "forward_s"),
         "backward_share": _per(span, "backward_s"),

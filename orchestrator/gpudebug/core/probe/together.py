@@ -16,6 +16,8 @@ _MEANS = (
     "step_time_p50_s",
     "step_time_p95_s",
     "data_wait_share",
+    "eval_data_share",
+    "background_data_share",
     "loader_start_share",
     "forward_share",
     "backward_share",
