@@ -75,6 +75,11 @@ assert policy.act(1) == 6 and set(vars(policy)) == {"weight", "hook"}
     }
 
 
+def test_where_no_method_is_found_the_report_says_so(tmp_path: Path) -> None:
+    code = "class Bare: pass\nenable_profiling()\nassert profile_object(Bare()).methods == []"
+    assert "profile_object(Bare): no public method" in " ".join(report_of(code, tmp_path)["notes"])
+
+
 def test_a_copy_and_a_pickle_are_their_own(tmp_path: Path) -> None:
     code = """
 del policy.hook

@@ -153,6 +153,8 @@ def test_a_summary_that_cannot_be_printed_does_not_end_the_training(tmp_path: Pa
         ("warmup=1.5", "warmup takes a whole number"),
         ("summary_every='ten'", "summary_every takes a whole number"),
         ("trace=-5", "trace takes a whole number"),
+        ("categories={1: 'Data'}", "categories takes names by the prefix of a section's name"),
+        ("categories='env_'", "categories takes names by the prefix"),
         ("sync='cuda'", "sync takes a function such as torch.cuda.synchronize, not 'cuda'"),
     ],
 )

@@ -83,6 +83,19 @@ def test_tasks_at_the_same_time_are_multiples() -> None:
     assert line.split() == ["-", "task:", "86000.00", "ms", "860", "x", "<--", "BOTTLENECK"]
 
 
+def test_thousands_of_names_are_not_all_printed(tmp_path: Path) -> None:
+    code = """
+    enable_profiling()
+    with profile_section("outer"):
+        for i in range(300):
+            with profile_section(f"s{i}"): pass
+    print_profiling_summary(tree=True)
+    """
+    out = run(code, tmp_path).out
+    assert "... and 101 more sections: get_profiler().save(path) writes all of them\n" in out
+    assert "... and 101 more\n" in out and len(out.splitlines()) < 420
+
+
 def test_odd_names_keep_the_table_narrow() -> None:
     long = section("begin" + "x" * 10_000 + "end", 1, 1.0)
     _, head, _, first, second, _ = summary.table([long, section("", 1, 1.0)]).splitlines()

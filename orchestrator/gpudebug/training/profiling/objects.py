@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType, ModuleType
 
 from gpudebug.training.profiling.decorators import dressed, profile_method
+from gpudebug.training.profiling.settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def profile_object(
     if isinstance(methods, str):
         methods = (methods,)
     chosen = list(dict.fromkeys(methods)) if methods is not None else _public(target)
+    if not chosen and methods is None:
+        settings.note(f"profile_object({name}): no public method of its class was found, name them: methods=")
     for key in chosen:
         if not callable(getattr(target, key)):
             raise TypeError(f"{name}.{key} is no method")

@@ -12,7 +12,7 @@ from gpudebug.training.profiling.tree import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, ContextManager, Mapping
+    from typing import Any, Callable, ContextManager
 
     from gpudebug.training.profiling.tree import Node
 
@@ -65,7 +65,7 @@ class Profiler:
         title: str | None = None,
         step_label: str | None = None,
         sync: Callable[[], Any] | bool | None = None,
-        categories: Mapping[str, str] | None = None,
+        categories: dict[str, str] | None = None,
         track_memory: bool | None = None,
         trace: bool | int | None = None,
         report: str | None = None,
@@ -84,6 +84,8 @@ class Profiler:
         """
         if sync is not None and sync is not False and not callable(sync):
             raise TypeError(f"sync takes a function such as torch.cuda.synchronize, not {sync!r}")
+        if categories is not None and not _texts(categories):
+            raise TypeError(f"categories takes names by the prefix of a section's name, not {categories!r}")
         warmup = _count("warmup", warmup)
         summary_every = _count("summary_every", summary_every)
         kept = _count("trace", EVENTS if trace is True else 0 if trace is False else trace)
@@ -239,6 +241,10 @@ class Profiler:
         now = clock()
         on_for = self._on_for + (now - self._on_since if settings.on else 0)
         return {"wall_s": (now - self._began) / 1e9 if self._began else 0.0, "enabled_s": on_for / 1e9}
+
+
+def _texts(given: Any) -> bool:
+    return isinstance(given, dict) and all(isinstance(text, str) for pair in given.items() for text in pair)
 
 
 def _count(option: str, given: int | None) -> int | None:

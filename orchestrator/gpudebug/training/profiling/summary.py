@@ -19,6 +19,8 @@ _BULLETS = ("", "- ", "• ")
 # Of an iteration: what takes more of the time is critical.
 _BOTTLENECK = 0.30
 _LONGEST_NAME = 60
+# Lines of a table or a tree: a program may make names by the thousand.
+_ROWS = 200
 _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "GPU Peak(MB)")
 
 
@@ -37,7 +39,10 @@ def text(profiler: Profiler, tree: bool = False) -> str:
     report = profiler.report()
     parts = []
     if report["sections"]:
-        parts.append(table(report["sections"]))
+        parts.append(table(report["sections"][:_ROWS]))
+        left = len(report["sections"]) - _ROWS
+        if left > 0:
+            parts.append(f"... and {left} more sections: get_profiler().save(path) writes all of them")
     if tree and report["tree"]:
         iterations = report["iterations"] or 1
         lines = [line for root in report["tree"] for line in tree_lines(root, iterations)]
@@ -111,7 +116,9 @@ def bottleneck(root: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def framed(title: str, lines: list[str]) -> str:
-    """Lines under a title, between rules."""
+    """Lines under a title, between rules; the first ones of very many."""
+    if len(lines) > _ROWS:
+        lines = [*lines[:_ROWS], f"... and {len(lines) - _ROWS} more"]
     return "\n".join([_RULE, title, _RULE, *lines, _RULE])
 
 
