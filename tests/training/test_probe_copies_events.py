@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.probed import PROBE, Told, stories
+from tests.support.probed import PROBE, Told, needs_torch, stories
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 STEPS = 5
 TRAIN = f"""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-from tests.support.probed import probed
+from tests.support.probed import needs_torch, probed
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 # Every attempt prints its result or its error. The training has begun before, so that the probe is at work.
 PROGRAM = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from tests.support.probed import Told, stories
+from tests.support.probed import Told, needs_torch, stories
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 STEPS = 8
 TRAIN = f"""

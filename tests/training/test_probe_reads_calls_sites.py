@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.probed import Told, probed, stories
+from tests.support.probed import Told, needs_torch, probed, stories
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 STEPS = 7
 TRAIN = f"""

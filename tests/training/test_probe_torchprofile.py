@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import environment
-from tests.support.probed import PROBE
+from tests.support.probed import PROBE, needs_torch
 
 from gpudebug.edges import launcher
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 ENVIRONMENT = environment({"PYTHONPATH": None, "OMP_NUM_THREADS": "1"})
 PROGRAM = """
