@@ -22,7 +22,7 @@ SIGNIFICANT = 0.1
 # A section this much slower is one that people notice.
 _NOTICED = 1.05
 _NAMED = 5
-_QUEUES = ("queue", "merge", "buffer")
+_QUEUES = ("queue", "merge", "merging", "buffer")
 
 
 @dataclass(frozen=True, slots=True)

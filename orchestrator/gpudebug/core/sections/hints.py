@@ -25,12 +25,12 @@ _HINTS = (
         "log less often, and read no tensor back for it at each step",
     ),
     (
-        r"queue|merge",
+        r"queue|merg(e|ing)",
         "review how the queue is kept: a ring buffer with slots allocated once needs no copies",
     ),
     (r"replay|store|buffer", "write into arrays allocated once, and whole batches at a time"),
     (
-        r"data|load|fetch|batch|collate|dataset",
+        r"data(?!.?collect)|load|fetch|batch|collate|dataset",
         "give the loader more workers, keep them (persistent_workers), pin memory and prefetch",
     ),
     (
@@ -41,6 +41,7 @@ _HINTS = (
         r"robot|camera|sensor|observation|send_action|serial_port|communicat",
         "lower the resolution or the rate, raise the baud rate, or read in a thread of its own",
     ),
+    (r"postprocess", "do it for whole batches, on the GPU, before anything is copied to the host"),
     (r"alloc|copy|clone|stack|concat|reshape", "allocate buffers once, reuse tensors, avoid copies"),
     (
         r"<env|simulator|rollout|collect",
