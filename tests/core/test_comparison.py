@@ -256,6 +256,13 @@ def test_steps_of_the_log_are_not_compared_with_those_of_the_probe() -> None:
     assert alike.figure.name is Name.THROUGHPUT
 
 
+def test_where_the_probe_told_of_every_run_its_steps_are_compared() -> None:
+    slow, fast = (ProbeEvidence(pid=1, steps=9, steps_per_s=rate) for rate in (9.0, 36.0))
+    found = comparison.compare([run(rate=10.0, probe=slow)], [run(rate=36.0, steps_by="probe", probe=fast)])
+    assert found.figure.name is Name.THROUGHPUT
+    assert found.ratio.value == pytest.approx(4, rel=0.1)
+
+
 def test_a_side_tells_what_the_trainings_told_of_themselves() -> None:
     inside = [ProbeEvidence(pid=1, steps=9, data_wait_share=share) for share in (0.2, 0.4)]
     found = comparison.side("x", [run(probe=inside[0]), run(probe=inside[1])])

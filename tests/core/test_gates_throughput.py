@@ -8,7 +8,7 @@ import pytest
 from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
 
 from gpudebug.core.gates import Setting
-from gpudebug.core.models import Evidence
+from gpudebug.core.models import Evidence, ProbeEvidence
 from gpudebug.core.words import Result, Status
 
 
@@ -51,6 +51,21 @@ class TestThroughput:
         assert "the log tells the steps of some runs, the probe those of others" in (found.note or "")
         before = [e.model_copy(update={"steps_by": "probe"}) for e in BASE]
         assert result("throughput", before, told) is Result.PASS
+
+    @pytest.mark.parametrize("metric", ["gpu_util", "steps_per_s"])
+    def test_where_the_probe_told_of_every_run_its_steps_are_compared(self, metric: str) -> None:
+        """A faster trial may be too short for its log to tell a rate."""
+        before = [
+            e.model_copy(update={"probe": ProbeEvidence(pid=1, steps=9, steps_per_s=4.0)}) for e in BASE
+        ]
+        inside = ProbeEvidence(pid=1, steps=9, steps_per_s=8.0)
+        after = runs(61, 62, rate=8.0, steps_by="probe", probe=inside)
+        ratios = {} if metric == "gpu_util" else {"success": 1.2, "failure": 1.05}
+        found = verdict(before, after, metric=metric, **ratios)
+        assert found.throughput_ratio is not None
+        assert found.throughput_ratio.value == pytest.approx(2, rel=0.05)
+        assert (found.throughput_before, found.throughput_after) == (4.0, 8.0)
+        assert found.status is Status.VALIDATED
 
     def test_any_unit_will_do_where_it_is_the_same(self) -> None:
         found = verdict(runs(28, 29, rate=0.5, unit="epoch"), runs(61, 62, rate=1.0, unit="epoch"))

@@ -14,7 +14,7 @@ from typing import Any
 from gpudebug.core import batch, checklist, contrast, frameworks, stats
 from gpudebug.core.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.gates.case import mean, probed, rate_of
+from gpudebug.core.gates.case import alike, mean, probed, rate_of
 from gpudebug.core.latency import LEAST_FOR_WARMUP, Latency
 from gpudebug.core.models import Estimate, Evidence, RunRecord
 from gpudebug.core.probe import together
@@ -125,6 +125,7 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
 
     Raises GpudebugError where no figure of speed is known of every run.
     """
+    a, b = _alike(a, b), _alike(b, a)
     other = batch.differs([r.evidence for r in (*a, *b)])
     throughput, latency, wall_time = _throughput(a, b, other), _latency(a, b), _wall_time(a, b, other)
     # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.
@@ -149,6 +150,11 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
         ),
         other_batch=other,
     )
+
+
+def _alike(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    evidence = alike([r.evidence for r in runs], [r.evidence for r in others])
+    return [replace(r, evidence=e) for r, e in zip(runs, evidence, strict=True)]
 
 
 def judge(ratio: Estimate | None) -> Answer:

@@ -107,6 +107,7 @@ def measure(case: Case) -> Case:
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
+    case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
     rates = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
     found = delta = rate = work = None
@@ -214,6 +215,7 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
 
 def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
     """The runs' and the others' progress per second, where all that have one count the same."""
+    runs, others = alike(runs, others), alike(others, runs)
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
     counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
     if len(counted) != 1:
@@ -240,6 +242,24 @@ def rate_of(e: Evidence) -> tuple[str, float] | None:
 def probed(e: Evidence) -> bool:
     """Whether its rate is of steps that the probe counted: where the log counts, one may be another thing."""
     return e.steps_by == "probe" and e.step_unit in (None, "step")
+
+
+def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Evidence, ...]:
+    """The runs with steps as the probe counted them, where not all logs of these and of the others tell them
+    and the probe told of all; else as they are."""
+    every = (*runs, *others)
+    if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):
+        return tuple(runs)
+    return tuple(
+        e.model_copy(update={"steps_per_s": rate, "progress_per_s": rate, "steps_by": "probe"})
+        for e in runs
+        if (rate := _inside(e))
+    )
+
+
+def _inside(e: Evidence) -> float | None:
+    """Steps per second by the probe, of a run whose log counts nothing else."""
+    return e.probe.steps_per_s if e.probe and e.step_unit in (None, "step") else None
 
 
 def _busy(runs: Sequence[Evidence], rates: Sequence[float]) -> list[float]:
