@@ -3,8 +3,9 @@
 The unit is a plain pass of msgspec over the same file: 8 MB at a time cut at a newline, three fields an
 event, kernels added up. Each figure is the least CPU time of three processes. Memory is the peak of the
 whole process of `gpudebug analyze`, less 40 bytes a device event, for a trace with an event a line, with all
-on one line, and pretty-printed. With GPUDEBUG_HTA_PYTHON naming an interpreter that has
-HolisticTraceAnalysis, its loader is timed as well (minutes for 200 MB).
+on one line, pretty-printed, and of kernels alone; of these also what each further one takes. With
+GPUDEBUG_HTA_PYTHON naming an interpreter that has HolisticTraceAnalysis, its loader is timed as well
+(minutes for 200 MB).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.bench.table import Row, print_table
 from tests.support import traces
 
 DEFAULT_MB = 40
+MANY = 2_000_000
 REPEATS = 3
 BUSY, ALL, MEMORY_MB, HTA = 2.0, 6.0, 150.0, 1 / 20
 BYTES_PER_EVENT = 40
@@ -77,11 +79,28 @@ def rows(megabytes: int = DEFAULT_MB) -> Iterator[Row]:
             # Its time grows faster than the file: the bound is for 200 MB.
             bound = HTA if megabytes >= 200 else float("inf")
             yield Row("  all keys", whole / timed(_HTA, path, python, 1), bound, "of HTA's loader")
-        for layout in ("lines", "one", "pretty"):
-            if layout != "lines":
-                device = traces.write(path, megabytes * 10**6, layout)
-            beyond = peak_mb(path) - device * BYTES_PER_EVENT / 2**20
-            yield Row(f"  memory beyond {device:,} events, {layout}", beyond, MEMORY_MB, "MB")
+        yield memory(peak_mb(path), device, "lines")
+        for layout in ("one", "pretty"):
+            device = traces.write(path, megabytes * 10**6, layout)
+            yield memory(peak_mb(path), device, layout)
+        yield from kernels_alone(path)
+
+
+def kernels_alone(path: Path) -> Iterator[Row]:
+    """Peak memory of a trace that is nothing but kernels, and by how much a further one raises it."""
+    peaks = []
+    for count in (MANY // 4, MANY):
+        traces.write_kernels(path, count)
+        peaks.append(peak_mb(path))
+    yield memory(peaks[1], MANY, "kernels alone")
+    slope = (peaks[1] - peaks[0]) * 2**20 / (MANY - MANY // 4)
+    yield Row("  memory of each further kernel", slope, BYTES_PER_EVENT, "bytes")
+
+
+def memory(peak: float, device: int, what: str) -> Row:
+    """What the analysis takes beyond so many device events."""
+    beyond = peak - device * BYTES_PER_EVENT / 2**20
+    return Row(f"  memory beyond {device:,} events, {what}", beyond, MEMORY_MB, "MB")
 
 
 def timed(code: str, path: Path, python: str = sys.executable, repeats: int = REPEATS) -> float:

@@ -211,6 +211,23 @@ def write(path: Path, size: int, layout: str = "lines", seed: int = 0) -> int:
     return device
 
 
+def write_kernels(path: Path, count: int, seed: int = 0) -> None:
+    """Write a trace of kernels alone, so many, on two streams and not quite in order, with few letters."""
+    made, clock = random.Random(seed), 4411256817600.0
+    line = (
+        '{{"ph": "X", "cat": "kernel", "name": "k{0}", "pid": 0, "tid": {1}, "ts": {2:.3f}, "dur": {3:.3f}, '
+        '"args": {{"device": 0, "stream": {1}, "correlation": {4}}}}}'
+    )
+    with path.open("w") as f:
+        f.write('{"schemaVersion": 1, "traceEvents": [')
+        for number in range(count):
+            clock += 1 + 9 * made.random()
+            stream, late = (NCCL, 60 * made.random()) if number % 9 == 0 else (STREAM, 0.0)
+            f.write(",\n" if number else "\n")
+            f.write(line.format(number % 40, stream, clock + late, 1 + 8 * made.random(), number + 1))
+        f.write("\n]}")
+
+
 def compressed(data: bytes) -> bytes:
     return gzip.compress(data, 6, mtime=0)
 

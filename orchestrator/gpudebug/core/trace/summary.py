@@ -17,7 +17,7 @@ from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.reader import Reader
 from gpudebug.core.trace.recording import FARTHEST, LONGEST, Recording
-from gpudebug.core.trace.spans import Cover, merged, total, union
+from gpudebug.core.trace.spans import Cover, Floats, Union, blocks, merged, total
 from gpudebug.core.trace.steps import steps
 from gpudebug.core.trace.tables import copies, kernels, operators, syncs
 
@@ -61,10 +61,16 @@ def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
                 mine[1].append(event.ts + event.dur)
     shares: dict[int | str, float | None] = {}
     for pid, (start, end) in found.items():
-        begin, stop = union(np.array(start), np.array(end))
-        span = float(stop[-1] - begin[0])
-        shares["unknown" if pid is None else pid] = total((begin, stop)) / span if span > 0 else None
+        shares["unknown" if pid is None else pid] = _busy_share(np.frombuffer(start), np.frombuffer(end))
     return shares
+
+
+def _busy_share(start: Floats, end: Floats) -> float | None:
+    order, busy = np.argsort(start, kind="stable"), Union()
+    for part in blocks(len(order)):
+        busy.add(start[order[part]], end[order[part]])
+    span = float(end.max() - start.min())
+    return busy.total / span if span > 0 else None
 
 
 def summarise(chunks: Iterable[bytes]) -> TraceSummary:
