@@ -23,7 +23,8 @@ def trace(profiler: Profiler) -> dict[str, Any]:
     kept = list(settings.events)
     events = [
         {
-            "name": name,
+            # Half a surrogate pair would make the whole file unreadable to some.
+            "name": name.encode("utf-8", "replace").decode(),
             "cat": category(name, profiler.categories) or "section",
             "ph": "X",
             "ts": start / 1000,
