@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from tests.support.probe_lines import line, start
 
-from gpudebug.core.probe.absent import NEVER_ASKED, NOBODY, SWITCHED_OFF, reason
+from gpudebug.core.probe.absent import (
+    BY_SCRIPT,
+    NEVER_ASKED,
+    NOBODY,
+    REPLACED,
+    SWITCHED_OFF,
+    reason,
+)
 from gpudebug.core.probe.reading import read_probe
 
 COMMANDS = {
@@ -16,7 +23,7 @@ COMMANDS = {
     "python -c pass -I": NOBODY,
     "python -u -W ignore train.py": NOBODY,
     "python -X importtime -Wignore train.py -E": NOBODY,
-    "sh train.sh -I": NOBODY,
+    "PYTHONPATH=src:$PYTHONPATH python train.py": NOBODY,
     "python": NOBODY,
     "": NOBODY,
     "python -I train.py": "`python -I` keeps the probe out: it ignores PYTHONPATH",
@@ -24,6 +31,8 @@ COMMANDS = {
     "python3 -S train.py": "`python3 -S` keeps the probe out: it does not run sitecustomize",
     "python -uIm train": "`python -I` keeps the probe out: it ignores PYTHONPATH",
     "python -X utf8 -S train.py": "`python -S` keeps the probe out: it does not run sitecustomize",
+    "env PYTHONPATH=src python train.py": REPLACED,
+    "cd x && PYTHONPATH= python -u train.py": REPLACED,
     "env A=1 python -I train.py": "`python -I` keeps the probe out: it ignores PYTHONPATH",
 }
 
@@ -31,7 +40,14 @@ COMMANDS = {
 @pytest.mark.parametrize(("command", "why"), COMMANDS.items(), ids=COMMANDS)
 def test_the_options_of_python_that_keep_it_out(command: str, why: str) -> None:
     assert reason(command.split(), True, None) == why
-    assert reason(["sh", "-c", command], True, None) == why
+    assert reason(["sh", "-c", command], True, None) == (BY_SCRIPT if why == NOBODY else why)
+
+
+@pytest.mark.parametrize(
+    "command", ["bash run.sh", "./train.sh --steps=3", "/bin/sh train.sh -I", "make train"]
+)
+def test_a_script_may_keep_it_out(command: str) -> None:
+    assert reason(command.split(), True, None) == BY_SCRIPT
 
 
 def test_nobody_asked_for_it() -> None:

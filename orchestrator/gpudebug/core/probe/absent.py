@@ -11,6 +11,9 @@ from gpudebug.core.probe.reading import VERSION, ProbeRecord
 NOBODY = "no process told of PyTorch training"
 NEVER_ASKED = "the run was recorded without a probe"
 SWITCHED_OFF = "`probe: false` in gpudebug.yaml"
+REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces what stands there"
+BY_SCRIPT = f"{NOBODY}; a script that sets PYTHONPATH anew, or starts `python -I`, keeps the probe out"
+_SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
 # Options of Python that take the next word where nothing follows in their own.
 _WITH_VALUE = "XWcm"
@@ -26,12 +29,14 @@ def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None)
         return f"probe.jsonl is of version {record.other_version}; this gpudebug reads version {VERSION}"
     if record is not None and record.off is not None:
         return f"the probe switched itself off: {record.off}"
-    return _kept_out(argv) or NOBODY
+    return _kept_out(argv) or (BY_SCRIPT if _by_script(argv) else NOBODY)
 
 
 def _kept_out(argv: Sequence[str]) -> str | None:
-    """The option that keeps sitecustomize, and the probe with it, out of the command's Python."""
+    """What keeps sitecustomize, and the probe with it, out of the command's Python."""
     words = [word for text in argv for word in text.split()]
+    if any(word.startswith("PYTHONPATH=") and "$" not in word for word in words):
+        return REPLACED
     for index, word in enumerate(words):
         if _PYTHON.fullmatch(PurePosixPath(word).name):
             letters = _letters(words[index + 1 :])
@@ -39,6 +44,10 @@ def _kept_out(argv: Sequence[str]) -> str | None:
                 if letter in letters:
                     return f"`{PurePosixPath(word).name} -{letter}` keeps the probe out: it {why}"
     return None
+
+
+def _by_script(argv: Sequence[str]) -> bool:
+    return any(_SHELL.fullmatch(PurePosixPath(word).name) for word in argv[:1])
 
 
 _IGNORES = "ignores PYTHONPATH"
