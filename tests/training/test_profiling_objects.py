@@ -83,17 +83,40 @@ def test_where_no_method_is_found_the_report_says_so(tmp_path: Path) -> None:
 def test_a_copy_and_a_pickle_are_their_own(tmp_path: Path) -> None:
     code = """
 del policy.hook
-profile_object(policy)
-for other in (copy.deepcopy(policy), copy.copy(policy), pickle.loads(pickle.dumps(policy))):
+profiled = profile_object(policy)
+copies = [copy.deepcopy(policy), copy.copy(policy), pickle.loads(pickle.dumps(policy))]
+for other in copies:
     other.weight = 7
-    assert (policy.act(1), policy.encode(2)) == (6, 10)
-    assert Policy.encode(other, 2) == 14
-deep, pickled = copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))
-for other in (deep, pickled):
-    other.weight = 7
+    assert (policy.act(1), policy.encode(2), other.encode(2)) == (6, 10, 14)
+    use(other)
+profiled.undo()
+assert "reset" not in vars(Policy) and Policy.act.__code__.co_name == "act"
+for other in copies:
     use(other)
 """
     report_of(POLICY + code, tmp_path)
+
+
+def test_objects_of_a_class_are_told_apart_until_the_last_is_left(tmp_path: Path) -> None:
+    code = """
+import gc
+act, first, second = Policy.act, Policy(), Policy()
+one, two = profile_object(first, "one"), profile_object(second, "two", methods="act")
+again = profile_object(first, "again", methods=["act", "wait", "items"])
+first.act(1); second.act(1); policy.act(1); asyncio.run(first.wait()); assert list(first.items()) == [0, 1, 2]
+again.undo(); first.act(1)
+one.undo(); second.act(1)
+two.undo(); first.act(1); second.act(1)
+assert Policy.act is act
+lost = profile_object(Policy(), "lost", methods="act"); del lost; gc.collect()
+assert all(Policy().act(1) == 6 for _ in range(100))
+"""
+    found = by_name(report_of(POLICY + code, tmp_path))
+    assert {n: s["calls"] for n, s in found.items() if n.endswith("act")} == {
+        "one.act": 2,
+        "again.act": 1,
+        "two.act": 2,
+    }
 
 
 def test_a_class_and_a_module(tmp_path: Path) -> None:
@@ -148,6 +171,9 @@ plain = net(x).item()
 profiled, layer = profile_object(net, "net"), profile_object(net.encoder, "encoder")
 assert profiled.methods == ["encode", "forward"] and "forward" in layer.methods
 assert net(x).item() == plain and set(net.state_dict()) == {"encoder.weight", "encoder.bias"}
+replica = net._replicate_for_data_parallel()    # as DataParallel makes one a GPU
+replica._parameters = dict(net._parameters); replica.encode = lambda x: torch.ones(3)
+assert replica(x).item() == 3
 twin = copy.deepcopy(net)                       # as an EMA of the weights does
 with torch.no_grad():
     for p in net.parameters(): p.zero_()

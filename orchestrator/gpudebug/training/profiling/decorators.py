@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 # Of a code object, as `inspect` names them: CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR.
-_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+GENERATOR, COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _KEPT = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
 
 
@@ -68,9 +68,14 @@ def name_of(function: Any) -> str:
     return str(qualified).rpartition("<locals>.")[2]
 
 
+def flags_of(function: Any) -> int:
+    """Of its code; 0 where it has none."""
+    return int(getattr(getattr(function, "__code__", None), "co_flags", 0))
+
+
 def _around(function: Any, name: str, track_memory: bool) -> Any:
-    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-    if flags & _COROUTINE:
+    flags = flags_of(function)
+    if flags & COROUTINE:
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
             with sections.profile(name, track_memory):
@@ -79,7 +84,7 @@ def _around(function: Any, name: str, track_memory: bool) -> Any:
         return coroutine
     if flags & _ASYNC_GENERATOR:
         return _async_generator(function, name, track_memory)
-    if flags & _GENERATOR:
+    if flags & GENERATOR:
         return _generator(function, name, track_memory)
 
     def call(*args: Any, **kwargs: Any) -> Any:

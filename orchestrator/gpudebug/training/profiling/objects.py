@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from types import FunctionType, MethodType, ModuleType
+from weakref import ref
 
-from gpudebug.training.profiling.decorators import dressed, profile_method
+from gpudebug.training.profiling.decorators import COROUTINE, GENERATOR, dressed, flags_of, profile_method
 from gpudebug.training.profiling.settings import settings
 
 TYPE_CHECKING = False
@@ -15,6 +16,86 @@ if TYPE_CHECKING:
 _MACHINERY = ("torch.nn.modules.module", "builtins", "abc", "typing")
 
 
+class _Gate:
+    """A method of a class that is timed for some of its objects and passes for all others.
+
+    Not in the objects' own namespaces: a shallow copy, or a replica of a model for another GPU, would take a
+    bound method along and work on the object that it was copied from.
+    """
+
+    def __init__(self, cls: Any, key: str) -> None:
+        self.cls = cls
+        self.key = key
+        self.inherited = key not in vars(cls)
+        self.plain = getattr(cls, key)
+        # By identity: what keeps it from being another object's, and the function that times.
+        self.timed: dict[int, tuple[Any, Any]] = {}
+        self.method = dressed(self._passing(), self.plain)
+        setattr(cls, key, self.method)
+
+    def _passing(self) -> Any:
+        timed, plain = self.timed, (None, self.plain)
+        flags = flags_of(self.plain)
+        if flags & COROUTINE:
+
+            async def coroutine(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+                return await timed.get(id(target), plain)[1](target, *args, **kwargs)
+
+            return coroutine
+        if flags & GENERATOR:
+
+            def generator(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+                return (yield from timed.get(id(target), plain)[1](target, *args, **kwargs))
+
+            return generator
+
+        def method(target: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return timed.get(id(target), plain)[1](target, *args, **kwargs)
+
+        return method
+
+    def open(self, target: Any, section: str, track_memory: bool) -> tuple[Any, Any] | None:
+        """Time the object's calls; what `close` takes to undo it."""
+        ident, timed = id(target), self.timed
+        before = timed.get(ident)
+        function = profile_method(section, track_memory=track_memory)(before[1] if before else self.plain)
+        try:
+            held: Any = ref(target, lambda _: timed.pop(ident, None))
+        except TypeError:
+            held = target
+        timed[ident] = (held, function)
+        return before
+
+    def close(self, target: Any, before: tuple[Any, Any] | None) -> None:
+        """Undo `open`; without any object left the class is as it was."""
+        self.timed.pop(id(target), None)
+        if before is not None:
+            self.timed[id(target)] = before
+        if not self.timed and vars(self.cls).get(self.key) is self.method:
+            if self.inherited:
+                delattr(self.cls, self.key)
+            else:
+                setattr(self.cls, self.key, self.plain)
+            _gates.pop((self.cls, self.key), None)
+
+
+_gates: dict[tuple[Any, str], _Gate] = {}
+
+
+def _gate(target: Any, key: str) -> _Gate | None:
+    """None for what lies in the object itself, what knows no object, and PyTorch's own classes.
+
+    Those are shared with code that is compiled from their source.
+    """
+    cls = type(target)
+    if key in vars(target) or cls.__module__.partition(".")[0] == "torch":
+        return None
+    found = _gates.get((cls, key))
+    if found is None and isinstance(_plain(cls, key), FunctionType):
+        found = _gates[cls, key] = _Gate(cls, key)
+    return found
+
+
 class ProfiledObject:
     """What `profile_object` did: `undo()` takes it back, as does the end of a `with` statement."""
 
@@ -22,17 +103,25 @@ class ProfiledObject:
         self.target = target
         self.name = name
         self.methods = names
+        self._gated: list[tuple[_Gate, tuple[Any, Any] | None]] = []
         # What lay in the object's own namespace before; absent where it came from the class.
         self._before: dict[str, Any] = {key: vars(target)[key] for key in names if key in vars(target)}
 
     def undo(self) -> None:
         """Put the methods back as they were; done twice, nothing."""
+        for gate, before in self._gated:
+            gate.close(self.target, before)
+        self._gated = []
         for key in self.methods:
             if key in self._before:
                 _set(self.target, key, self._before[key])
             elif key in vars(self.target):
                 _delete(self.target, key)
         self.methods = []
+
+    def pass_through(self, gate: _Gate, section: str, track_memory: bool) -> None:
+        """Time a method by its class's gate."""
+        self._gated.append((gate, gate.open(self.target, section, track_memory)))
 
     def __enter__(self) -> ProfiledObject:
         return self
@@ -49,11 +138,11 @@ def profile_object(
 ) -> ProfiledObject:
     """Time each call of an object's methods, as sections `name.method` inside each other.
 
-    `target` is an object, a class or a module; `name` is its class's own unless given. All public methods of
-    its class and their bases are taken (those of `torch.nn.Module` itself apart, so of a model `forward`),
-    or `methods`, which may name private ones. Copies and pickles of the object behave as before: a copy's
-    methods are its own. AttributeError for a method that is not there, TypeError for an object that holds
-    no attributes of its own.
+    `target` is an object, a class or a module; `name` is its class's own unless given. All public methods
+    of its class and their bases are taken (those of `torch.nn.Module` itself apart, so of a model
+    `forward`), or `methods`, which may name private ones. Copies and pickles of the object behave as
+    before: a copy's methods are its own, and not timed unless PyTorch's class defines them. AttributeError
+    for a method that is not there, TypeError for an object that holds no attributes of its own.
     """
     if not hasattr(target, "__dict__"):
         raise TypeError(
@@ -73,6 +162,10 @@ def profile_object(
     profiled = ProfiledObject(target, name, chosen)
     for key in chosen:
         section = f"{name}.{key}"
+        gate = None if shared else _gate(target, key)
+        if gate is not None:
+            profiled.pass_through(gate, section, track_memory)
+            continue
         new = (
             _of_shared(target, key, section, track_memory)
             if shared
