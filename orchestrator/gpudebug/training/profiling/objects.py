@@ -1,4 +1,4 @@
-"""Sections around an object's methods, without a change to its class: the method-level mode."""
+"""Sections around an object's methods, and around no other's: the method-level mode."""
 
 from __future__ import annotations
 
