@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import traces
-from tests.support.traces import device
+from tests.support.traces import device, host
 
 from gpudebug.core.trace import summarise
 from gpudebug.core.trace.gaps import CAUSES
@@ -90,3 +90,13 @@ def test_a_bare_trace_has_no_empty_parts() -> None:
 
 def test_every_cause_has_its_words() -> None:
     assert all(cause(name) != name for name in CAUSES)
+
+
+def test_frames_of_python_are_shown_as_they_are() -> None:
+    events = [
+        host("python_function", "train.py(8): <module>", 0, 200),
+        host("python_function", "<built-in method item of Tensor object at 0x7f1bf085e6c0>", 8, 80),
+        host("cpu_op", "aten::item", 10, 30),
+    ]
+    text = trace({"file": "t.json", **summarise([traces.text(events)]).as_dict()})
+    assert "1 in <built-in method item of Tensor> < train.py(8): <module>" in text

@@ -11,6 +11,7 @@ from gpudebug.core.trace.events import (
     holds_sync,
     is_communication,
     is_loader,
+    is_own,
     is_read,
     is_transfer,
     step_of,
@@ -110,3 +111,26 @@ def test_names_are_learnt_once_and_bounded() -> None:
     assert names.full
     assert names.add("one too many") == OTHER
     assert len(names.ids) == 3
+
+
+def test_an_objects_address_makes_no_name() -> None:
+    names = Names()
+    method = "<built-in method {} of Tensor object at 0x{:x}>"
+    numbers = {names.add(method.format("item", at)) for at in range(0x7F00, 0x7F99)}
+    assert len(numbers) == 1
+    assert names.add(method.format("cpu", 1)) not in numbers
+    assert names.texts[1:] == ["<built-in method item of Tensor>", "<built-in method cpu of Tensor>"]
+    assert len(names.ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("/env/gpudebug/training/probe/gpudebug_probe/reads.py(64): counted", True),
+        ("C:\\env\\gpudebug_probe\\calls.py(9): <lambda>", True),
+        ("/home/me/gpudebug_probe_tests/train.py(5): main", False),
+        ("/home/me/train.py(5): gpudebug_probe", False),
+    ],
+)
+def test_the_probes_own_functions(name: str, own: bool) -> None:
+    assert is_own(name) is own

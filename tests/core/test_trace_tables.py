@@ -105,6 +105,22 @@ def test_a_synchronising_call_names_its_callers() -> None:
     ]
 
 
+def test_frames_of_the_probe_are_none_of_the_training() -> None:
+    """As a training records itself that runs under gpudebug."""
+    probe = "site-packages/gpudebug/training/probe/gpudebug_probe/reads.py({}): {}"
+    found = answer(
+        host("python_function", "train.py(12): main", 0, 200),
+        host("python_function", probe.format(90, "read"), 5, 100),
+        host("python_function", probe.format(64, "item"), 6, 90),
+        host("python_function", "<built-in method item of Tensor object at 0x7f1bf085e6c0>", 8, 80),
+        host("cpu_op", "aten::item", 10, 30),
+    )
+    [row] = found["syncs"]
+    frames = ["<built-in method item of Tensor>", "train.py(12): main"]
+    assert row["stacks"] == [{"frames": frames, "count": 1, "seconds": 30e-6}]
+    assert "gpudebug_probe" not in str(found)
+
+
 def test_operators_by_host_and_by_device_time() -> None:
     found = answer(
         host("cpu_op", "aten::linear", 0, 50, **{"External id": 1}),

@@ -17,6 +17,8 @@ _WIDTH = 64
 _LEAST = 0.001
 # What an elementwise kernel computes stands in its template arguments.
 _FUNCTOR = re.compile(r"(\w*[Ff]unctor\w*|\w+_kernel_cuda|\w+Ops?\b)")
+# A frame of Python: `train.py(8): <module>`, `<built-in method item of Tensor>`.
+_PYTHON = re.compile(r"<|\S+\(\d+\): ")
 # What a cause of idle time is called, and what to try first.
 _CAUSES = {
     "data_loading": (
@@ -254,7 +256,7 @@ def _both(rows: Sequence[Answer]) -> list[Answer]:
 def _short(name: str, width: int = _WIDTH) -> str:
     """A kernel's name without its return type, template arguments and parameters, cut to `width`."""
     text = name.replace("(anonymous namespace)::", "")
-    if text.startswith("void ") or "<" in text:
+    if (text.startswith("void ") or "<" in text) and not _PYTHON.match(text):
         inside = _FUNCTOR.search(text)
         text = _bare(text).removeprefix("void ").replace("at::native::", "")
         text += f" [{inside.group(1)}]" if inside and inside.group(1) not in text else ""

@@ -109,6 +109,7 @@ _HOLDERS = re.compile(
 )
 _COMMUNICATION = re.compile(r"^(nccl|rccl|hccl|msccl)|nccl(Dev)?Kernel", re.IGNORECASE)
 _TRANSFER = re.compile(r"(hip)?Mem(cpy|set)|dma")
+_OWN = re.compile(r"gpudebug_probe[/\\][^/\\]+\.py\(\d+\): ")
 _STEP = re.compile(r"ProfilerStep\s?#(\d+)")
 
 
@@ -146,6 +147,11 @@ def is_communication(name: str) -> bool:
 def is_transfer(name: str) -> bool:
     """Work on the device that only moves or fills memory, where its category does not say so."""
     return _TRANSFER.match(name) is not None
+
+
+def is_own(name: str) -> bool:
+    """A Python function of gpudebug's own probe, which stands around those that it counts."""
+    return _OWN.search(name) is not None
 
 
 def step_of(name: str) -> int | None:

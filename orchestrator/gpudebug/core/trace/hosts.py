@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 
 from gpudebug.core.trace.events import Kind
-from gpudebug.core.trace.names import HOLDER, LOADER, OTHER, READ, Names
+from gpudebug.core.trace.names import HOLDER, LOADER, OTHER, OWN, READ, Names
 from gpudebug.core.trace.spans import Named
 
 # Events that may come in any order among each other. Kineto writes a thread's events in the order of time.
@@ -128,6 +128,9 @@ class Hosts:
                     self.annotations.add(start, end, name)
             elif not spans:
                 self.annotations.add(start, end, OTHER)
+            if flag & OWN:
+                # No frame of the user's: what it calls stands right below its caller.
+                continue
             spans.append((end, name, kind))
             if flag & (HOLDER | READ):
                 self._hold(thread, start, end, name, flag, spans)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudebug.core.trace.events import (
     Call,
     call_of,
     holds_sync,
     is_communication,
     is_loader,
+    is_own,
     is_read,
     is_transfer,
 )
@@ -15,9 +18,11 @@ from gpudebug.core.trace.events import (
 # Beyond this a new name is counted under OTHER; a kernel's name may have a thousand letters.
 LIMIT = 20_000
 _LONGEST = 2_000
+# In "<built-in method item of Tensor object at 0x7f1b>": each tensor would be a name of its own.
+_ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 OTHER = 0
 
-LOADER, READ, HOLDER, COMMUNICATION, TRANSFER = 1, 2, 4, 8, 16
+LOADER, READ, HOLDER, COMMUNICATION, TRANSFER, OWN = 1, 2, 4, 8, 16, 32
 
 
 class Names:
@@ -31,7 +36,12 @@ class Names:
         self._limit = limit
 
     def add(self, name: str) -> int:
-        """The number of a name that `ids` does not hold yet."""
+        """The number of a name that `ids` does not hold yet; the address of an object is no part of it."""
+        if " at 0x" in name:
+            name = _ADDRESS.sub("", name)
+            known = self.ids.get(name)
+            if known is not None:
+                return known
         if len(self.texts) >= self._limit:
             return OTHER
         number = len(self.texts)
@@ -44,6 +54,7 @@ class Names:
             | HOLDER * holds_sync(name)
             | COMMUNICATION * is_communication(name)
             | TRANSFER * is_transfer(name)
+            | OWN * is_own(name)
         )
         return number
 
