@@ -22,7 +22,6 @@ KINDS = {
     "one that names a format": ('{"format": "json", "loss": 2.0}\n', Kind.LOG),
     "one that quotes a report": ('wrote {"format": "gpudebug-sections"}\n', Kind.LOG),
     "one of numbers": ("[0] train-logloss:0.6\n", Kind.LOG),
-    "nothing": ("", Kind.LOG),
 }
 
 
@@ -32,6 +31,10 @@ def test_the_content_tells(text: str, kind: Kind) -> None:
     assert kind_of(gzip.compress(text.encode())) == (kind, True)
 
 
+def test_nothing_is_a_log() -> None:
+    assert kind_of(b"") == (Kind.LOG, False)
+
+
 def test_a_part_of_a_compressed_file_is_enough() -> None:
     whole = gzip.compress(b'{"traceEvents": [' + bytes(range(256)) * 4000)
     assert kind_of(whole[:HEAD]) == (Kind.TRACE, True)
@@ -39,8 +42,9 @@ def test_a_part_of_a_compressed_file_is_enough() -> None:
     assert kind_of(whole[:600] + b"damage" * 100) == (Kind.TRACE, True)
 
 
-def test_what_only_looks_compressed_is_a_log() -> None:
-    assert kind_of(b"\x1f\x8b" + b"rubbish" * 10) == (Kind.LOG, True)
+@pytest.mark.parametrize("head", [b"\x1f\x8b" + b"rubbish" * 10, gzip.compress(b""), gzip.compress(b"x")[:9]])
+def test_what_is_compressed_and_tells_nothing_is_for_the_reader_of_traces(head: bytes) -> None:
+    assert kind_of(head) == (Kind.TRACE, True)
 
 
 def test_a_bomb_is_unpacked_no_further_than_needed() -> None:

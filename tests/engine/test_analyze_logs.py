@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.analyze.logs import log
 
 
@@ -21,3 +24,19 @@ def test_what_is_not_finite_is_unknown_and_what_has_no_step_is_numbered(tmp_path
     series = log(path).more["series"]
     assert series["loss"] == [[0, 3.0], [1, 2.9], [2, None], [3, 2.7]]
     assert series["stepped"] is False
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "[1, 2]", '"x"', '{"a": 1, "b": [1, 2]}\n'])
+def test_json_that_says_nothing_is_no_log(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    with pytest.raises(GpudebugError, match="is JSON, but no trace") as told:
+        log(path)
+    assert told.value.file == str(path)
+    assert told.value.next
+
+
+def test_a_log_of_one_json_line_is_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text('{"step": 1, "loss": 2.5}\n')
+    assert log(path).answer["loss"]["points"] == 1

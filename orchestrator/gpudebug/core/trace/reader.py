@@ -90,7 +90,7 @@ class Reader(Generic[T]):
             self._buffer.clear()
             self._fill(1)
         if not self._buffer.strip(_BLANK):
-            raise GpudebugError("is empty", next=_NEXT)
+            raise self._refused("is empty")
         start = self._buffer.lstrip(_BLANK)[:1]
         if start == b"[":
             self._bare = True
@@ -98,17 +98,22 @@ class Reader(Generic[T]):
         elif start == b"{":
             self._head()
         else:
-            raise GpudebugError("is no trace: it is neither a JSON object nor an array", next=_NEXT)
+            raise self._refused("is no trace: it is neither a JSON object nor an array")
 
     def _head(self) -> None:
         size = 0
         while (found := _EVENTS.search(self._buffer, max(0, size - 4096))) is None:
             size = len(self._buffer)
             if self._over or size > _LARGEST:
-                raise GpudebugError("is no trace: no traceEvents in it", next=_NEXT)
+                raise self._refused("is no trace: no traceEvents in it")
             self._fill(size + self._batch)
         self._learn(bytes(self._buffer[: found.start()]) + b'"traceEvents":[]}')
         del self._buffer[: found.end()]
+
+    def _refused(self, why: str) -> GpudebugError:
+        """No trace, or one of which too little came out of its gzip stream to tell."""
+        damaged = "is cut off or damaged before its first event"
+        return GpudebugError(damaged if self._inflate.broken else why, next=_NEXT)
 
     def _learn(self, text: bytes) -> bool:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.sections import Report
 from gpudebug.edges import charts, store
-from gpudebug.engine.analyze.kinds import HEAD, Found, Kind, kind_of
+from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, Kind, kind_of
 from gpudebug.engine.analyze.logs import log
 from gpudebug.engine.analyze.outputs import Outputs
 from gpudebug.engine.analyze.samples import samples
@@ -20,7 +20,6 @@ from gpudebug.engine.analyze.trace import trace
 __all__ = ["Outputs", "analyze"]
 
 _NOTHING = Outputs()
-_KNOWN = "a training log, a samples CSV, a section report or a trace"
 
 
 def analyze(
@@ -79,7 +78,7 @@ def _kind(path: Path) -> tuple[Kind, bool]:
     """Its kind, and whether it is in gzip."""
     head = store.read_head(path, HEAD)
     if not head:
-        raise GpudebugError("is empty", file=str(path), next=f"give {_KNOWN}")
+        raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
     return kind_of(head)
 
 

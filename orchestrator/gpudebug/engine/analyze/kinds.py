@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from gpudebug.core.samples import looks_like_samples
 from gpudebug.core.words import Word
 
 HEAD = 64 << 10
+KNOWN = "a training log, a samples CSV, a section report or a trace"
 # One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
 _DOCUMENT = re.compile(
     r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
@@ -49,9 +51,21 @@ def kind_of(head: bytes) -> tuple[Kind, bool]:
     text = (_unpacked(head) if packed else head).decode("utf-8", "replace")
     if looks_like_samples(text):
         return Kind.SAMPLES, packed
+    if packed and not text.strip():
+        # Cut off or damaged at once: the reader of traces says so.
+        return Kind.TRACE, packed
     if not _DOCUMENT.match(text):
         return Kind.LOG, packed
     return (Kind.SECTIONS if _SECTIONS.search(text) else Kind.TRACE), packed
+
+
+def is_document(head: bytes) -> bool:
+    """Whether a whole small file is one JSON value, `{}` and `[]` too."""
+    try:
+        json.loads(head)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _unpacked(head: bytes) -> bytes:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import finite
 from gpudebug.core.trainlog.series import Point
-from gpudebug.edges import charts
-from gpudebug.engine.analyze.kinds import Found
+from gpudebug.edges import charts, store
+from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, is_document
 from gpudebug.engine.analyze.samples import samples_beside
 from gpudebug.engine.reading import read_log
 
 
 def log(path: Path) -> Found:
+    """Raises GpudebugError where the file is one JSON value that says nothing of a training."""
     found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None)
+    silent = not (found.points or found.durations or found.steps or found.failure)
+    if silent and is_document(store.read_head(path, HEAD)):
+        raise GpudebugError(
+            "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
+        )
     answer = {
         "kind": "training_log",
         "file": str(path),
