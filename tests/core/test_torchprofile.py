@@ -141,6 +141,11 @@ def test_what_is_to_be_known_of_a_trace(trace: dict[str, Any] | None, said: list
     assert all(part in line for part, line in zip(said, found, strict=True))
 
 
+def test_a_training_that_was_ended_is_no_program_without_one() -> None:
+    (said,) = remarks(None, trained=True)
+    assert "ended, by a signal or os._exit" in said
+
+
 def test_of_an_analysis_the_first_rows_are_kept() -> None:
     row = {"name": "aten::mm", "calls": 3, "host_s": 0.5, "self_s": 0.4, "device_s": None}
     analysis = {

@@ -164,8 +164,13 @@ def overhead_of(trace: Mapping[str, Any]) -> float | None:
     return float(overhead) if isinstance(overhead, (int, float)) else None
 
 
-def remarks(trace: Mapping[str, Any] | None) -> list[str]:
-    """What is to be known before the trace of a profiled run is believed, one line each."""
+def remarks(trace: Mapping[str, Any] | None, *, trained: bool = False) -> list[str]:
+    """What is to be known before the trace of a profiled run is believed, one line each.
+
+    `trained` says that the probe saw a training in it.
+    """
+    if trace is None and trained:
+        return ["no trace: the training was ended, by a signal or os._exit, before it had recorded one"]
     if trace is None:
         return ["no trace: no process of the command trained with PyTorch where the probe saw it"]
     lines = []

@@ -44,8 +44,10 @@ def record_profile(
         measured = _run(cycle, role, spec)
     trace = located(measured.evidence.trace, measured.folder.path)
     if trace is None:
+        evidence = measured.evidence
+        why = remarks(evidence.trace, trained=evidence.probe is not None)
         raise NoTrace(
-            f"run {measured.folder.name} completed and has {'; '.join(remarks(measured.evidence.trace))}",
+            f"run {measured.folder.name} completed and has {'; '.join(why)}",
             file=str(measured.folder.log),
             next="train for more iterations, or name fewer",
         )

@@ -80,7 +80,7 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
 
 
 def _remarks(job: Job, evidence: Evidence) -> list[str]:
-    return remarks(evidence.trace) if job.torch_profile else []
+    return remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
 
 
 def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
