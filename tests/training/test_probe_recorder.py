@@ -217,6 +217,14 @@ def test_beats_come_every_half_second_and_of_other_ranks_every_two(tmp_path: Pat
     assert [beat["steps"] for beat in slow] == list(range(1, 11))
 
 
+@pytest.mark.parametrize(("seconds", "told_at"), [(0.4, 1), (2, 9), (9, 25), (15, 81)])
+def test_what_is_killed_has_told_its_facts_not_long_before(
+    tmp_path: Path, seconds: float, told_at: int
+) -> None:
+    told = record(tmp_path, LONG + f"days({seconds} / 86400, 0.125)\nos._exit(4)")
+    assert told.facts == {"count": told_at}
+
+
 def test_the_file_of_a_long_run_stays_below_its_limit_and_is_told_all_along(tmp_path: Path) -> None:
     told = record(tmp_path, LONG + "days(3, 0.5)")
     size = (tmp_path / "run" / "probe.jsonl").stat().st_size

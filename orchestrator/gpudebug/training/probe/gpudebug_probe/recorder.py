@@ -26,8 +26,10 @@ VERSION = 1
 # Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.
 BEAT_S = 0.5
 OTHER_RANKS = 4
-# With every so many beats facts and sites are told.
+# With every so many beats facts and sites are told, and early on with two more: a process that is killed
+# tells no end.
 RARE = 20
+EARLY = (2, 6)
 MOST_SITES = 1000
 SITES_TOLD = 20
 OTHER_SITES = ("(other)", 0, "(other)", "")
@@ -209,7 +211,7 @@ class Recorder:
     def _beat(self, now: float) -> None:
         for callback in self._refresh:
             callback()
-        self._write(self._told("beat", rare=self._beats % RARE == 0))
+        self._write(self._told("beat", rare=self._beats in EARLY or self._beats % RARE == 0))
         self._beats += 1
         self._next_beat = now + self._beat_s * self._record.rarity if self._record.rarity else math.inf
 
