@@ -15,7 +15,8 @@ from gpudebug.core.trace.events import (
     is_transfer,
 )
 
-# Beyond this a new name is counted under OTHER; a kernel's name may have a thousand letters.
+# Beyond this a new name is counted under OTHER (numbers of names are kept in 16 bits); a kernel's name may
+# have a thousand letters.
 LIMIT = 20_000
 _LONGEST = 2_000
 # In "<built-in method item of Tensor object at 0x7f1b>": each tensor would be a name of its own.
