@@ -8,7 +8,7 @@ import pytest
 from tests.support.profiled import places, report_of
 
 from gpudebug.training.profiling import report as reports
-from gpudebug.training.profiling.profiler import CATEGORIES
+from gpudebug.training.profiling.progress import CATEGORIES
 
 
 def test_the_keys_of_a_report(tmp_path: Path) -> None:

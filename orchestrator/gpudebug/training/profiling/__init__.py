@@ -13,6 +13,7 @@ from gpudebug.training.profiling.sections import (
     enable_profiling,
     export_trace,
     get_profiler,
+    print_profiling_summary,
     profile,
     profile_section,
     record_timing,
@@ -22,7 +23,6 @@ from gpudebug.training.profiling.sections import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gpudebug.training.profiling.objects import profile_object
-    from gpudebug.training.profiling.summary import print_profiling_summary
 
 __all__ = [
     "disable",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # Loaded when they are asked for: the import of a training should stay short.
-_LATER = {"print_profiling_summary": "summary", "profile_object": "objects"}
+_LATER = {"profile_object": "objects"}
 
 
 def __getattr__(name: str) -> object:
@@ -51,4 +51,4 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
 
 
-_exits.begin(_PROFILER)
+_exits.begin(_PROFILER.start)

@@ -10,12 +10,10 @@ from gpudebug.training.profiling.settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from gpudebug.training.profiling.profiler import Profiler
+    from typing import Any, Mapping
 
 
-def trace(profiler: Profiler) -> dict[str, Any]:
+def trace(categories: Mapping[str, str]) -> dict[str, Any]:
     """Complete events in microseconds of the monotonic clock. RuntimeError where no events were kept."""
     if settings.events is None:
         raise RuntimeError("no calls were kept for a trace: call enable_profiling(trace=True) first")
@@ -25,7 +23,7 @@ def trace(profiler: Profiler) -> dict[str, Any]:
         {
             # Half a surrogate pair would make the whole file unreadable to some.
             "name": name.encode("utf-8", "replace").decode(),
-            "cat": category(name, profiler.categories) or "section",
+            "cat": category(name, categories) or "section",
             "ph": "X",
             "ts": start / 1000,
             "dur": duration / 1000,

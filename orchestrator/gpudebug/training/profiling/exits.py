@@ -9,9 +9,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Callable, Mapping
 
-    from gpudebug.training.profiling.profiler import Profiler
+    from gpudebug.training.profiling.progress import Progress
+
+    Report = Callable[[], dict[str, Any]]
 
 REPORT = "sections.json"
 """The report's name in a run's folder."""
@@ -54,59 +56,59 @@ class Places:
             self.problem = f"GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {text!r}"
         return 0
 
-    def reports(self, profiler: Profiler) -> list[str]:
+    def reports(self, progress: Progress) -> list[str]:
         """The files that a report is due in when the process ends."""
         ours = self.path or (self._path(REPORT) if self.run_dir else None)
-        return list(dict.fromkeys(path for path in (profiler.report_path, ours) if path))
+        return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
 
 
-def begin(profiler: Profiler) -> None:
+def begin(start: Callable[[], None]) -> None:
     """Enable profiling where the environment asks for it; an error of ours is a line on standard error."""
     if places.problem:
         _warn(places.problem)
     try:
         if places.path or places.summary_every:
-            profiler.start()
+            start()
     except Exception as e:  # noqa: BLE001 - the import of a training must not fail for us
         _warn(f"sections are not profiled: {type(e).__name__}: {e}")
 
 
-def arrange(profiler: Profiler) -> None:
+def arrange(progress: Progress, report: Report, forked: Callable[[], None]) -> None:
     """Have the reports written when this process ends, and have its forked children start empty."""
     if places.arranged:
         return
     places.arranged = True
-    atexit.register(at_exit, profiler)
-    os.register_at_fork(after_in_child=lambda: _after_fork(profiler))
+    atexit.register(at_exit, progress, report)
+    os.register_at_fork(after_in_child=lambda: _after_fork(progress, report, forked))
 
 
-def _after_fork(profiler: Profiler) -> None:
-    profiler.forked()
+def _after_fork(progress: Progress, report: Report, forked: Callable[[], None]) -> None:
+    forked()
     places.began_in(os.environ, forked=True)
     # A child of multiprocessing ends without atexit, and forgets what was arranged before it began.
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
-        util.register_after_fork(profiler, _when_the_child_ends)
+        util.register_after_fork(progress, lambda _: _when_the_child_ends(progress, report))
 
 
-def _when_the_child_ends(profiler: Profiler) -> None:
+def _when_the_child_ends(progress: Progress, report: Report) -> None:
     from multiprocessing.util import Finalize
 
-    Finalize(None, at_exit, (profiler,), exitpriority=0)
+    Finalize(None, at_exit, (progress, report), exitpriority=0)
 
 
-def at_exit(profiler: Profiler) -> None:
+def at_exit(progress: Progress, report: Report) -> None:
     """Write what is due; whatever stands in the way of it is one line on standard error."""
     try:
-        paths = places.reports(profiler)
+        paths = places.reports(progress)
         if not paths or (_is_child() and not _is_rank()):
             return
-        report = profiler.report()
+        document = report()
         # A launcher asks for every program's sections; most have none.
-        if not report["sections"] and not profiler.asked_by_code and places.run_dir:
+        if not document["sections"] and not progress.asked_by_code and places.run_dir:
             return
         for path in paths:
-            _write_or_warn(of_rank(path, report["rank"]), report)
+            _write_or_warn(of_rank(path, document["rank"]), document)
     except Exception as e:  # noqa: BLE001 - the training's own exit status stands
         _warn(f"no report of sections: {type(e).__name__}: {e}")
 

@@ -7,6 +7,7 @@ from _thread import get_ident
 from time import perf_counter_ns as clock
 
 from gpudebug.training.profiling import calibration, entries, exits, handles
+from gpudebug.training.profiling.progress import Progress
 from gpudebug.training.profiling.settings import settings
 from gpudebug.training.profiling.tree import registry
 
@@ -16,41 +17,15 @@ if TYPE_CHECKING:
 
     from gpudebug.training.profiling.tree import Node
 
-CATEGORIES = {
-    "env_": "Environment",
-    "env_rgb_": "Rendering",
-    "convlstm_": "Model",
-    "recurrent_policy_": "Policy",
-    "training_": "Training",
-    "simulated_": "Training",
-}
-"""Category by the longest prefix of a section's name."""
-
 EVENTS = 100_000
 
 
-class Profiler:
+class Profiler(Progress):
     """There is one a process: `get_profiler()`."""
 
     def __init__(self) -> None:
-        self.categories: dict[str, str] = dict(CATEGORIES)
-        self.title = "Timing Profile"
-        self.step_label = "step"
-        self.summary_every = exits.places.summary_every
-        self.warmup = 0
-        # What enabled it: the environment, as a launcher does, or the code itself.
-        self.asked_by_code = False
-        self.report_path: str | None = None
-        self.iterations = 0
-        self.left_out = 0
-        self.ever_enabled = False
-        # Calls and nanoseconds by place, as the last periodic summary saw them.
-        self.shown: dict[tuple[str, ...], tuple[int, int]] = {}
+        super().__init__(exits.places.summary_every)
         self._label: int | None = None
-        self._explicit = False
-        self._began: int | None = None
-        self._on_since = 0
-        self._on_for = 0
 
     @property
     def enabled(self) -> bool:
@@ -117,14 +92,14 @@ class Profiler:
         self.ever_enabled = True
         if not settings.on:
             settings.on = True
-            self._on_since = clock()
-            self._began = self._began or self._on_since
+            self.on_since = clock()
+            self.began = self.began or self.on_since
         handles.switch()
         self._watch()
-        exits.arrange(self)
+        exits.arrange(self, self.report, self.forked)
 
     def _watch(self) -> None:
-        registry.watch(bool(self.summary_every or self.left_out < self.warmup) and not self._explicit)
+        registry.watch(bool(self.summary_every or self.warming_up) and not self.explicit)
 
     @staticmethod
     def _keep_events(count: int) -> None:
@@ -137,7 +112,7 @@ class Profiler:
         """Measure nothing from now on; what was measured stays. A call on its way is still counted."""
         if settings.on:
             settings.on = False
-            self._on_for += clock() - self._on_since
+            self.on_for += clock() - self.on_since
         handles.switch()
 
     def reset(self) -> None:
@@ -154,8 +129,8 @@ class Profiler:
         if settings.events is not None:
             settings.events.clear()
         self.shown.clear()
-        self.iterations, self._on_for, self._on_since = 0, 0, now
-        self._began = now if self._began is not None else None
+        self.iterations, self.on_for, self.on_since = 0, 0, now
+        self.began = now if self.began is not None else None
 
     def forked(self) -> None:
         """In a forked child: nothing that the parent measured is ours."""
@@ -178,9 +153,9 @@ class Profiler:
         """An iteration is over; `number` is what the summary shows for it, e.g. the agent's step."""
         if not settings.on:
             return
-        if not self._explicit:
+        if not self.explicit:
             # What outermost sections counted until now was this iteration's.
-            self._explicit = True
+            self.explicit = True
             self.iterations = self.left_out = 0
             registry.watch(False)
         self._label = number
@@ -188,7 +163,7 @@ class Profiler:
 
     def _completed(self, node: Node) -> None:
         """An outermost section of the thread that counts ended."""
-        if not self._explicit and node.calls > self.iterations:
+        if not self.explicit and node.calls > self.iterations:
             self._guarded(node.calls)
 
     def _guarded(self, iterations: int) -> None:
@@ -200,7 +175,7 @@ class Profiler:
 
     def _iterated(self, iterations: int) -> None:
         self.iterations = iterations
-        if self.left_out < self.warmup:
+        if self.warming_up:
             self.left_out += 1
             if self.left_out == self.warmup:
                 self._forget(peaks=False)
@@ -210,12 +185,6 @@ class Profiler:
 
             shown = iterations + self.left_out if self._label is None else self._label
             summary.print_interval(self, f"{self.title} ({self.step_label}={shown})", self.summary_every)
-
-    def completed(self) -> int:
-        """Iterations that the figures hold."""
-        if self.left_out < self.warmup:
-            return 0
-        return self.iterations if self._explicit else max(self.iterations, registry.completed())
 
     def report(self) -> dict[str, Any]:
         """All figures so far, as they are written to a report; seconds, MB of 2**20 bytes."""
@@ -234,13 +203,7 @@ class Profiler:
         """
         from gpudebug.training.profiling import events
 
-        exits.write(os.fspath(path), events.trace(self))
-
-    def seconds(self) -> dict[str, float]:
-        """`wall_s` since enabling (or the reset, or the end of the warm-up), `enabled_s` of it enabled."""
-        now = clock()
-        on_for = self._on_for + (now - self._on_since if settings.on else 0)
-        return {"wall_s": (now - self._began) / 1e9 if self._began else 0.0, "enabled_s": on_for / 1e9}
+        exits.write(os.fspath(path), events.trace(self.categories))
 
 
 def _texts(given: Any) -> bool:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping
 
-    from gpudebug.training.profiling.profiler import Profiler
+    from gpudebug.training.profiling.progress import Progress
     from gpudebug.training.profiling.tree import Node
 
 _DEEPEST = 100
@@ -48,14 +48,14 @@ class Sums:
         self.own = self.total = 0
 
 
-def build(profiler: Profiler) -> dict[str, Any]:
+def build(progress: Progress) -> dict[str, Any]:
     """Everything that a report holds; seconds, MB of 2**20 bytes, None where a peak was not looked at."""
     by_name, root, deep = gather()
-    warm = profiler.left_out < profiler.warmup
+    warm = progress.warming_up
     if warm:
         by_name, root = {}, Place("")
     sections = [
-        _section(name, sums, profiler.categories) for name, sums in by_name.items() if sums.figures.calls
+        _section(name, sums, progress.categories) for name, sums in by_name.items() if sums.figures.calls
     ]
     return {
         "format": "gpudebug-sections",
@@ -63,14 +63,14 @@ def build(profiler: Profiler) -> dict[str, Any]:
         "pid": os.getpid(),
         "rank": exits.rank(),
         "python": sys.version.split()[0],
-        **profiler.seconds(),
-        "warmup": profiler.left_out,
-        "iterations": profiler.completed(),
+        **progress.seconds(),
+        "warmup": progress.left_out,
+        "iterations": progress.completed(),
         "sync": settings.sync is not None,
-        "categories": profiler.categories,
+        "categories": progress.categories,
         "capped": registry.capped(),
         "open": handles.names_open(),
-        "notes": [*_notes(profiler, sections, deep), *settings.notes],
+        "notes": [*_notes(progress, sections, deep), *settings.notes],
         "sections": sorted(sections, key=lambda s: -s["total_s"]),
         "tree": [_place(place) for place in root.children.values()],
     }
@@ -178,8 +178,8 @@ def category(name: str, categories: Mapping[str, str]) -> str | None:
     return categories[max(fitting, key=len)] if fitting else None
 
 
-def _notes(profiler: Profiler, sections: list[dict[str, Any]], deep: bool) -> Iterator[str]:
-    why = explain(profiler, sections)
+def _notes(progress: Progress, sections: list[dict[str, Any]], deep: bool) -> Iterator[str]:
+    why = explain(progress, sections)
     if why:
         yield why
     if settings.calibrated and sections:
@@ -195,15 +195,15 @@ def _notes(profiler: Profiler, sections: list[dict[str, Any]], deep: bool) -> It
         yield "memory could not be read here: install psutil"
 
 
-def explain(profiler: Profiler, sections: list[dict[str, Any]]) -> str | None:
+def explain(progress: Progress, sections: list[dict[str, Any]]) -> str | None:
     """Why there is nothing to see, or too little to believe; None where all is well."""
     if not sections:
-        if profiler.left_out < profiler.warmup:
+        if progress.warming_up:
             return (
-                f"only {profiler.left_out} of {profiler.warmup} warm-up iterations were completed: "
+                f"only {progress.left_out} of {progress.warmup} warm-up iterations were completed: "
                 "all calls so far are left out"
             )
-        if not profiler.ever_enabled:
+        if not progress.ever_enabled:
             return (
                 "profiling is not enabled: call enable_profiling() before the code that you profile, "
                 "or set GPUDEBUG_PROFILE=report.json"

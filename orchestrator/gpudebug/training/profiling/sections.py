@@ -12,7 +12,7 @@ from gpudebug.training.profiling.settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ContextManager
+    from typing import ContextManager, TextIO
 
 # Thirty years: what exceeds it was counted in another unit, and would outgrow what the report may say.
 _LONGEST = 1e9
@@ -22,6 +22,7 @@ __all__ = [
     "enable_profiling",
     "export_trace",
     "get_profiler",
+    "print_profiling_summary",
     "profile",
     "profile_section",
     "record_timing",
@@ -38,6 +39,16 @@ enable_profiling = PROFILER.enable
 disable = PROFILER.disable
 reset = PROFILER.reset
 export_trace = PROFILER.export_trace
+
+
+def print_profiling_summary(tree: bool = False, file: TextIO | None = None) -> None:
+    """Print what was measured so far: a table of sections, and below it, if asked for, their tree.
+
+    Where there is nothing to print it says why. `file` is standard output unless it is given.
+    """
+    from gpudebug.training.profiling import summary
+
+    print(summary.text(PROFILER, tree), file=file, flush=True)
 
 
 def profile(name: str, track_memory: bool = False) -> ContextManager[None]:

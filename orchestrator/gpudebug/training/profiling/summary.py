@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 from gpudebug.training.profiling import report as reports
 from gpudebug.training.profiling.settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, TextIO
+    from typing import Any, Iterator
 
-    from gpudebug.training.profiling.profiler import Profiler
+    from gpudebug.training.profiling.progress import Progress
     from gpudebug.training.profiling.report import Place
 
 _RULE = "=" * 60
@@ -24,19 +22,9 @@ _ROWS = 200
 _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "GPU Peak(MB)")
 
 
-def print_profiling_summary(tree: bool = False, file: TextIO | None = None) -> None:
-    """Print what was measured so far: a table of sections, and below it, if asked for, their tree.
-
-    Where there is nothing to print it says why. `file` is standard output unless it is given.
-    """
-    from gpudebug.training.profiling.profiler import PROFILER
-
-    print(text(PROFILER, tree), file=file if file is not None else sys.stdout, flush=True)
-
-
-def text(profiler: Profiler, tree: bool = False) -> str:
+def text(progress: Progress, tree: bool = False) -> str:
     """The table, the tree, and what the report notes."""
-    report = profiler.report()
+    report = reports.build(progress)
     parts = []
     if report["sections"]:
         parts.append(table(report["sections"][:_ROWS]))
@@ -46,7 +34,7 @@ def text(profiler: Profiler, tree: bool = False) -> str:
     if tree and report["tree"]:
         iterations = report["iterations"] or 1
         lines = [line for root in report["tree"] for line in tree_lines(root, iterations)]
-        parts.append(framed(f"{profiler.title} (mean of {iterations} iterations)", lines))
+        parts.append(framed(f"{progress.title} (mean of {iterations} iterations)", lines))
     notes = [f"Open: {', '.join(report['open'])}"] if report["open"] else []
     notes += [note[0].upper() + note[1:] for note in report["notes"]]
     return "\n".join([*parts, *notes])
@@ -122,12 +110,12 @@ def framed(title: str, lines: list[str]) -> str:
     return "\n".join([_RULE, title, _RULE, *lines, _RULE])
 
 
-def print_interval(profiler: Profiler, title: str, iterations: int) -> None:
+def print_interval(progress: Progress, title: str, iterations: int) -> None:
     """Print the tree of what was measured since the last time, a mean of so many iterations."""
     _, root, _ = reports.gather()
     lines: list[str] = []
     for place in root.children.values():
-        since = _since(place, (), profiler.shown)
+        since = _since(place, (), progress.shown)
         if since["calls"] or since["children"]:
             lines.extend(tree_lines(since, iterations))
     try:
