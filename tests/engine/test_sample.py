@@ -79,6 +79,14 @@ def test_output_and_log_lie_beside_each_other(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_program_that_takes_the_folder_away_that_it_is_to_tell_in_is_sampled_all_the_same(
+    tmp_path: Path,
+) -> None:
+    command = ["sh", "-c", 'rm -rf "$GPUDEBUG_RUN_DIR"']
+    done = gpudebug(tmp_path, "--json", "sample", "--device=cpu:1", "--", *command).expect(0)
+    assert (done.json["outcome"], done.json["probe"], done.json["sections"]) == ("COMPLETED", None, None)
+
+
 def test_without_a_name_nothing_is_overwritten(tmp_path: Path) -> None:
     for _ in range(2):
         gpudebug(tmp_path, "sample", "--device=cpu:1", "--", "true").expect(0)

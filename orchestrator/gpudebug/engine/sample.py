@@ -73,7 +73,7 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
     """Run `job` outside a campaign; the folder in which its processes tell of themselves is removed."""
     # A trace may be too large for the system's temporary folder.
     where = files.samples.parent if job.torch_profile else None
-    with tempfile.TemporaryDirectory(prefix=".gpudebug-run-", dir=where) as told:
+    with tempfile.TemporaryDirectory(prefix=".gpudebug-run-", dir=where, ignore_cleanup_errors=True) as told:
         told_files = replace(files, told=Path(told))
         launched, evidence = run_files(bench, job, told_files, files.samples.stem, str(files.samples))
         return launched, keep_beside(evidence, Path(told), files.samples)

@@ -18,7 +18,9 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
 
     A report that cannot be read is a note: it fails no run.
     """
-    ranks = sorted((int(m[1]), p) for p in folder.iterdir() if (m := _OF_RANK.fullmatch(p.name)))
+    # A program that tidies the system's temporary folder may have taken it away.
+    told = list(folder.iterdir()) if folder.is_dir() else []
+    ranks = sorted((int(m[1]), p) for p in told if (m := _OF_RANK.fullmatch(p.name)))
     reports = [path for path in (folder / launcher.SECTIONS, *(path for _, path in ranks)) if path.is_file()]
     if not reports:
         return None
