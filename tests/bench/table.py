@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One figure with its bound (at most) and unit."""
+    """One figure with its bound (at most; infinite: none) and unit."""
 
     name: str
     figure: float
@@ -23,5 +24,6 @@ def print_table(rows: Iterable[Row]) -> bool:
         within = row.figure <= row.bound
         kept = kept and within
         mark = "" if within else "  OVER"
-        print(f"{row.name:<44} {row.figure:>9.3f} {row.bound:>8.2f} {row.unit}{mark}", flush=True)
+        bound = f"{row.bound:.2f}" if isfinite(row.bound) else ""
+        print(f"{row.name:<44} {row.figure:>9.3f} {bound:>8} {row.unit}{mark}", flush=True)
     return kept
