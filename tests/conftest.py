@@ -40,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption(f"--run-{marker}", action="store_true", help=f"run what {why}")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes may hold the time of day (gzip does); processes that share the tests must name them alike."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for marker, why in OPT_IN.items():
