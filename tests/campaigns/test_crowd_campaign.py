@@ -83,8 +83,16 @@ class Crowd:
         deadline = time.monotonic() + within
         while any(agent.poll() is None for agent in self.agents):
             assert not any(agent.poll() for agent in self.agents), "an agent gave up"
-            assert time.monotonic() < deadline, f"not over within {within} s"
+            assert time.monotonic() < deadline, f"not over within {within} s\n{self.standing()}"
             time.sleep(0.2)
+
+    def standing(self) -> str:
+        """What each agent was told last, and the processes that are left."""
+        left = crowd.processes(self.mark)
+        told = [
+            f"{f.name}: {''.join(f.read_text().splitlines()[-1:])}" for f in sorted(self.folder.iterdir())
+        ]
+        return "\n".join([*told, *(f"{n}: {command}" for n, command in left.items())])
 
     def end(self) -> None:
         """Whatever is left of it, so that the next test starts clean."""
