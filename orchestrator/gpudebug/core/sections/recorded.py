@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from gpudebug.core.models import Evidence, SectionFigures, SectionsEvidence
@@ -26,21 +27,13 @@ def sections_evidence(report: Report, notes: Sequence[str] = ()) -> SectionsEvid
         count=len(report.sections),
         profiled_s=profiled,
         sections=tuple(
-            SectionFigures(
-                name=s.name[:_LONGEST_NAME],
-                category=category_of(s, report),
-                calls=s.calls,
-                errors=s.errors,
-                total_s=s.total_s,
-                self_s=s.self_s,
-                mean_s=s.mean_s,
-                min_s=s.min_s,
-                max_s=s.max_s,
-                p50_s=s.p50_s,
-                p95_s=s.p95_s,
-                mem_peak_mb=s.mem_peak_mb,
-                gpu_peak_mb=s.gpu_peak_mb,
-                share=share(s, profiled),
+            SectionFigures.model_validate(
+                {
+                    **asdict(s),
+                    "name": s.name[:_LONGEST_NAME],
+                    "category": category_of(s, report),
+                    "share": share(s, profiled),
+                }
             )
             for s in kept
         ),
@@ -64,8 +57,7 @@ def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> list
     rows = []
     for name in sorted(names, key=lambda n: (-max(s[n]["share"] for s in sides if n in s), n)):
         first, second = (side.get(name) for side in sides)
-        known = first and second and second["mean_s"] > 0
-        ratio = first["mean_s"] / second["mean_s"] if known and first and second else None
+        ratio = first["mean_s"] / second["mean_s"] if first and second and second["mean_s"] > 0 else None
         rows.append({"name": name, "a": first, "b": second, "ratio": ratio})
     return rows
 

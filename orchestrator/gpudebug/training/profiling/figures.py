@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from _bisect import bisect_right
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 # Buckets an octave: a quantile is off by less than 1/16 of itself.
 _PARTS = 16
 _BITS = 5
