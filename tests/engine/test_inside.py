@@ -42,7 +42,7 @@ def sides(campaign: Campaign, number: int, *, judged: bool = True) -> list[tuple
     loaded = load(campaign.folder)
     entry = next(h for h in loaded.document.hypotheses if h.number == number)
     verdict = loaded.trials[number].verdict if judged else None
-    return shares(of_trial(loaded, number, entry.runs, verdict))
+    return shares(of_trial(loaded, number, entry.runs, verdict)["probe"])
 
 
 def test_a_trial_stands_beside_the_baseline_it_was_judged_against(inside: Campaign) -> None:
@@ -56,7 +56,7 @@ def test_before_it_has_run_there_is_nothing_to_show(inside: Campaign) -> None:
 
 def test_runs_whose_folder_is_gone_are_left_out(inside: Campaign) -> None:
     loaded = load(inside.folder)
-    assert of_trial(loaded, 1, ["0099-h1"], loaded.trials[1].verdict) == []
+    assert of_trial(loaded, 1, ["0099-h1"], loaded.trials[1].verdict) == {"probe": [], "sections": []}
 
 
 def test_of_evidence_at_hand(inside: Campaign) -> None:

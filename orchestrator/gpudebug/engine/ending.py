@@ -46,7 +46,7 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> dict[str, A
         "gates": present.gates(verdict["gates"]),
         "figures": present.result_fields(verdict),
         "notes": verdict["notes"],
-        "probe": of_trial(loaded, number, entry.runs, verdict),
+        "probe": of_trial(loaded, number, entry.runs, verdict)["probe"],
         "brief": None,
         "next_command": "gpudebug next",
         "files": _files(loaded, entry.runs),

@@ -18,21 +18,19 @@ def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
 
 def of_trial(
     loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
-) -> list[dict[str, Any]]:
+) -> dict[str, list[dict[str, Any]]]:
     """The baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
 
-    `names` are the runs of its entry. Nothing before it has run.
+    `probe` has both sides, `sections` those that their code named, `a` and `b` of each. `names` are the runs
+    of its entry. Nothing before it has run.
     """
     before, after = _sides(loaded, number, names, verdict)
-    return [together.side("baseline", before), together.side("trial", after)] if after else []
-
-
-def sections_of_trial(
-    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
-) -> list[dict[str, Any]]:
-    """The sections that the code of the same two sides named, `a` and `b` of each; none before it has run."""
-    before, after = _sides(loaded, number, names, verdict)
-    return beside(before, after) if after else []
+    if not after:
+        return {"probe": [], "sections": []}
+    return {
+        "probe": [together.side("baseline", before), together.side("trial", after)],
+        "sections": beside(before, after),
+    }
 
 
 def _sides(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpudebug import __version__
@@ -157,9 +156,6 @@ def run_files(
 
     Where `certain` says so of the evidence so far, the run is ended early.
     """
-    if files.told is None:
-        with tempfile.TemporaryDirectory(prefix="gpudebug-run-", ignore_cleanup_errors=True) as told:
-            return run_files(bench, job, replace(files, told=Path(told)), name, marker, certain)
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     redactor = Redactor(job.env, job.argv)
 

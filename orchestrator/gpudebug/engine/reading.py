@@ -40,8 +40,8 @@ class Files:
     """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
 
     `told` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
-    (probe.jsonl, sections.json, …): the run folder, and without one a temporary folder that `run_files` makes
-    and, once the evidence is read, removes; None where it has not made one.
+    (probe.jsonl, sections.json, …): the run folder, and outside a campaign a temporary one that `sample`
+    removes; None until that is made.
     """
 
     samples: Path

@@ -217,7 +217,7 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
 
 def show(directory: Path, number: int) -> dict[str, Any]:
     """`show H`: one hypothesis with its evidence, gates and files."""
-    from gpudebug.engine.inside import of_trial, sections_of_trial
+    from gpudebug.engine.inside import of_trial
     from gpudebug.engine.premises import entry_of
     from gpudebug.engine.traces import newest_profile
 
@@ -235,8 +235,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "figures": {name: scrub(said) for name, said in entry.result.items()},
         "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
-        "probe": of_trial(loaded, number, entry.runs, trial.verdict),
-        "sections": sections_of_trial(loaded, number, entry.runs, trial.verdict),
+        **of_trial(loaded, number, entry.runs, trial.verdict),
         "profile": newest_profile(loaded),
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
     }
