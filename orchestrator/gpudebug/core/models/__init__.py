@@ -14,6 +14,8 @@ from gpudebug.core.models.inside import (
     ReadSite,
     SectionFigures,
     SectionsEvidence,
+    Stacks,
+    StacksEvidence,
 )
 from gpudebug.core.words import INFRASTRUCTURE, VERDICTS, Outcome, Result, Status, Trend, Word
 
@@ -42,6 +44,8 @@ __all__ = [
     "SectionFigures",
     "SectionsEvidence",
     "Spread",
+    "Stacks",
+    "StacksEvidence",
     "Status",
     "Trend",
     "UsedRun",
@@ -204,7 +208,8 @@ class Conditions(Record):
     `foreign_procs` is the largest count of other processes computing on the device, `foreign_share` the
     share of readings with any. `foreign_cpu` is the mean of that column, percent of the run's cores;
     `sm_clock_mhz` the mean clock; `throttle` the share of readings by reason. `read_mb_s` is what the run
-    read from disk: what the page cache holds is not among it.
+    read from disk: what the page cache holds is not among it. `cpu_cores` is the CPU time a second of its
+    processes, `cores` how many cores they may use.
     """
 
     foreign_procs: int | None = None
@@ -213,6 +218,9 @@ class Conditions(Record):
     sm_clock_mhz: float | None = None
     throttle: dict[str, float] | None = None
     read_mb_s: float | None = None
+    write_mb_s: float | None = None
+    cpu_cores: float | None = None
+    cores: float | None = None
 
 
 class Evidence(Record):
@@ -230,7 +238,8 @@ class Evidence(Record):
     command's flags that set it. `printed` is the configuration that the program printed before it trained,
     dotted names, `loaded` what its processes imported, None where none of them told. `probe` is what the
     training process told, None with `probe_reason` where it told nothing, `sections` what it timed itself,
-    `trace` what `analyze` says of the PyTorch profiler's trace of a profiled run.
+    `stacks` where its thread was, `trace` what `analyze` says of the PyTorch profiler's trace of a profiled
+    run.
     """
 
     format: int = FORMAT_VERSION
@@ -275,6 +284,7 @@ class Evidence(Record):
     probe: ProbeEvidence | None = None
     probe_reason: str | None = None
     sections: SectionsEvidence | None = None
+    stacks: StacksEvidence | None = None
     trace: dict[str, object] | None = None
     spark: tuple[float, ...] = ()
 

@@ -47,7 +47,8 @@ class ProbeEvidence(Record):
     not known. `data_wait_share` is what training waits for batches, `eval_data_share` what evaluation does,
     `background_data_share` what other threads take to fetch them, above 1 where there are several: what
     training waits for those is not known. `device_time_share` is the device's time in iterations, without
-    what it waited for batches.
+    what it waited for batches. `stall_share` is the time that steps above 1.5 times the median take beyond
+    it, one in `stall_every_steps`.
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
     the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
@@ -81,6 +82,8 @@ class ProbeEvidence(Record):
     syncs_per_step: float | None = None
     device_time_share: float | None = None
     gc_share: float | None = None
+    stall_share: float | None = None
+    stall_every_steps: float | None = None
     cpu_cores: float | None = None
     h2d: Copies | None = None
     d2h: Copies | None = None
@@ -119,4 +122,30 @@ class SectionsEvidence(Record):
     count: int
     profiled_s: float
     sections: tuple[SectionFigures, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Stacks(Record):
+    """Where one kind of thread was, by samples of its call stack: the thread that trains, or loader workers.
+
+    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, backward, optimizer,
+    other), its frames from the outermost in as places in `frames`, the line of the innermost frame of code
+    that is no library's, the seconds that it was seen and those of them that it ran on a CPU; at most 100,
+    those with the most time. `seconds` and `cpu_s` are of all, `code` the source of such lines by
+    `frame:line`.
+    """
+
+    seconds: float
+    cpu_s: float
+    samples: int
+    frames: tuple[str, ...] = ()
+    stacks: tuple[tuple[str, tuple[int, ...], int, float, float], ...] = ()
+    code: dict[str, str] = {}
+
+
+class StacksEvidence(Record):
+    """The stacks of the thread that trains or infers and, together, of loader workers; of the window."""
+
+    training: Stacks | None = None
+    workers: Stacks | None = None
     notes: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""The root causes that gpudebug knows: their schema, reading, and what they say of evidence."""

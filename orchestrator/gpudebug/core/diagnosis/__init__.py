@@ -1,0 +1,1 @@
+"""Evidence -> ranked root causes -> the hypotheses that would prove them."""

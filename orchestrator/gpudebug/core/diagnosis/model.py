@@ -1,0 +1,106 @@
+"""What a diagnosis reads and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.models import SectionFigures, StacksEvidence
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a diagnosis knows of one command's runs.
+
+    `signals` by the names of `core.diagnosis.signals`, absent where nothing tells; `flags` are the command's
+    options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
+    `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
+    is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes, `absent`
+    says of what could have told (`probe`, `log`, `device`, `stacks`) why it did not.
+    """
+
+    signals: Mapping[str, Value] = field(default_factory=dict)
+    stacks: StacksEvidence | None = None
+    sections: tuple[SectionFigures, ...] = ()
+    flags: Mapping[str, str | bool] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
+    framework: str | None = None
+    framework_version: str | None = None
+    kind: str = "other"
+    reference: Facts | None = None
+    runs: tuple[str, ...] = ()
+    run_s: float | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a judged hypothesis says of the causes that it tested. `power` is the chance that its test would
+    have shown the cause; `before_accepting` that a change was accepted since."""
+
+    causes: tuple[str, ...]
+    status: str
+    power: float
+    number: int
+    before_accepting: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A hypothesis that tests a cause: `number` of one that stands in the progress file, else a new one.
+
+    `change` is its intervention in `propose`'s syntax, None where an agent has to write code, which
+    `instructions` then describe. `cost_s` is what its trial takes on the device, in seconds, `gain` the
+    expected gain (points, or relative throughput) a device-second.
+    """
+
+    title: str
+    number: int | None = None
+    change: str | None = None
+    instructions: str | None = None
+    cost_s: float | None = None
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A root cause with what speaks for and against it, strongest first.
+
+    `probability` is that fixing it is what helps, over all causes and none. `exposed` is the share of the
+    time that only it explains, `ceiling_pp` what utilisation can gain by its fix in percentage points,
+    `expected_util` utilisation after it, `ceiling_ratio` and `ceiling_steps_per_s` throughput at best.
+    """
+
+    id: str
+    title: str
+    probability: float
+    exposed: float | None = None
+    ceiling_pp: float | None = None
+    expected_util: float | None = None
+    ceiling_ratio: float | None = None
+    ceiling_steps_per_s: float | None = None
+    speaks_for: tuple[str, ...] = ()
+    speaks_against: tuple[str, ...] = ()
+    candidate: Candidate | None = None
+    mechanical: bool = False
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that would have told more: what, why it is not there, and what records it."""
+
+    what: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely."""
+
+    causes: tuple[Ranked, ...] = ()
+    gates: tuple[Ranked, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    abstains: str | None = None
+    kind: str = "other"
