@@ -67,9 +67,14 @@ class Sign(Condition):
 
 
 class Share(Term):
-    """A share of the training's time; `times` scales it."""
+    """A share of the training's time; `times` scales it.
+
+    `within` names a signal that the figure is a share of and is multiplied by: what loader workers spend
+    their time on counts within `data_wait_share`. Unknown where that signal is.
+    """
 
     times: float = 1.0
+    within: str | None = None
 
 
 class Knob(Strict):
