@@ -19,6 +19,7 @@ from gpudebug.core.machine import (
     RunState,
     decide,
     goal,
+    waiting,
 )
 from gpudebug.core.metrics import Metric
 from gpudebug.core.words import VERDICTS, Status
@@ -41,6 +42,8 @@ def h(
     verified: bool = True,
     claimed: Claimed | None = None,
     written: bool = False,
+    worth: float | None = None,
+    cost_s: float | None = None,
 ) -> HypothesisState:
     verified = verified and status in VERDICTS
     return HypothesisState(
@@ -51,6 +54,8 @@ def h(
         after=after,
         claimed=claimed,
         written=written,
+        worth=worth,
+        cost_s=cost_s,
     )
 
 
@@ -112,6 +117,36 @@ HISTORIES: list[tuple[str, Campaign, Kind, dict[str, object]]] = [
     ("what needs someone last", campaign(h(1, code=True), *DONE[1:]), Kind.IMPLEMENT, {"hypothesis": 1}),
     ("all tested", campaign(*DONE), Kind.PROPOSE, {}),
     ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), Kind.PROPOSE, {}),
+    # What promises most a second of the device, as far as that is known.
+    ("worth most", campaign(h(1, worth=0.1), h(2, worth=0.3), h(3, worth=0.2)), Kind.TEST, {"hypothesis": 2}),
+    ("of one worth", campaign(h(5, worth=0.1), h(2, worth=0.1)), Kind.TEST, {"hypothesis": 5}),
+    ("unknown behind promising", campaign(h(1), h(2, worth=1e-9)), Kind.TEST, {"hypothesis": 2}),
+    ("unknown before worthless", campaign(h(1, worth=0.0), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("worthless ones", campaign(h(3, worth=-1.0), h(2, worth=0.0)), Kind.TEST, {"hypothesis": 3}),
+    (
+        "of those to write",
+        campaign(h(1, code=True), h(2, code=True, worth=1)),
+        Kind.IMPLEMENT,
+        {"hypothesis": 2},
+    ),
+    (
+        "without anybody, for little",
+        campaign(h(1, code=True, worth=9), h(2, worth=0)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
+    (
+        "mine is worth nothing",
+        campaign(h(1, worth=9), replace(MINE, written=True, worth=0)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
+    (
+        "tested ones are worth nothing",
+        campaign(h(1, Status.REJECTED, worth=9), h(2)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
     # Claims: what one has begun goes on, what others hold is theirs.
     ("mine, not written yet", campaign(h(1), MINE), Kind.IMPLEMENT, {"hypothesis": 2}),
     ("mine, written", campaign(h(1), replace(MINE, written=True)), Kind.TEST, {"hypothesis": 2}),
@@ -307,10 +342,36 @@ def test_another_metric_solves_by_its_own_figure(
         (campaign(loose_runs=(JUDGED,)), ["0008-h2", "not in the progress file"]),
         (campaign(h(3, Status.TESTING)), ["hypothesis 3", "TESTING"]),
         (campaign(h(3, code=True)), ["hypothesis 3", "no change"]),
+        (
+            campaign(h(1, worth=0.1), h(2, worth=0.35, cost_s=35.0), h(3), h(4, Status.REJECTED)),
+            ["hypothesis 2 is untested: expected gain 12.2pp for 35 s, the most a second of 3 untested"],
+        ),
+        (
+            campaign(h(1, worth=0.01, cost_s=20.0), h(2), metric=Metric("steps_per_s")),
+            ["hypothesis 1 is untested: expected gain 20% for 20 s, the most a second of 2 untested"],
+        ),
+        (
+            campaign(h(1, code=True), h(2, code=True, worth=0.5)),
+            ["no change to test yet: expected gain 0.5 a device-second, the most a second of 2 untested"],
+        ),
     ],
 )
 def test_why_says_what_it_rests_on(state: Campaign, words: list[str]) -> None:
     assert all(word in decide(state).why for word in words)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        campaign(h(1, worth=0.5, cost_s=9)),
+        campaign(h(1), h(2)),
+        campaign(h(1, worth=0.0), h(2, worth=0.0)),
+        campaign(h(1, worth=0.5), h(2, code=True, worth=0.6)),
+    ],
+    ids=["the only one", "unknown", "worthless", "the only one of its kind"],
+)
+def test_no_promise_is_told_where_it_chose_nothing(state: Campaign) -> None:
+    assert decide(state).why == "hypothesis 1 is untested"
 
 
 def maybe(value: st.SearchStrategy[float]) -> st.SearchStrategy[float | None]:
@@ -330,6 +391,8 @@ HYPOTHESES = st.builds(
     st.booleans(),
     st.booleans(),
     maybe(st.floats(0, 100)),
+    worth=maybe(st.floats(-1, 1)),
+    cost_s=maybe(st.floats(0, 100)),
 )
 RUNS = st.builds(RunState, st.text(min_size=1, max_size=8), st.booleans(), st.none() | st.integers(1, 99))
 CAMPAIGNS = st.builds(
@@ -369,11 +432,11 @@ def test_the_order_of_concerns(state: Campaign) -> None:
     if kind in (Kind.TEST, Kind.IMPLEMENT, Kind.PROPOSE):
         assert all(b.why is None for b in state.baselines)
         assert sum(x.status in VERDICTS for x in state.hypotheses) < state.hypothesis_budget
-    waiting = [x for x in state.hypotheses if x.status is Status.UNTESTED]
+    left = [x for x in state.hypotheses if x.status is Status.UNTESTED]
     if kind is Kind.IMPLEMENT:
-        assert not any(x.mechanical for x in waiting)
+        assert not any(x.mechanical for x in left)
     if kind is Kind.PROPOSE:
-        assert not waiting
+        assert not left
 
 
 @given(CAMPAIGNS)
@@ -383,6 +446,8 @@ def test_only_an_untested_hypothesis_is_tested(state: Campaign) -> None:
         chosen = next(x for x in state.hypotheses if x.number == action.hypothesis)
         assert chosen.status is Status.UNTESTED
         assert chosen.mechanical is (action.kind is Kind.TEST)
+        known = [x.worth or 0.0 for x in waiting(state, chosen.mechanical)]
+        assert (chosen.worth or 0.0) == max(known) or max(known) <= 0
 
 
 @given(CAMPAIGNS)

@@ -65,7 +65,9 @@ class HypothesisState:
 
     `mechanical` says that gpudebug can make the change by itself, `written` that somebody wrote the code
     that was missing; `claimed` whose claim it is under, None where no claim holds; `verified` that a
-    verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric.
+    verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric. `worth` is
+    the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
+    the device that the test takes; None: not known.
     """
 
     number: int
@@ -75,6 +77,8 @@ class HypothesisState:
     after: float | None = None
     claimed: Claimed | None = None
     written: bool = False
+    worth: float | None = None
+    cost_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -206,25 +210,46 @@ def _mine(c: Campaign) -> Action | None:
     return Action(Kind.IMPLEMENT, why, hypothesis=h.number)
 
 
-def _untested(c: Campaign, mechanical: bool) -> HypothesisState | None:
-    return next(
-        (h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical),
-        None,
-    )
+def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
+    """The untested hypotheses of one kind, in the file's order."""
+    return [h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical]
+
+
+def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
+    """The one that is worth most a device-second; the first of equals, and where nothing is known."""
+    return max(waiting(c, mechanical), key=_wanted, default=None)
+
+
+def _wanted(h: HypothesisState) -> tuple[int, float]:
+    """Unknown worth goes behind what promises something and before what promises nothing."""
+    if h.worth is None:
+        return (1, 0.0)
+    return (2, h.worth) if h.worth > 0 else (0, 0.0)
 
 
 def _test(c: Campaign) -> Action | None:
-    h = _untested(c, mechanical=True)
+    h = _most_wanted(c, mechanical=True)
     if h is None:
         return None
-    return Action(Kind.TEST, f"hypothesis {h.number} is untested", hypothesis=h.number)
+    return Action(Kind.TEST, f"hypothesis {h.number} is untested{_promise(c, h)}", hypothesis=h.number)
 
 
 def _implement(c: Campaign) -> Action | None:
-    h = _untested(c, mechanical=False)
+    h = _most_wanted(c, mechanical=False)
     if h is None:
         return None
-    return Action(Kind.IMPLEMENT, f"hypothesis {h.number} has no change to test yet", hypothesis=h.number)
+    why = f"hypothesis {h.number} has no change to test yet{_promise(c, h)}"
+    return Action(Kind.IMPLEMENT, why, hypothesis=h.number)
+
+
+def _promise(c: Campaign, h: HypothesisState) -> str:
+    """Why this one of several: what its test is expected to bring, and for how much of the device's time."""
+    among = len(waiting(c, h.mechanical))
+    if among < 2 or h.worth is None or h.worth <= 0:
+        return ""
+    gain = present.gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
+    spent = f" for {h.cost_s:.0f} s" if h.cost_s else ""
+    return f": expected gain {gain}{spent}, the most a second of {among} untested"
 
 
 def _propose(c: Campaign) -> Action:

@@ -80,6 +80,11 @@ def threshold(metric: Metric, value: float) -> str:
     return f"{value:g}{'pp' if metric.points else 'x'}"
 
 
+def gain(metric: Metric, value: float) -> str:
+    """An expected gain: points of utilisation as `12.3pp`, of another metric relative to it as `12%`."""
+    return f"{_tenth(value):.1f}pp" if metric.points else f"{100 * value:.3g}%"
+
+
 def metric_change(verdict: Mapping[str, Any]) -> str:
     """`latency_p50 12.3 to 9.41 ms`: the metric of a verdict, before and after."""
     metric = Metric(verdict["metric"])
