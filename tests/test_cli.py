@@ -61,6 +61,7 @@ def test_the_installed_script_is_the_module(tmp_path: Path) -> None:
     "words",
     [
         ("-C", "repo", "--json", "show", "1"),
+        ("-C", "repo", "--json", "show", "h1"),
         ("show", "-C", "repo", "--json", "1"),
         ("--json", "show", "1", "-C", "repo"),
         ("-C", "elsewhere", "show", "1", "--json", "-C", "repo"),

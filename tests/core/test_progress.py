@@ -162,6 +162,7 @@ def test_hostile_text_reads_back_as_one_entry(
         title=clean[0],
         description=clean[1],
         test_method=clean[2],
+        cause="py-gc",
         intervention="--set --a=1",
         status=status,
     )
@@ -169,6 +170,7 @@ def test_hostile_text_reads_back_as_one_entry(
     made = parse(add_hypothesis(doc, rendered), "p.md")
     assert [h.number for h in made.hypotheses] == [1, 2, 3]
     entry = made.hypotheses[2]
+    assert entry.cause == "py-gc"
     assert entry.status is status
     assert [entry.title, entry.description, entry.test_method] == clean
     assert entry.intervention == "--set --a=1"
@@ -218,6 +220,7 @@ def _hypothesis(number: int, title: str) -> str:
         title=title,
         description="d",
         test_method="m",
+        cause=None,
         intervention=None,
         status="UNTESTED",
     )

@@ -19,6 +19,22 @@ def test_a_bare_heading_is_an_untested_hypothesis() -> None:
     assert (entry.status_note, entry.status_line, entry.result, entry.runs) == ("", None, {}, ())
 
 
+@pytest.mark.parametrize(
+    ("bullet", "cause"),
+    [
+        ("- **Cause**: dl-no-workers\n", "dl-no-workers"),
+        ("- **Cause**: `dl-no-workers`\n", "dl-no-workers"),
+        ("* Cause: py-gc\n- Status: REJECTED\n- **Result**:\n  - Loss: UNKNOWN\n", "py-gc"),
+        ("- **Result**:\n  - Loss: UNKNOWN\n- **Cause**: py-gc\n", "py-gc"),
+        ("- **Cause**: the loader waits\n", None),
+        ("- **Cause**:\n", None),
+        ("- **Description**: x\n", None),
+    ],
+)
+def test_a_cause_is_the_id_of_one(bullet: str, cause: str | None) -> None:
+    assert one(bullet).cause == cause
+
+
 def test_runs_come_from_the_result_and_from_a_bullet_of_their_own() -> None:
     entry = one("- **Result**:\n  - Runs: runs/0005-h7\n- **Runs**: runs/0006-h7, runs/0005-h7\n")
     assert entry.runs == ("0005-h7", "0006-h7")

@@ -23,6 +23,7 @@ HYPOTHESIS: dict[str, Any] = {
     "title": "Unused image frames are copied to the GPU",
     "description": "Two frames are loaded.",
     "test_method": "Load one.",
+    "cause": "dl-redundant-frames",
     "intervention": "--set --dataset.frames=1",
     "status": "UNTESTED",
 }
@@ -56,17 +57,19 @@ def test_a_baseline() -> None:
     )
 
 
-def test_a_hypothesis_with_and_without_an_intervention() -> None:
+def test_a_hypothesis_with_and_without_cause_and_intervention() -> None:
     text = (
         "### Hypothesis 1: Unused image frames are copied to the GPU\n"
         "- **Description**: Two frames are loaded.\n"
         "- **Test Method**: Load one.\n"
+        "- **Cause**: dl-redundant-frames\n"
         "- **Intervention**: --set --dataset.frames=1\n"
         "- **Status**: UNTESTED\n"
     )
     assert render("hypothesis.md.j2", **HYPOTHESIS) == text
-    without = "".join(line for line in text.splitlines(keepends=True) if "Intervention" not in line)
-    assert render("hypothesis.md.j2", **{**HYPOTHESIS, "intervention": None}) == without
+    for name in ("cause", "intervention"):
+        without = "".join(line for line in text.splitlines(keepends=True) if name.title() not in line)
+        assert render("hypothesis.md.j2", **{**HYPOTHESIS, name: None}) == without
 
 
 def test_a_result_with_and_without_notes() -> None:

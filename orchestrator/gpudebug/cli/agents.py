@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, app, choose, chosen, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -51,11 +51,8 @@ def mcp(directory: Directory = None) -> None:
     serve(folder, chosen["directory"], os.environ)
 
 
-Number = Annotated[int, typer.Argument(metavar="H", help="Number of the hypothesis.")]
-
-
 @app.command(epilog="Example: gpudebug accept 3")
-def accept(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+def accept(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
     """Adopt a VALIDATED change into the baseline; gpudebug.yaml and the checkout stay as they are."""
     folder = choose(directory, json)
     from gpudebug.engine.accept import accept as engine
@@ -66,7 +63,7 @@ def accept(hypothesis: Number, directory: Directory = None, json: Json = False) 
 
 
 @app.command(epilog="Example: gpudebug release 3")
-def release(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
     """Give a claim back; a change that was begun is kept as a patch."""
     folder = choose(directory, json)
     from gpudebug.engine.release import release as engine
@@ -77,7 +74,7 @@ def release(hypothesis: Number, directory: Directory = None, json: Json = False)
 
 
 @app.command(epilog="Example: gpudebug reopen 3")
-def reopen(hypothesis: Number, directory: Directory = None, json: Json = False) -> None:
+def reopen(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
     """Test a hypothesis again, keeping its result: one that is undecided, or whose premises changed."""
     folder = choose(directory, json)
     from gpudebug.engine.reopen import reopen as engine

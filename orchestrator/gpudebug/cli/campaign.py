@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, TorchProfile, app, choose, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -74,7 +74,7 @@ def status(directory: Directory = None, json: Json = False) -> None:
 
 @app.command(epilog="Example: gpudebug show 3")
 def show(
-    hypothesis: Annotated[int, typer.Argument(metavar="H", help="Number of the hypothesis.")],
+    hypothesis: Hypothesis,
     directory: Directory = None,
     json: Json = False,
 ) -> None:

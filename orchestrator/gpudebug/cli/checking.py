@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, app, choose, chosen, print_
+from gpudebug.cli.options import AnyHypothesis, Directory, Json, app, choose, chosen, print_
 
 
 @app.command(epilog="Example: gpudebug demo")
@@ -52,9 +52,7 @@ def doctor(
 
 @app.command(epilog="Example: gpudebug verify --json")
 def verify(
-    hypothesis: Annotated[
-        int | None, typer.Argument(metavar="H", help="Number of a hypothesis; default: everything.")
-    ] = None,
+    hypothesis: AnyHypothesis = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:

@@ -28,6 +28,22 @@ Directory = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
 ]
+
+
+def hypothesis_number(text: str) -> int:
+    """The number of a hypothesis as people write it: `1`, and `h1` as it stands in the names of runs."""
+    digits = text.strip().removeprefix("h").removeprefix("H")
+    if not (digits.isascii() and digits.isdigit()):
+        raise typer.BadParameter(f"{text!r} is no number of a hypothesis: 1 or h1")
+    return int(digits)
+
+
+def _hypothesis(about: str) -> Any:
+    return typer.Argument(metavar="H", help=about, parser=hypothesis_number)
+
+
+Hypothesis = Annotated[int, _hypothesis("Number of the hypothesis: 1 or h1.")]
+AnyHypothesis = Annotated[int | None, _hypothesis("Number of a hypothesis; default: everything.")]
 TorchProfile = Annotated[
     str | None,
     typer.Option(

@@ -156,13 +156,21 @@ def _answer(loaded: Loaded, added: list[dict[str, Any]], notes: list[str]) -> di
     }
 
 
-def _entry(number: int, title: str, description: str, method: str, change: Intervention | None) -> str:
+def _entry(
+    number: int,
+    title: str,
+    description: str,
+    method: str,
+    change: Intervention | None,
+    cause: str | None = None,
+) -> str:
     return templates.render(
         "hypothesis.md.j2",
         number=number,
         title=progress.harmless(title, limit=_TITLE),
         description=progress.harmless(description, limit=_TEXT),
         test_method=progress.harmless(method, limit=_TEXT),
+        cause=cause,
         intervention=change.text if change else None,
         status="UNTESTED",
     )

@@ -22,6 +22,7 @@ from gpudebug.core.progress.fields import (
 )
 from gpudebug.core.words import Status
 
+_CAUSE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _ORDER = re.compile(r"[1-9][0-9]{0,5}")
 _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
@@ -105,6 +106,12 @@ class HypothesisEntry:
         """The change in `propose`'s syntax on one line; None when somebody has yet to write it."""
         text = uncode(self._text("intervention", " "))
         return None if text.lower() in _NO_CHANGE else text
+
+    @property
+    def cause(self) -> str | None:
+        """The id of the catalogue's root cause that it tests; None where none, or prose, stands there."""
+        text = uncode(self._text("cause", " "))
+        return text if _CAUSE.fullmatch(text) else None
 
     @property
     def status_note(self) -> str:
