@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +129,73 @@ def test_one_run_without_the_change_is_enough() -> None:
     argv = change.apply(OLD, {}).argv
     runs = [Shown(argv, BATCH16), Shown(argv, BATCH8)]
     assert effect_of(change, [Shown(OLD, BATCH8)], runs).result is FAIL
+
+
+def fed(*loaders: dict[str, object]) -> dict[str, object]:
+    return {"loaders": [{"fetched": 9, "training": True, **loader} for loader in loaders]}
+
+
+NO_WORKERS, FOUR = fed({"workers": 0}), fed({"workers": 4})
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "after", "result", "said"),
+    [
+        ("--set --num_workers=4", NO_WORKERS, FOUR, PASS, "workers: 4 (the training's loader)"),
+        ("--set --data.num-workers=4", NO_WORKERS, FOUR, PASS, "workers: 4"),
+        (
+            "--set --num_workers=4",
+            NO_WORKERS,
+            NO_WORKERS,
+            FAIL,
+            "--num_workers=4 was asked for, the program has workers: 0",
+        ),
+        ("--set --num_workers=9", NO_WORKERS, FOUR, PASS, "9 was asked for"),
+        ("--set --num_workers=4", {}, NO_WORKERS, SKIPPED, "--num_workers stands in the command"),
+        ("--set --num_workers=4", NO_WORKERS, {}, SKIPPED, "--num_workers stands in the command"),
+        ("--set --workers=4", NO_WORKERS, NO_WORKERS, SKIPPED, "--workers stands in the command"),
+        ("--set --num_workers=4", NO_WORKERS, fed({"workers": 0}, {"workers": 4}), PASS, "workers: 0, 4"),
+        ("--set --num_workers=4", NO_WORKERS, fed({"workers": 0}, {"workers": 2}), SKIPPED, "stands"),
+        ("--set --num_workers=4", NO_WORKERS, fed({"workers": 4, "training": False}), SKIPPED, "stands"),
+        (
+            "--set --dataloader_pin_memory",
+            fed({"pin_memory": False}),
+            fed({"pin_memory": True}),
+            PASS,
+            "pin_memory: True",
+        ),
+        (
+            "--set --prefetch_factor=8",
+            fed({"prefetch_factor": 2}),
+            fed({"prefetch_factor": 2}),
+            FAIL,
+            "prefetch_factor: 2",
+        ),
+        ("--set --batch_size=16", fed({"batch_size": 8}), fed({"batch_size": 16}), PASS, "batch_size: 16"),
+        ("--set --batch_size=16", fed({"batch_size": 8}), fed({"batch_size": 8}), SKIPPED, "stands"),
+        ("--env NUM_WORKERS=4", NO_WORKERS, NO_WORKERS, FAIL, "NUM_WORKERS=4 was asked for"),
+        ("--unset --batch_size", fed({"batch_size": 8}), fed({"batch_size": 1}), PASS, "batch_size: 1"),
+        (
+            "--unset --batch_size",
+            fed({"batch_size": 8}),
+            fed({"batch_size": 8}),
+            SKIPPED,
+            "is out of the command",
+        ),
+        ("--set --lr=1", NO_WORKERS, NO_WORKERS, SKIPPED, "--lr stands"),
+    ],
+)
+def test_what_the_loader_shows_decides_where_nothing_is_printed(
+    change: str, before: dict[str, object], after: dict[str, object], result: Result, said: str
+) -> None:
+    parsed = intervention.parse(change)
+    old, new = Shown(OLD, {}, facts=before), Shown(parsed.apply(OLD, {}).argv, {}, facts=after)
+    effect = effect_of(parsed, [old], [new])
+    assert effect.result is result
+    assert said in f"{effect.value} {effect.note}"
+    printed = {part.name: str(part.value) for part in parsed.changes if part.value}
+    if printed and parsed.changes[0].kind == "set":
+        assert effect_of(parsed, [old], [replace(new, printed=printed)]).result is PASS
 
 
 TREE = "/repo/runs/worktrees/c/h1-trial"

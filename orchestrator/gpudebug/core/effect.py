@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from gpudebug.core import commandline
+from gpudebug.core import commandline, loadersettings
 from gpudebug.core.intervention import Change, Intervention
 from gpudebug.core.models import LoadedFiles
 from gpudebug.core.redact import REDACTED
@@ -25,12 +25,14 @@ class Effect:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What one run shows: its command line, what the program printed or saved of its configuration, and which
-    files its processes imported: `loaded` is None where they did not tell, `probed` false if not asked."""
+    files its processes imported: `loaded` is None where they did not tell, `probed` false if not asked.
+    `facts` are what the training process told of itself (`ProbeEvidence.facts`)."""
 
     argv: Sequence[str]
     printed: Mapping[str, str]
     loaded: LoadedFiles | None = None
     probed: bool = True
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 _YES = frozenset({"true", "yes", "on", "1"})
@@ -98,6 +100,9 @@ def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[s
         return Effect(Result.FAIL, missing)
     found = _lookup(run.printed, part.name)
     if found is None:
+        of_loader = _of_loader(part, before, run)
+        if of_loader is not None:
+            return of_loader
         where = "its variables" if part.kind == "env" else "no configuration that tells"
         stands = "is set" if part.kind == "env" else "stands in the command"
         told = f"{part.name} {stands}" if part.kind != "unset" else f"{part.name} is out of the command"
@@ -105,6 +110,25 @@ def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[s
         return Effect(Result.SKIPPED, note=f"{told}; the program {prints}")
     earlier = shown(before, part.name)
     return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+
+
+def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | None:
+    """What the training's own loader shows of a setting that the program does not print; None for nothing."""
+    setting = loadersettings.meant(part.name)
+    values = loadersettings.told(run.facts, setting) if setting else ()
+    if setting is None or not values:
+        return None
+    old = {value for other in before for value in loadersettings.told(other.facts, setting)}
+    asked = "true" if part.value is None else part.value
+    said = f"{setting}: {', '.join(values)} (the training's loader)"
+    if part.kind != "unset" and any(same_value(asked, value) for value in values):
+        return Effect(Result.PASS, said)
+    if old and not old & set(values):
+        return Effect(Result.PASS, said, None if part.kind == "unset" else f"{asked} was asked for")
+    # A batch may be a part, or several, of what a flag says; and what is unset may have been the default.
+    if part.kind == "unset" or setting == loadersettings.BATCH or old != set(values):
+        return None
+    return Effect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {said}")
 
 
 def _code(run: Shown, touched: Sequence[str]) -> Effect:

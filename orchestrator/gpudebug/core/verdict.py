@@ -36,7 +36,7 @@ __all__ = [
     "worst_trend",
 ]
 
-RULE = "2"
+RULE = "3"
 
 
 def judge(

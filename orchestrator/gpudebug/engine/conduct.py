@@ -50,7 +50,9 @@ def with_conduct(
 
 
 def _shown(m: Measured) -> Shown:
-    return Shown(m.record.argv, m.evidence.printed, m.evidence.loaded, m.record.probed is not False)
+    evidence = m.evidence
+    facts = evidence.probe.facts if evidence.probe is not None else {}
+    return Shown(m.record.argv, evidence.printed, evidence.loaded, m.record.probed is not False, facts)
 
 
 def _touched(run: Measured) -> tuple[str, ...]:
