@@ -4,8 +4,8 @@ import pytest
 
 from gpudebug.core import intervention
 from gpudebug.core.catalogue.model import Own
-from gpudebug.core.diagnosis.model import Tested
-from gpudebug.core.diagnosis.power import moved, power_of, tested
+from gpudebug.core.diagnosis import model
+from gpudebug.core.diagnosis.power import judged, moved, power_of
 from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.words import Status
 
@@ -50,7 +50,7 @@ def test_what_a_trial_would_have_shown(
 @pytest.mark.parametrize(
     ("own", "before", "after", "expected"),
     [
-        (WAIT, 0.5, 0.45, True),
+        (WAIT, 0.5, 0.44, True),
         (WAIT, 0.5, 0.46, False),
         (WAIT, 0.5, 0.6, False),
         (WAIT, 0.0, 0.0, False),
@@ -75,11 +75,11 @@ def test_whether_a_figure_moved(
 @pytest.mark.parametrize("status", list(Status))
 def test_only_a_verdict_that_is_valid_says_something(status: Status) -> None:
     powers = {"dl-no-workers": 0.6, "dl-few-workers": 0.6, "py-gc": 0.3}
-    said = tested(7, status, powers, before_accepting=True)
+    said = judged(7, status, powers, before_accepting=True)
     if status in (Status.UNTESTED, Status.TESTING, Status.INVALID):
         assert said == ()
         return
     assert said == (
-        Tested(("dl-no-workers", "dl-few-workers"), status.value, 0.6, 7, True),
-        Tested(("py-gc",), status.value, 0.3, 7, True),
+        model.Tested(("dl-no-workers", "dl-few-workers"), status.value, 0.6, 7, True),
+        model.Tested(("py-gc",), status.value, 0.3, 7, True),
     )

@@ -46,7 +46,7 @@ def moved(own: Own, before: Value | None, after: Value | None) -> bool | None:
     return change > 0 and change >= _MOVED * abs(then)
 
 
-def tested(
+def judged(
     number: int, status: Status, powers: Mapping[str, float], *, before_accepting: bool
 ) -> tuple[Tested, ...]:
     """What a hypothesis with this status says of the causes that it tested, `powers` by their ids.
