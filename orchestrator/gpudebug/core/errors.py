@@ -55,6 +55,12 @@ class ProgressError(GpudebugError):
     code = "progress"
 
 
+class CatalogueError(GpudebugError):
+    """A file of the catalogue or of a framework is broken, or says what cannot be."""
+
+    code = "catalogue"
+
+
 class InterventionError(GpudebugError):
     """A change that cannot be parsed or cannot be applied to this command."""
 

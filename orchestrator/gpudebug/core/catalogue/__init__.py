@@ -1,1 +1,10 @@
 """The root causes that gpudebug knows: their schema, reading, and what they say of evidence."""
+
+from __future__ import annotations
+
+from gpudebug.core.catalogue.adapter import Framework
+from gpudebug.core.catalogue.collection import Catalogue, collect
+from gpudebug.core.catalogue.model import GROUPS, KINDS, Cause
+from gpudebug.core.catalogue.reading import read_cause, read_framework
+
+__all__ = ["GROUPS", "KINDS", "Catalogue", "Cause", "Framework", "collect", "read_cause", "read_framework"]

@@ -1,0 +1,60 @@
+"""A training framework as the files of hypotheses/frameworks say it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from gpudebug.core.catalogue.model import Strict
+
+
+class Flag(Strict):
+    """In which versions an option exists: from `since` on, before `until`. `formerly` is the name that it
+    had before `since`."""
+
+    since: str | None = None
+    until: str | None = None
+    formerly: str | None = None
+
+
+class LogFlag(Strict):
+    """The option that sets how many steps lie between two lines of the log, and its default."""
+
+    flag: str
+    default: int | None = None
+
+
+class Marks(Strict):
+    """Options that give a framework away where at least `needs` of them stand in the command."""
+
+    flags: tuple[str, ...]
+    needs: int = 2
+
+
+class Framework(Strict):
+    """One framework; options are without leading dashes.
+
+    `programs` match a word of the command by its last path part. `imports` are dotted names of which one is
+    imported or used by its programs (`transformers.Trainer`); with one of `parses` among them the framework
+    itself reads the command line, else its options are arguments of `configured_by` in the program's code.
+    `package` is the one whose version counts. `output` must be new for each run; `steps` sets the length of
+    the run; `locked` change what is learnt, so that no hypothesis should touch them. `flags` are options
+    that not every version has, `bare` those that stand without a value. A `weak` one counts by its imports
+    where no other does, as what others are built upon.
+    """
+
+    name: str
+    title: str
+    package: str | None = None
+    programs: tuple[str, ...] = ()
+    marks: Marks = Marks(flags=())
+    imports: tuple[str, ...] = ()
+    weak: bool = False
+    parses: tuple[str, ...] = ()
+    configured_by: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    log: LogFlag | None = None
+    steps: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
+    flags: dict[str, Flag] = Field(default_factory=dict)
+    bare: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()

@@ -1,0 +1,199 @@
+"""One YAML file to a `Cause` or a `Framework`; the first of all that is wrong, with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, TypeVar, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gpudebug.core.catalogue.adapter import Framework
+from gpudebug.core.catalogue.model import GROUPS, Cause, Strict
+from gpudebug.core.config.document import Document, Path, read
+from gpudebug.core.config.values import shown
+from gpudebug.core.errors import CatalogueError, ConfigError
+
+_LARGEST = 1 << 17
+_R = TypeVar("_R", bound=Strict)
+_EXPECTED = {
+    "string_type": "text",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list such as [a, b]",
+    "dict_type": "a mapping such as {a: b}",
+    "model_type": "a mapping such as {a: b}",
+    "model_attributes_type": "a mapping such as {a: b}",
+}
+
+
+class Problem(NamedTuple):
+    """What is wrong at `path` of a document; `key` where the key there is meant and not its value."""
+
+    path: Path
+    message: str
+    next: str
+    key: bool = False
+    missing: bool = False
+
+
+def read_cause(
+    text: str,
+    file: str,
+    *,
+    group: str | None = None,
+    frameworks: Sequence[Framework] | None = None,
+    trusted: bool = False,
+) -> Cause:
+    """The root cause that the file's text says.
+
+    `file` is named in errors, and its stem has to be the cause's id; `group` holds where the text names
+    none. With `frameworks` the interventions are checked against them. One that is `trusted`, since the
+    tests read it, is only checked for its shape: expressions are not compiled. Raises CatalogueError with
+    file and line.
+    """
+    document = _read(text, file, "id: my-cause")
+    if group is not None and "group" not in document.value:
+        document.value["group"] = group
+    cause = _validated(Cause, document)
+    if not trusted:
+        from gpudebug.core.catalogue.checks import problems
+
+        _refuse(_all(cause, document, problems(cause, frameworks)), document)
+    return cause
+
+
+def read_framework(text: str, file: str) -> Framework:
+    """The framework that the file's text says. Raises CatalogueError with file and line."""
+    document = _read(text, file, "name: my-framework")
+    framework = _validated(Framework, document)
+    if framework.name != PurePosixPath(file).stem:
+        _refuse([_renamed("name", framework.name, file)], document)
+    return framework
+
+
+def _read(text: str, file: str, example: str) -> Document:
+    if len(text) > _LARGEST:
+        raise CatalogueError(f"larger than {_LARGEST >> 10} KiB", file=file, next="keep one cause in it")
+    try:
+        document = read(text, file)
+    except ConfigError as e:
+        raise CatalogueError(e.message, file=e.file, line=e.line, next=e.next) from None
+    if not isinstance(document.value, dict):
+        raise CatalogueError(
+            f"expected settings such as {example}", file=file, line=document.line(()), next="write key: value"
+        )
+    return document
+
+
+def _validated(model: type[_R], document: Document) -> _R:
+    try:
+        return model.model_validate(document.value)
+    except ValidationError as error:
+        found = [_explained(model, detail) for detail in error.errors(include_url=False)]
+    _refuse(found, document)
+    raise AssertionError("a record that is refused has a problem")
+
+
+def _refuse(found: Iterable[Problem], document: Document) -> None:
+    """Raise for the first of the problems, where there is one."""
+    # What is missing comes last: a misspelt key is missing too, and its own line says more.
+    placed = sorted(((p.missing, document.line(p.path, key=p.key), p) for p in found), key=lambda e: e[:2])
+    if placed:
+        _, line, first = placed[0]
+        more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
+        raise CatalogueError(first.message + more, file=document.file, line=line, next=first.next)
+
+
+def _explained(model: type[Strict], detail: ErrorDetails) -> Problem:
+    path, kind = _within_union(detail["loc"], detail["type"]), detail["type"]
+    name = named(path)
+    if kind == "extra_forbidden":
+        siblings = list(_model_at(model, path[:-1]).model_fields)
+        near = nearest(str(path[-1]), siblings)
+        return Problem(
+            path,
+            f"unknown key {name}",
+            f"write {near}" if near else f"valid here: {', '.join(siblings)}",
+            key=True,
+        )
+    if kind == "missing":
+        return Problem(path[:-1], f"{name} is missing", f"add {path[-1]}: …", key=True, missing=True)
+    if kind == "literal_error":
+        words = str(detail["ctx"]["expected"]).replace("'", "")
+        near = nearest(str(detail["input"]), words.replace(" or ", ", ").split(", "))
+        return Problem(
+            path,
+            f"{name}: expected {words}, found {shown(detail['input'])}",
+            f"write {near or 'one of them'}",
+        )
+    expected = _EXPECTED.get(kind, "another value")
+    return Problem(path, f"{name}: expected {expected}, found {shown(detail['input'])}", f"write {expected}")
+
+
+def _within_union(path: Path, kind: str) -> Path:
+    """Without the member of a union that pydantic adds to a path."""
+    if path and path[-1] in ("str", "float", "bool", "int") and kind.endswith(("_type", "_parsing")):
+        return path[:-1]
+    return path
+
+
+def _model_at(model: type[Strict], path: Path) -> type[Strict]:
+    """The record that stands at a path of a record."""
+    for part in path:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        if field is not None:
+            model = next(_models(field.annotation), model)
+    return model
+
+
+def _models(annotation: Any) -> Iterator[type[Strict]]:
+    if isinstance(annotation, type) and issubclass(annotation, Strict):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+def named(path: Path) -> str:
+    """A path as its reader counts: `signature 2.weight` for the weight of the second sign."""
+    text = ""
+    for part in path:
+        text += f" {part + 1}" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was most likely meant."""
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def _renamed(key: str, value: str, file: str) -> Problem:
+    stem = PurePosixPath(file).stem
+    return Problem(
+        (key,),
+        f"{key} is {value!r}, and the file's name says {stem!r}",
+        f"write {key}: {stem}, or name the file {value}.yaml",
+    )
+
+
+def _all(cause: Cause, document: Document, found: Iterable[Problem]) -> Iterator[Problem]:
+    """What is wrong in a cause by itself, and by where its file lies."""
+    if cause.id != PurePosixPath(document.file).stem:
+        yield _renamed("id", cause.id, document.file)
+    if cause.group is None:
+        yield Problem((), "group is missing", f"add group: one of {', '.join(GROUPS)}", missing=True)
+    elif cause.group not in GROUPS:
+        what = f"group: {cause.group!r}" if ("group",) in document.keys else f"the folder {cause.group!r}"
+        near = nearest(cause.group, GROUPS)
+        yield Problem(
+            ("group",), f"{what} is no group", f"write group: {near or 'one of ' + ', '.join(GROUPS)}"
+        )
+    yield from found
