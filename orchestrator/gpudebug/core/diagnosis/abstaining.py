@@ -1,0 +1,28 @@
+"""When a diagnosis names no cause as likely, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.scoring import SMALL, Scored
+
+LIKELY = 0.15
+"""Below it the first cause is no better than a guess among those that come behind it."""
+_TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio")
+
+
+def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
+    """One line; None where the first of `ranked`, each with its probability, is worth testing."""
+    if not facts.runs and not facts.signals:
+        return "no run of the workload tells anything yet: record its baseline"
+    telling = [name for name in _TELLING if name in facts.signals]
+    if not telling and not facts.sections:
+        reasons = "; ".join(dict.fromkeys(facts.absent.values()))
+        return f"the evidence is thin: {reasons or 'nothing tells where the time goes'}"
+    likely = [(s, p) for s, p in ranked if s.supported and not (s.exposed is not None and s.exposed < SMALL)]
+    if not likely:
+        return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"
+    if likely[0][1] < LIKELY:
+        return f"no cause stands out: the most probable, {likely[0][0].cause.id}, has {likely[0][1]:.0%}"
+    return None

@@ -1,0 +1,185 @@
+"""Evidence of several runs of one command -> the facts that a diagnosis reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import commandline, shellwords
+from gpudebug.core.diagnosis import compared, kinds, ofprobe, ofstacks
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.models import SectionFigures, StacksEvidence
+
+_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
+"""Reasons that no load of the training's own gives."""
+_HELD_BACK = 0.95
+_NO_LOG = "the log tells neither steps nor a loss nor data times"
+
+Record = Mapping[str, Any]
+Signals = dict[str, Value]
+
+
+def facts_of(
+    evidence: Sequence[Record],
+    records: Sequence[Record] = (),
+    argv: Sequence[str] = (),
+    *,
+    framework: str | None = None,
+    framework_version: str | None = None,
+    reference: Facts | None = None,
+    layers: Mapping[str, float] | None = None,
+    trace: Record | None = None,
+    expected: Sequence[Record] = (),
+    cores: float | None = None,
+) -> Facts:
+    """All that evidence.json and run.json of a baseline's runs tell, of several runs the means.
+
+    `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
+    `layers` are the signals of layer tests (`core.layers.signals`), `trace` is `Evidence.trace` of a profiled run, `expected` are rows of `core.expected.told`, `cores` how many the processes may use
+    where no run tells. What nothing tells is absent from `signals`, never 0.
+    """
+    stacks = ofstacks.together([e.get("stacks") for e in evidence])
+    flags = flags_of(argv)
+    printed = {_folded(k): v for k, v in _last(evidence, "printed", {}).items()}
+    name = framework or _last(evidence, "framework", None)
+    signals: Signals = {}
+    _add(signals, _devices(evidence, records, cores))
+    _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
+    _add(signals, ofstacks.signals(stacks))
+    _add(signals, _log(evidence))
+    _add(signals, compared.of_trace(trace))
+    _add(signals, compared.of_others(number(signals.get("gpu_util")), reference, expected))
+    _add(signals, layers or {})
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence)
+    _add(signals, {"framework": name, "workload_kind": kind})
+    return Facts(
+        signals=signals,
+        stacks=stacks,
+        sections=_sections(evidence),
+        flags=flags,
+        printed=printed,
+        framework=name,
+        framework_version=framework_version,
+        kind=kind,
+        reference=reference,
+        runs=tuple(str(e["run"]) for e in evidence if e.get("run")),
+        run_s=mean([e.get("duration_s") for e in evidence]),
+        absent=_absent(evidence, stacks),
+    )
+
+
+def flags_of(argv: Sequence[str]) -> dict[str, str | bool]:
+    """The options of a command by folded name; of a shell's, those in its text. True for a bare one."""
+    if not argv:
+        return {}
+    words: Sequence[str] = argv
+    if commandline.is_shell(argv):
+        words = [word.value for word in shellwords.split(argv[2], strict=False)]
+    options = commandline.program_options(words)
+    return {_folded(o.bare): True if o.value is None else o.value for o in options}
+
+
+def _folded(name: str) -> str:
+    return commandline.bare_name(name).replace("-", "_")
+
+
+def number(value: object) -> float | None:
+    """A finite number; None for all else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def mean(values: Sequence[object]) -> float | None:
+    """Of those that are known."""
+    known = [v for value in values if (v := number(value)) is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _add(signals: Signals, found: Mapping[str, Value | None]) -> None:
+    signals.update({name: value for name, value in found.items() if value is not None})
+
+
+def _last(evidence: Sequence[Record], key: str, otherwise: Any) -> Any:
+    return next((e[key] for e in reversed(evidence) if e.get(key)), otherwise)
+
+
+def _devices(
+    evidence: Sequence[Record], records: Sequence[Record], cores: float | None
+) -> dict[str, Value | None]:
+    """What samples and host tell. Memory of the stand-in is the host's, of which resident memory is."""
+    util = mean([e.get("utilisation") for e in evidence])
+    found = [c for e in evidence if (c := e.get("conditions"))]
+    known = {key: mean([c.get(key) for c in found]) for key in ("read_mb_s", "write_mb_s", "cpu_cores")}
+    usable = mean([c.get("cores") for c in found]) or cores
+    used = known["cpu_cores"]
+    devices = [d for record in records for d in record.get("devices") or ()]
+    uuids = {d.get("uuid") for d in (*devices, *(d for e in evidence for d in e.get("devices") or ()))}
+    stand_in = "CPU" in uuids if uuids else None
+    total = mean([d.get("memory_total_mb") for d in devices])
+    held = mean([e.get("peak_rss_mb" if stand_in else "peak_device_mb") for e in evidence])
+    share = held / total if held is not None and total else None
+    quota = mean([record.get("cpu_quota") for record in records])
+    return {
+        "gpu_util": util,
+        "device_stand_in": stand_in,
+        "device_idle_share": None if util is None else min(1.0, max(0.0, 1 - util / 100)),
+        "mem_used_share": None if stand_in else share,
+        "peak_rss_share": share if stand_in else None,
+        "throttled_share": _throttled(found),
+        "foreign_procs": max(
+            (n for c in found if (n := number(c.get("foreign_procs"))) is not None), default=None
+        ),
+        "foreign_cpu": mean([c.get("foreign_cpu") for c in found]),
+        **known,
+        "cores": usable,
+        "cores_busy_share": min(1.0, used / usable) if used is not None and usable else None,
+        "cpu_quota_throttled": used >= _HELD_BACK * quota if used is not None and quota else None,
+    }
+
+
+def _throttled(conditions: Sequence[Record]) -> float | None:
+    known = [c["throttle"] for c in conditions if c.get("throttle") is not None]
+    return mean([max((t.get(name, 0.0) for name in _THROTTLING), default=0.0) for t in known])
+
+
+def _log(evidence: Sequence[Record]) -> dict[str, Value | None]:
+    data, update = (mean([e.get(key) for e in evidence]) for key in ("data_s", "update_s"))
+    step = data + update if data is not None and update is not None else None
+    failure = _last(evidence, "failure", None)
+    return {
+        "log_data_share": data / step if data is not None and step else None,
+        "log_update_share": update / step if update is not None and step else None,
+        "loss_points": mean([(e.get("loss") or {}).get("points") for e in evidence]),
+        "latency_s": mean([e.get("latency_p50_s") for e in evidence]),
+        "failure": failure.get("kind") if failure else None,
+    }
+
+
+def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
+    """The last run's: their shares differ little from run to run."""
+    told = _last(evidence, "sections", None)
+    return tuple(SectionFigures.model_validate(one) for one in told.get("sections", ())) if told else ()
+
+
+def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[str, str]:
+    """Of what could have told, why it did not."""
+    absent: dict[str, str] = {}
+    if not any(e.get("probe") for e in evidence):
+        absent["probe"] = _last(evidence, "probe_reason", "no run of the probe is there")
+    if stacks is None or stacks.training is None:
+        absent["stacks"] = absent.get("probe", "no stack of the thread that trains was told")
+    if not any(_logged(e) for e in evidence):
+        absent["log"] = _NO_LOG
+    if not any(number(e.get("utilisation")) is not None for e in evidence):
+        reasons = [e.get("window_reason") for e in evidence]
+        reasons += [d.get("reason") for e in evidence for d in e.get("devices") or ()]
+        absent["device"] = next((str(r) for r in reasons if r), "no device was read")
+    return absent
+
+
+def _logged(e: Record) -> bool:
+    figures = (e.get("data_s"), e.get("latency_p50_s"), (e.get("loss") or {}).get("points"))
+    return any(figures) or e.get("steps_by") in ("arrival", "printed")

@@ -1,0 +1,129 @@
+"""A term of the catalogue on facts -> its figure, and whether a condition over it holds. Unknown is None."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpudebug.core.catalogue.model import Condition, Share, Term
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.diagnosis.stackshares import Place, share
+
+_YES = frozenset({"true", "yes", "on", "1"})
+_NO = frozenset({"false", "no", "off", "0", "none"})
+_SIMILAR = 0.3
+_SIMILAR_SHARE = 0.05
+
+
+class Figure(NamedTuple):
+    """`name` is what told it: of a signal, flag, section or printed name; `place` where a stack's time is."""
+
+    value: Value
+    name: str
+    place: Place | None = None
+
+
+def figure(term: Term, facts: Facts) -> Figure | None:
+    """What the facts say of a term; None where they say nothing."""
+    if term.signal is not None:
+        value = facts.signals.get(term.signal)
+        return None if value is None else Figure(value, term.signal)
+    if term.stack is not None or term.code is not None:
+        return _of_stacks(term, facts)
+    if term.section is not None:
+        wanted = re.compile(term.section, re.IGNORECASE)
+        found = [s for s in facts.sections if wanted.search(s.name)]
+        largest = max(found, key=lambda s: s.share, default=None)
+        return Figure(largest.share, largest.name) if largest else None
+    if term.flag is not None:
+        return _named(term.flag, facts.flags)
+    return _named(term.printed, facts.printed, last=True) if term.printed is not None else None
+
+
+def _of_stacks(term: Term, facts: Facts) -> Figure | None:
+    told = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
+    if not told or told.seconds <= 0:
+        return None
+    value, place = share(told, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
+    return Figure(value, term.of, place)
+
+
+def _named(pattern: str, values: Mapping[str, str | bool], last: bool = False) -> Figure | None:
+    """The value of the last name that matches as a whole; `last`: also by its last dotted part."""
+    wanted = re.compile(pattern, re.IGNORECASE)
+    for name in reversed(list(values)):
+        if wanted.fullmatch(name) or (last and wanted.fullmatch(name.rpartition(".")[2])):
+            return Figure(values[name], name)
+    return None
+
+
+def number(value: Value | None) -> float | None:
+    """A value as a number; None for truths and words."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def truth(value: Value) -> bool | None:
+    """A value as yes or no; None for what is neither."""
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().casefold()
+    return True if text in _YES else False if text in _NO else None
+
+
+def holds(condition: Condition, facts: Facts) -> bool | None:
+    """Whether a condition is true of the facts; None where they do not say."""
+    found = figure(condition, facts)
+    return None if found is None else compares(condition, found.value)
+
+
+def compares(condition: Condition, value: Value) -> bool | None:
+    """Whether a value is as the condition wants it; None where the two cannot be compared."""
+    if condition.equals is not None:
+        return equal(value, condition.equals)
+    if condition.matches is not None:
+        return re.search(condition.matches, str(value), re.IGNORECASE) is not None
+    found = number(value)
+    if found is None:
+        return None
+    above = condition.above is None or found > condition.above
+    return above and (condition.below is None or found < condition.below)
+
+
+def equal(value: Value, wanted: Value) -> bool:
+    """`True`, `true`, `on` and a bare flag are equal; so are `4` and `4.0`."""
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        found, meant = truth(value), truth(wanted)
+        return found is not None and found == meant
+    one, other = number(value), number(wanted)
+    if one is not None and other is not None:
+        return one == other
+    return str(value).strip().casefold() == str(wanted).strip().casefold()
+
+
+def similar(value: Value, other: Value) -> bool:
+    """Whether two sides' figures are about the same: within 30 % of the larger or 0.05 of each other."""
+    one, two = number(value), number(other)
+    if one is None or two is None:
+        return equal(value, other)
+    apart = abs(one - two)
+    return apart <= max(_SIMILAR_SHARE, _SIMILAR * max(abs(one), abs(two)))
+
+
+def largest(shares: tuple[Share, ...], facts: Facts) -> float | None:
+    """The largest of shares of time, each scaled, within 0 to 1; None where none is known."""
+    known = [share for term in shares if (share := _share_of_time(term, facts)) is not None]
+    return min(1.0, max(0.0, *known)) if known else None
+
+
+def _share_of_time(term: Share, facts: Facts) -> float | None:
+    found = figure(term, facts)
+    value = number(found.value) if found is not None else None
+    within = number(facts.signals.get(term.within)) if term.within is not None else 1.0
+    return None if value is None or within is None else value * within * term.times

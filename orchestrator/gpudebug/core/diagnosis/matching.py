@@ -1,0 +1,178 @@
+"""Which root causes a hypothesis tests: by its change, by what it says, or as its author named it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gpudebug.core.catalogue.model import Cause, Knob
+from gpudebug.core.diagnosis.figures import equal, number, truth
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.intervention import Change, Intervention
+
+NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
+BY_TITLE, BY_TEXT = 0.7, 0.35
+"""How well a hypothesis tests a cause: the chance that its change would remove it."""
+_UNSURE = 0.8
+"""Of a change of which nobody knows the value that stands there."""
+_OTHER = 0.3
+"""Of what only words say where the change itself says something else."""
+_LESS = 0.5
+"""Of causes that fewer words of a hypothesis speak of than of another."""
+
+
+class Said(NamedTuple):
+    """A hypothesis: what it says, its change (None: none can be read), and the cause that its author named."""
+
+    title: str
+    text: str = ""
+    change: Intervention | None = None
+    cause: str | None = None
+
+
+def causes_of(
+    hypothesis: Said,
+    causes: Iterable[Cause],
+    facts: Facts,
+    standing: Mapping[str, Value] | None = None,
+) -> dict[str, float]:
+    """The causes that the hypothesis tests, by id, with how well (0 to 1).
+
+    `standing` are values that the program has where neither its command nor what it printed says one: its
+    own defaults. A change into the wrong direction tests nothing, whatever the words say.
+    """
+    known = list(causes)
+    if hypothesis.cause is not None:
+        return {hypothesis.cause: NAMED} if any(c.id == hypothesis.cause for c in known) else {}
+    values: dict[str, Value] = {**(standing or {}), **facts.printed, **facts.flags}
+    by_change: dict[str, float] = {}
+    against: set[str] = set()
+    for cause in known:
+        weight = _of_change(cause, hypothesis.change, facts.framework, values)
+        if weight is not None and weight > 0:
+            by_change[cause.id] = weight
+        elif weight is not None:
+            against.add(cause.id)
+    by_words = {k: v for k, v in _of_words(hypothesis, known).items() if k not in against}
+    if by_change:
+        by_words = {k: v * _OTHER for k, v in by_words.items()}
+    return {k: max(by_change.get(k, 0.0), by_words.get(k, 0.0)) for k in sorted({*by_change, *by_words})}
+
+
+def _of_change(
+    cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, Value]
+) -> float | None:
+    """How well a change tests the cause; 0 where it goes the wrong way, None where it is another thing."""
+    if change is None:
+        return None
+    found = [w for part in change.changes if (w := _of_part(cause, part, framework, values)) is not None]
+    return max(found, default=None)
+
+
+def _of_part(cause: Cause, part: Change, framework: str | None, values: Mapping[str, Value]) -> float | None:
+    if part.kind not in ("set", "unset", "env"):
+        return None
+    told = [_of_framework(cause, part, framework)]
+    told += [_of_knob(knob, part, values) for knob in cause.knobs]
+    known = [w for w in told if w is not None]
+    return max(known, default=None)
+
+
+def folded(name: str) -> str:
+    return name.lstrip("-+~").replace("-", "_")
+
+
+def _of_framework(cause: Cause, part: Change, framework: str | None) -> float | None:
+    """By what the catalogue changes for this framework: the same flag, to a value on the same side."""
+    for name in dict.fromkeys((framework, "env", "any")):
+        known = cause.interventions.get(name) if name else None
+        if known is None:
+            continue
+        if part.kind == "unset" and folded(part.name) in map(folded, known.unset):
+            return BY_FLAG
+        wanted = known.env if part.kind == "env" else known.set
+        for flag, value in wanted.items():
+            if part.kind != "unset" and folded(flag) == folded(part.name):
+                return _toward(value, part.value)
+    return None
+
+
+def _toward(wanted: Value, given: str | None) -> float:
+    """Another number than the catalogue's tests the cause too, the opposite of its truth does not."""
+    value: Value = True if given is None else given
+    one, other = truth(wanted), truth(value)
+    if one is not None and other is not None and number(wanted) is None:
+        return BY_FLAG if one is other else 0.0
+    return BY_FLAG if equal(value, wanted) else BY_KNOB
+
+
+def _of_knob(knob: Knob, part: Change, values: Mapping[str, Value]) -> float | None:
+    name = folded(part.name)
+    if not any(_whole(pattern, name) for pattern in knob.names):
+        return None
+    standing = next((v for k, v in values.items() if folded(k).casefold() == name.casefold()), None)
+    goes = _goes(knob, part, standing)
+    return BY_KNOB * _UNSURE if goes is None else BY_KNOB if goes else 0.0
+
+
+def _whole(pattern: str, name: str) -> bool:
+    """A name's last dotted part counts as well: `data.num_workers` is `num_workers`."""
+    found = re.compile(pattern, re.IGNORECASE)
+    return bool(found.fullmatch(name) or found.fullmatch(name.rpartition(".")[2]))
+
+
+def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
+    """Whether a change of a knob goes where the cause wants it; None where that cannot be known."""
+    new: Value | None = None if part.kind == "unset" else True if part.value is None else part.value
+    if knob.direction == "any":
+        return True
+    if knob.direction == "off":
+        return new is None or truth(new) is False or number(new) == 0
+    if new is None:
+        return None
+    if knob.direction == "on":
+        return truth(new) is not False
+    if knob.direction == "to":
+        return knob.value is not None and equal(new, knob.value)
+    return _moves(new, standing, up=knob.direction == "up")
+
+
+def _moves(new: Value, standing: Value | None, *, up: bool) -> bool | None:
+    """Whether a number rises or falls. Off is 0, on is 1: `--cache=off` lowers it."""
+    then, now = _as_number(standing), _as_number(new)
+    if now is None:
+        return None
+    if then is None:
+        return False if up and now <= 0 else None
+    return now > then if up else now < then
+
+
+def _as_number(value: Value | None) -> float | None:
+    if value is None:
+        return None
+    found = number(value)
+    as_truth = truth(value)
+    return found if found is not None or as_truth is None else float(as_truth)
+
+
+def _of_words(hypothesis: Said, causes: Iterable[Cause]) -> dict[str, float]:
+    """By the catalogue's words: title before text, and what more expressions speak of before less."""
+    found: dict[str, tuple[int, int]] = {}
+    for cause in causes:
+        title, text = (
+            sum(1 for word in cause.words if re.search(word, said, re.IGNORECASE))
+            for said in (hypothesis.title, hypothesis.text)
+        )
+        if title or text:
+            found[cause.id] = (title, text)
+    if not found:
+        return {}
+    most = max(found.values())
+    return {id: _weight(counts, most) for id, counts in found.items()}
+
+
+def _weight(counts: tuple[int, int], most: tuple[int, int]) -> float:
+    weight = BY_TITLE if counts[0] else BY_TEXT
+    return weight if counts == most or counts[0] == most[0] > 0 else weight * _LESS

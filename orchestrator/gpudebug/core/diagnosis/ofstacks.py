@@ -1,0 +1,52 @@
+"""The stacks that several runs told -> one, and the signals that are read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.diagnosis import stackshares
+from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.models import Stacks, StacksEvidence
+
+_BUT_DATA = ("forward", "backward", "optimizer", "other")
+
+
+def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
+    """`Evidence.stacks` of several runs as of one; None where none told any."""
+    told = [StacksEvidence.model_validate(one) for one in found if one]
+    if not told:
+        return None
+    training = [s.training for s in told if s.training and s.training.seconds > 0]
+    workers = [s.workers for s in told if s.workers and s.workers.seconds > 0]
+    return StacksEvidence(
+        training=stackshares.together(training),
+        workers=stackshares.together(workers),
+        notes=tuple(dict.fromkeys(note for s in told for note in s.notes)),
+    )
+
+
+def signals(stacks: StacksEvidence | None) -> dict[str, Value | None]:
+    """Shares of the watched time; {} where nothing was watched."""
+    found: dict[str, Value | None] = {}
+    if stacks and stacks.training:
+        found |= _training(stacks.training)
+    if stacks and stacks.workers:
+        found["worker_running_share"] = _ran(stacks.workers)
+    return found
+
+
+def _ran(stacks: Stacks) -> float:
+    return min(1.0, stacks.cpu_s / stacks.seconds)
+
+
+def _training(stacks: Stacks) -> dict[str, Value | None]:
+    outside = [s.within("waiting") for s in stackshares.seen(stacks) if s.phase in _BUT_DATA]
+    return {
+        "stacks_s": stacks.seconds,
+        "waiting_share": 1.0 - _ran(stacks),
+        "waiting_outside_data_share": min(1.0, sum(outside) / stacks.seconds),
+        "hot_share": stackshares.hottest(stacks)[0],
+        "hot_python_share": stackshares.hottest(stacks, state="running")[0],
+        "hot_in_forward_share": stackshares.hottest(stacks, phases=("forward",))[0],
+    }

@@ -1,0 +1,61 @@
+"""All causes on the facts -> the diagnosis: gates, causes by probability, and what would have told more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from gpudebug.core.catalogue.model import Cause
+from gpudebug.core.diagnosis import abstaining, lacking
+from gpudebug.core.diagnosis.ceilings import ceiling
+from gpudebug.core.diagnosis.figures import number
+from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked, Tested
+from gpudebug.core.diagnosis.scoring import Scored, Told, score
+from gpudebug.core.diagnosis.sentences import said
+
+NONE_ODDS = 2.0
+"""Odds that none of the catalogue's causes is what helps."""
+_FACTS = 3
+
+
+def diagnose(causes: Iterable[Cause], facts: Facts, tested: Sequence[Tested] = ()) -> Diagnosis:
+    """Every cause that is not ruled out, the most probable first, ties by id. `tested` are judged trials."""
+    scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
+    ordered = sorted(scored, key=lambda s: (-s.odds, s.cause.id))
+    total = NONE_ODDS + math.fsum(s.odds for s in ordered)
+    ranked = [(s, _ranked(s, facts, s.odds / total)) for s in ordered]
+    return Diagnosis(
+        causes=tuple(r for _, r in ranked),
+        gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
+        missing=lacking.missing(facts, ordered),
+        abstains=abstaining.why(facts, [(s, r.probability) for s, r in ranked]),
+        kind=facts.kind,
+    )
+
+
+def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
+    cause, signals = scored.cause, facts.signals
+    util, step = number(signals.get("gpu_util")), number(signals.get("step_time_s"))
+    shows = cause.waits or signals.get("device_stand_in") is False
+    rate = number(signals.get("steps_per_s")) or (1.0 / step if step else None)
+    top = ceiling(scored.exposed, util, rate, shows=shows)
+    return Ranked(
+        id=cause.id,
+        title=cause.title,
+        probability=probability,
+        exposed=scored.exposed,
+        ceiling_pp=top.pp,
+        expected_util=top.util,
+        ceiling_ratio=top.ratio,
+        ceiling_steps_per_s=top.steps_per_s,
+        speaks_for=_said([t for t in scored.signs if t.true and t.factor > 1], facts, _FACTS),
+        speaks_against=_said([t for t in scored.signs if t.factor < 1], facts, 1)
+        or _said([t for t in scored.signs if t.shared], facts, 1),
+    )
+
+
+def _said(signs: Sequence[Told], facts: Facts, most: int) -> tuple[str, ...]:
+    """The strongest, each fact once."""
+    ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
+    sentences = (said(told, facts) for told in ordered)
+    return tuple(dict.fromkeys(s for s in sentences if s))[:most]

@@ -1,0 +1,142 @@
+"""One cause on the facts: its conditions, its odds, and the share of the time that only it explains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.catalogue.model import Cause, Sign
+from gpudebug.core.diagnosis.figures import Figure, compares, figure, holds, largest, number, similar
+from gpudebug.core.diagnosis.model import Facts, Tested
+from gpudebug.core.words import Status
+
+CAP = 30.0
+"""Signs are correlated: together they multiply odds by no more, and by no less than its inverse."""
+SMALL = 0.05
+"""A share of the time that is too small to be worth a fix."""
+_REACH_AT = 0.25
+_REACH_SMALL = 0.1
+_REACH_UNKNOWN = 0.4
+_UNSUPPORTED = 0.1
+_ONLY_HERE = 2.0
+_INCONCLUSIVE = 0.5
+_BUSY = 90.0
+_BUSY_ODDS = 0.05
+_OF_BUSY = ("gpu_util", "trace_busy_share", "device_time_share")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sign on the facts. `true` is None where it is unknown, `factor` what it multiplies the odds by.
+
+    `shared`: the reference has it too, at a similar value, so that it explains nothing.
+    """
+
+    sign: Sign
+    true: bool | None
+    found: Figure | None
+    factor: float = 1.0
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A cause's odds against none. `ruled_out` by one of its requirements; `signs` in the catalogue's order.
+
+    `exposed` is None where nothing tells it, or where the cause is one that takes no time of its own.
+    """
+
+    cause: Cause
+    odds: float
+    ruled_out: bool = False
+    signs: tuple[Told, ...] = ()
+    exposed: float | None = None
+
+    @property
+    def supported(self) -> bool:
+        """Whether any sign speaks for it."""
+        return any(t.true and t.factor > 1 for t in self.signs)
+
+    @property
+    def definite(self) -> bool:
+        """Whether nothing has to be measured: every sign that would speak for it is there or unknown."""
+        return self.supported and not any(t.true is False and t.sign.weight > 1 for t in self.signs)
+
+
+def score(cause: Cause, facts: Facts, tested: Sequence[Tested] = ()) -> Scored:
+    """Prior odds times what signs, reach and trials say; 0 where a requirement is known not to hold."""
+    if any(holds(condition, facts) is False for condition in cause.requires):
+        return Scored(cause, 0.0, ruled_out=True)
+    signs = tuple(_told(sign, facts) for sign in cause.signature)
+    exposed = largest(cause.exposed, facts)
+    scored = Scored(cause, 1.0, signs=signs, exposed=exposed)
+    odds = prior(cause, facts.kind) * combined(signs, facts) * _reach(cause, exposed)
+    odds *= 1.0 if scored.supported else _UNSUPPORTED
+    odds *= _busy(scored, facts) * lowered(cause.id, tested)
+    return Scored(cause, odds, signs=signs, exposed=exposed)
+
+
+def prior(cause: Cause, kind: str) -> float:
+    """The cause's odds before anything is known of the run."""
+    return cause.prior.get(kind, cause.prior.get("default", 1.0))
+
+
+def combined(signs: Sequence[Told], facts: Facts) -> float:
+    """What all signs together multiply the odds by, within the cap."""
+    product = math.exp(math.fsum(math.log(max(t.factor, 1e-9)) for t in signs))
+    product = min(CAP, max(1 / CAP, product))
+    only_here = facts.reference is not None and any(_only_here(t, facts.reference) for t in signs)
+    return product * _ONLY_HERE if only_here else product
+
+
+def lowered(cause: str, tested: Sequence[Tested]) -> float:
+    """What trials leave of a cause's odds; one from before the last acceptance says nothing any more."""
+    left = 1.0
+    for one in tested:
+        if cause not in one.causes or one.before_accepting:
+            continue
+        if one.status == Status.REJECTED:
+            left *= 1.0 - min(1.0, max(0.0, one.power))
+        elif one.status == Status.INCONCLUSIVE:
+            left *= _INCONCLUSIVE
+    return left
+
+
+def _told(sign: Sign, facts: Facts) -> Told:
+    found = figure(sign, facts)
+    true = None if found is None else compares(sign, found.value)
+    if found is None or true is None:
+        return Told(sign, None, found)
+    if not true:
+        return Told(sign, False, found, max(sign.otherwise, 1e-9))
+    shared = sign.weight > 1 and facts.reference is not None and _shares(sign, found, facts.reference)
+    return Told(sign, True, found, 1.0 if shared else max(sign.weight, 1e-9), shared)
+
+
+def _shares(sign: Sign, found: Figure, reference: Facts) -> bool:
+    """Whether the reference has the sign too, at a similar value."""
+    other = figure(sign, reference)
+    return other is not None and compares(sign, other.value) is True and similar(found.value, other.value)
+
+
+def _only_here(told: Told, reference: Facts) -> bool:
+    """Whether a sign speaks for the cause that the reference is known not to have."""
+    return told.true is True and told.factor > 1 and holds(told.sign, reference) is False
+
+
+def _reach(cause: Cause, exposed: float | None) -> float:
+    """By the share of the time that the cause explains: it rises with it, from `SMALL` on in proportion."""
+    if exposed is None:
+        return _REACH_UNKNOWN
+    return _REACH_SMALL if exposed < SMALL else exposed / _REACH_AT
+
+
+def _busy(scored: Scored, facts: Facts) -> float:
+    """A GPU that is busy already idles for nothing: only what makes it busy for nothing is left."""
+    util = number(facts.signals.get("gpu_util"))
+    if facts.signals.get("device_stand_in") is not False or util is None or util <= _BUSY:
+        return 1.0
+    if scored.cause.gate or any(t.true and t.factor > 1 and t.sign.signal in _OF_BUSY for t in scored.signs):
+        return 1.0
+    return _BUSY_ODDS

@@ -1,0 +1,67 @@
+"""What a sign says of a run, in one clause."""
+
+from __future__ import annotations
+
+from gpudebug.core import present
+from gpudebug.core.diagnosis.figures import Figure, figure, number
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.scoring import Told
+from gpudebug.core.diagnosis.signals import SIGNALS, Value
+
+_LONGEST = 48
+
+
+def said(told: Told, facts: Facts) -> str:
+    """The fact behind a sign that is known, with the reference's where that is another."""
+    if told.found is None:
+        return ""
+    sentence = _sentence(told, told.found)
+    other = figure(told.sign, facts.reference) if facts.reference is not None else None
+    if other is None or told.sign.signal is None:
+        return sentence
+    if told.shared:
+        return f"{sentence}, as the reference does"
+    return f"{sentence} (the reference: {value(other.value, SIGNALS[told.sign.signal].unit)})"
+
+
+def _sentence(told: Told, found: Figure) -> str:
+    sign = told.sign
+    if sign.signal is not None:
+        signal = SIGNALS[sign.signal]
+        return signal.said.replace("{}", value(found.value, signal.unit))
+    if sign.stack is not None or sign.code is not None:
+        return _of_stacks(told, found)
+    if sign.section is not None:
+        return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"
+    if sign.flag is not None:
+        return f"--{found.name} is {'set' if found.value is True else found.value}"
+    return f"the configuration says {found.name} = {found.value}"
+
+
+def _of_stacks(told: Told, found: Figure) -> str:
+    """Most of the time's place; of none, what was looked for."""
+    share = value(found.value, "share")
+    whose = "loader workers' time" if told.sign.of == "workers" else "the time"
+    if found.place is None:
+        wanted = told.sign.stack or told.sign.code or ""
+        shown = wanted if len(wanted) <= _LONGEST else wanted[: _LONGEST - 1] + "…"
+        return f"none of {whose} is in code like `{shown}`"
+    return f"{share} of {whose} in {found.place}"
+
+
+def value(found: Value, unit: str) -> str:
+    """A signal's value in its unit."""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    known = number(found)
+    if known is None:
+        return str(found)
+    if unit in ("share", "%"):
+        return _percent(known * 100 if unit == "share" else known)
+    if unit == "s" and known < 1:
+        return present.number(known * 1000, "ms")
+    return present.number(known, {"s": "s", "MB": "MB", "1/s": "a second"}.get(unit, ""))
+
+
+def _percent(percent: float) -> str:
+    return f"{percent:.0f}%" if percent >= 9.95 or percent == 0 else f"{percent:.1f}%"

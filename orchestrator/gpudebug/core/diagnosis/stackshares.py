@@ -1,0 +1,139 @@
+"""Stacks of a thread -> the share of its time that code of some kind takes, and where most of it stands."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gpudebug.core.models import Stacks
+
+_OURS = re.compile(r"(?:^|/)torch/")
+_SAID = 60
+
+
+class Place(NamedTuple):
+    """Where time goes: `frame` is `folder/file.py:function`, `state` running or waiting, the more of both."""
+
+    frame: str
+    line: int | None
+    source: str | None
+    state: str
+
+    def __str__(self) -> str:
+        """``train.py:87 resize (running): `img.resize(size)` ``."""
+        file, _, function = self.frame.rpartition(":")
+        at = f"{file.rsplit('/', 1)[-1]}:{self.line}" if self.line else file
+        shown = self.source if self.source is None or len(self.source) <= _SAID else self.source[:_SAID] + "…"
+        return f"{at} {function} ({self.state})" + (f": `{shown}`" if shown else "")
+
+
+class Seen(NamedTuple):
+    """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame."""
+
+    phase: str
+    frames: tuple[str, ...]
+    line: int
+    seconds: float
+    cpu_s: float
+    own: int | None
+    source: str | None
+
+    @property
+    def place(self) -> Place:
+        known = self.own is not None
+        frame = self.frames[self.own if self.own is not None else -1] if self.frames else "?:?"
+        state = "running" if self.cpu_s >= self.seconds / 2 else "waiting"
+        return Place(frame, self.line if known else None, self.source, state)
+
+    def within(self, state: str | None) -> float:
+        """Its seconds in a state."""
+        if state is None:
+            return self.seconds
+        cpu_s = min(self.cpu_s, self.seconds)
+        return cpu_s if state == "running" else self.seconds - cpu_s
+
+
+def seen(stacks: Stacks) -> Iterator[Seen]:
+    """Every stack that is told of."""
+    for phase, indices, line, seconds, cpu_s in stacks.stacks:
+        frames = tuple(stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames))
+        places = range(len(frames) - 1, -1, -1)
+        own = next((i for i in places if f"{frames[i]}:{line}" in stacks.code), None)
+        source = stacks.code.get(f"{frames[own]}:{line}") if own is not None else None
+        yield Seen(phase, frames, line, seconds, cpu_s, own, source)
+
+
+def share(
+    stacks: Stacks,
+    *,
+    stack: str | None = None,
+    code: str | None = None,
+    phase: str | None = None,
+    state: str | None = None,
+) -> tuple[float, Place | None]:
+    """The share (0 to 1) of the watched time that stacks take which match either expression, in a phase and
+    a state where these are given, and the place with the most of it. Letter case does not count."""
+    by_frame = re.compile(stack, re.IGNORECASE) if stack is not None else None
+    by_code = re.compile(code, re.IGNORECASE) if code is not None else None
+    places: defaultdict[Place, float] = defaultdict(float)
+    for one in seen(stacks):
+        if phase is not None and one.phase != phase:
+            continue
+        matched = by_frame is not None and any(by_frame.search(frame) for frame in one.frames)
+        matched = matched or (by_code is not None and bool(one.source and by_code.search(one.source)))
+        seconds = one.within(state) if matched else 0.0
+        if seconds > 0:
+            places[one.place] += seconds
+    if not places or stacks.seconds <= 0:
+        return 0.0, None
+    return min(1.0, sum(places.values()) / stacks.seconds), max(places, key=lambda place: places[place])
+
+
+def hottest(
+    stacks: Stacks, *, phases: Sequence[str] | None = None, state: str | None = None
+) -> tuple[float, Place | None]:
+    """The largest share of one function of code that is no library's, without what it has PyTorch do.
+
+    An operator that is called directly counts: nobody can tell it from Python's own work.
+    """
+    functions: defaultdict[str, float] = defaultdict(float)
+    places: dict[str, tuple[float, Place]] = {}
+    for one in seen(stacks):
+        if one.own is None or (phases is not None and one.phase not in phases):
+            continue
+        if any(_OURS.search(frame) for frame in one.frames[one.own + 1 :]):
+            continue
+        frame, seconds = one.frames[one.own], one.within(state)
+        functions[frame] += seconds
+        if seconds > places.get(frame, (0.0, None))[0]:
+            places[frame] = (seconds, one.place)
+    if not places or stacks.seconds <= 0:
+        return 0.0, None
+    most = max(places, key=lambda frame: functions[frame])
+    return min(1.0, functions[most] / stacks.seconds), places[most][1]
+
+
+def together(found: Sequence[Stacks]) -> Stacks | None:
+    """Several runs' stacks as those of one; None of none."""
+    if len(found) <= 1:
+        return found[0] if found else None
+    frames: dict[str, int] = {}
+    sums: dict[tuple[str, tuple[int, ...], int], list[float]] = {}
+    for stacks in found:
+        for phase, indices, line, seconds, cpu_s in stacks.stacks:
+            names = [stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames)]
+            key = (phase, tuple(frames.setdefault(name, len(frames)) for name in names), line)
+            entry = sums.setdefault(key, [0.0, 0.0])
+            entry[0] += seconds
+            entry[1] += cpu_s
+    ordered = sorted(sums.items(), key=lambda item: -item[1][0])
+    return Stacks(
+        seconds=sum(s.seconds for s in found),
+        cpu_s=sum(s.cpu_s for s in found),
+        samples=sum(s.samples for s in found),
+        frames=tuple(frames),
+        stacks=tuple((*key, seconds, cpu_s) for key, (seconds, cpu_s) in ordered),
+        code={name: source for s in found for name, source in s.code.items()},
+    )

@@ -1,0 +1,49 @@
+"""What a test is expected to bring for each second of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked
+
+_UNKNOWN_GAIN = 0.1
+"""Relative gain of a cause that nobody knows the share of."""
+
+
+def gain_of(cause: Ranked, *, points: bool) -> float:
+    """What its fix is expected to bring if it is the one: points of utilisation, or relative throughput.
+
+    Where utilisation cannot show the cause, its relative gain stands in, as points of 100.
+    """
+    relative = cause.exposed if cause.exposed is not None else _UNKNOWN_GAIN
+    if not points:
+        return relative
+    return cause.ceiling_pp if cause.ceiling_pp is not None else 100.0 * relative
+
+
+def worth(
+    diagnosis: Diagnosis,
+    matches: Mapping[int, Mapping[str, float]],
+    *,
+    cost_s: float,
+    points: bool = True,
+) -> dict[int, float]:
+    """Expected gain a device-second of each hypothesis, by its number.
+
+    `matches` are the causes that each one tests, with how well (0 to 1); `cost_s` is what a trial takes.
+    """
+    causes = {cause.id: cause for cause in diagnosis.causes}
+    return {
+        number: sum(
+            causes[name].probability * weight * gain_of(causes[name], points=points)
+            for name, weight in sorted(tested.items())
+            if name in causes
+        )
+        / max(cost_s, 1e-9)
+        for number, tested in matches.items()
+    }
+
+
+def order(worths: Mapping[int, float]) -> list[int]:
+    """Hypotheses in the order in which they are to be tested; ties by number."""
+    return sorted(worths, key=lambda number: (-worths[number], number))
