@@ -30,12 +30,17 @@ def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
 
 def changed(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
     """What has changed since a hypothesis's trial was measured, as words; nothing where no run tells."""
+    return tuple(_SAID.get(key, key) for key in moved(loaded, entry))
+
+
+def moved(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
+    """The same as keys of `RunRecord.identity`."""
     records = (loaded.records.get(name, {}) for name in entry.runs)
     trials = [r for r in records if r.get("hypothesis") == entry.number]
     if not trials:
         return ()
     then, now = trials[-1].get("identity", {}), loaded.identities["workload"]
-    return tuple(_SAID.get(key, key) for key, value in now.items() if then.get(key) != value)
+    return tuple(key for key, value in now.items() if then.get(key) != value)
 
 
 def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:

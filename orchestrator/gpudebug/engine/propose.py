@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core import progress, stack, sweep, titles
@@ -32,6 +32,16 @@ class Duplicate(GpudebugError):
     code = "duplicate"
 
 
+class Proposal(NamedTuple):
+    """A hypothesis that is to be added; `change` is None where nobody has said what changes."""
+
+    title: str
+    description: str
+    method: str
+    change: Intervention | None = None
+    cause: str | None = None
+
+
 def propose(
     directory: Path,
     *,
@@ -44,20 +54,29 @@ def propose(
     patch: str | None = None,
     code: bool = False,
     compound: bool = False,
+    cause: str | None = None,
     session: str | None = None,
 ) -> dict[str, Any]:
-    """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before."""
+    """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before.
+
+    `cause` is the id of the catalogue's root cause that it tests.
+    """
     if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
     change = None
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
-    title, description, method = (_said(loaded, text) for text in (title, description, method))
-    if change is not None:
-        _refuse_tested(loaded, loaded.document, change)
-        _refuse_accepted(loaded, change)
-        _check(loaded, change)
+    if cause is not None:
+        _refuse_unknown(loaded, cause)
+    return add(loaded, Proposal(title, description, method, change, cause))
+
+
+def add(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
+    """Append a hypothesis to the progress file; `propose`'s JSON. Refused as `refuse` says."""
+    refuse(loaded, proposal.change)
+    change = proposal.change
+    title, description, method = (_said(loaded, text) for text in proposal[:3])
     number = 0
 
     def edit(document: progress.ProgressFile) -> bytes:
@@ -65,10 +84,26 @@ def propose(
         if change is not None:
             _refuse_tested(loaded, document, change)
         number = progress.next_number(document)
-        return progress.add_hypothesis(document, _entry(number, title, description, method, change))
+        entry = _entry(number, title, description, method, change, proposal.cause)
+        return progress.add_hypothesis(document, entry)
 
     splice(loaded, edit)
-    return _answer(loaded, [_added(number, title, change)], _alike(loaded, title))
+    return _answer(loaded, [_added(number, title, change, proposal.cause)], _alike(loaded, title))
+
+
+def refuse(loaded: Loaded, change: Intervention | None) -> None:
+    """Raise for a change that was tested or accepted before, that is locked, or that changes nothing."""
+    if change is not None:
+        _refuse_tested(loaded, loaded.document, change)
+        _refuse_accepted(loaded, change)
+        _check(loaded, change)
+
+
+def _refuse_unknown(loaded: Loaded, cause: str) -> None:
+    """Raises UsageError, naming the nearest one, for a cause that the catalogue does not have."""
+    from gpudebug.engine.catalogue import load as load_catalogue
+
+    load_catalogue(loaded.workspace.root).cause(cause)
 
 
 def propose_sweep(
@@ -135,11 +170,12 @@ def _value_title(title: str, change: Intervention) -> str:
     return f"{title[: max(_TITLE - len(said) - 2, 0)]}: {said}" if title else said
 
 
-def _added(number: int, title: str, change: Intervention | None) -> dict[str, Any]:
+def _added(number: int, title: str, change: Intervention | None, cause: str | None = None) -> dict[str, Any]:
     return {
         "hypothesis": number,
         "title": progress.harmless(title, limit=_TITLE),
         "intervention": change.text if change else None,
+        "cause": cause,
     }
 
 
