@@ -2,50 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core import expected, frameworks
-from gpudebug.core.catalogue.model import Cause
+from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.matching import Said, causes_of
-from gpudebug.core.diagnosis.model import Diagnosis, Facts, Tested
+from gpudebug.core.diagnosis.model import Diagnosis, Facts
 from gpudebug.core.diagnosis.ranking import diagnose
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.layers import signals as layer_signals
+from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
-from gpudebug.engine import catalogue, layers
+from gpudebug.engine import catalogue, layers, powers
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.traces import newest_profile
 from gpudebug.engine.written import workload_of
 
 
-def causes(loaded: Loaded) -> tuple[Cause, ...]:
-    """The catalogue's causes and the user's own. Raises CatalogueError for a broken file."""
-    return catalogue.load(loaded.workspace.root).causes
+@dataclass(frozen=True)
+class Case:
+    """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
+    how well (0 to 1); `cost_s` is what one trial takes of the device, None where no run tells."""
+
+    facts: Facts
+    catalogue: Catalogue
+    matches: Mapping[int, Mapping[str, float]]
+    diagnosis: Diagnosis
+    cost_s: float | None = None
+
+
+def case_of(loaded: Loaded) -> Case:
+    """What the campaign's valid baselines show, made once. Raises CatalogueError for a user's broken file."""
+    if loaded.diagnosed is None:
+        loaded.diagnosed = _case(loaded)
+    case: Case = loaded.diagnosed
+    return case
+
+
+def _case(loaded: Loaded) -> Case:
+    known = facts(loaded)
+    causes = catalogue.load(loaded.workspace.root)
+    entries = loaded.document.hypotheses
+    matches = {h.number: causes_of(_said(loaded, h), causes.causes, known) for h in entries}
+    tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
+    return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known))
+
+
+def diagnosis_of(loaded: Loaded) -> Diagnosis:
+    """The root causes by what the campaign's baseline shows and what its trials say."""
+    return case_of(loaded).diagnosis
+
+
+def trial_s(loaded: Loaded) -> float | None:
+    """What one trial takes of the device, in seconds; None where no run tells."""
+    return case_of(loaded).cost_s
+
+
+def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
+    """Expected gain a device-second of each UNTESTED hypothesis, by number; {} without a baseline.
+
+    In points of utilisation where the campaign is judged by it, else relative.
+    """
+    if case.cost_s is None:
+        return {}
+    untested = [h.number for h in loaded.document.hypotheses if h.status is Status.UNTESTED]
+    matches = {number: case.matches[number] for number in untested}
+    return worths.worth(case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points)
 
 
 def facts(loaded: Loaded) -> Facts:
     """What the valid baselines of workload and reference tell; empty where the workload has none."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified or not baseline.evidence:
-        return Facts()
+        return Facts(absent={"baseline": baseline.why or "its numbers are not borne out by its runs"})
     devices = [str(d["name"]) for record in baseline.records for d in record.get("devices", ())]
-    profile = newest_profile(loaded)
     return _facts(
         loaded,
         "workload",
-        reference=_reference(loaded),
+        reference=reference(loaded),
         layers=layer_signals(layers.results(loaded)),
-        trace=profile,
+        trace=newest_profile(loaded),
         expected=expected.told(loaded.config.expected, devices, baseline.evidence),
     )
 
 
-def _reference(loaded: Loaded) -> Facts | None:
+def reference(loaded: Loaded) -> Facts | None:
+    """What the valid baseline of the reference tells; None without one."""
     found = loaded.baselines.get("reference")
     if found is None or found.why is not None or found.unverified or not found.evidence:
         return None
@@ -57,31 +105,16 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
     assert workload is not None
     argv = workload.argv()
     known = frameworks.recognise(argv)
-    return facts_of(
-        baseline.evidence, baseline.records, argv, framework=known.name if known else None, **more
-    )
+    name = known.name if known else None
+    return facts_of(baseline.evidence, baseline.records, argv, framework=name, **more)
 
 
-def diagnosis_of(loaded: Loaded, tested: Sequence[Tested] = ()) -> Diagnosis:
-    """The ranked causes of what the campaign's baseline shows. `tested` says what judged trials tell."""
-    return diagnose(causes(loaded), facts(loaded), tested)
+def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:
+    text = f"{entry.description}\n{entry.test_method}"
+    return Said(entry.title, text, _change(loaded, entry), entry.cause)
 
 
-def matches_of(loaded: Loaded, known: Facts, found: Sequence[Cause]) -> dict[int, dict[str, float]]:
-    """The causes that each hypothesis of the progress file tests, by number, with how well (0 to 1)."""
-    return {h.number: causes_of(_said(loaded, h), found, known) for h in loaded.document.hypotheses}
-
-
-def _said(loaded: Loaded, entry: Any) -> Said:
-    return Said(
-        entry.title,
-        f"{entry.description}\n{entry.test_method}",
-        _change(loaded, entry),
-        getattr(entry, "cause", None),
-    )
-
-
-def _change(loaded: Loaded, entry: Any) -> Intervention | None:
+def _change(loaded: Loaded, entry: HypothesisEntry) -> Intervention | None:
     """An entry's change; None where it has none or none that can be read."""
     if entry.number in loaded.interventions:
         return loaded.interventions[entry.number]
@@ -91,22 +124,7 @@ def _change(loaded: Loaded, entry: Any) -> Intervention | None:
         return None
 
 
-def cost_of(loaded: Loaded, known: Facts) -> float | None:
-    """What one trial takes of the device, in seconds: as many runs as the baseline has."""
+def _cost(loaded: Loaded, known: Facts) -> float | None:
+    """As many runs as the baseline has."""
     runs = len(loaded.baselines["workload"].runs) or loaded.config.protocol.baseline_runs
     return None if known.run_s is None else known.run_s * runs
-
-
-def worth_of(loaded: Loaded, diagnosis: Diagnosis) -> dict[int, float]:
-    """Expected gain a device-second of each UNTESTED hypothesis, by number; {} without a baseline."""
-    known = facts(loaded)
-    cost = cost_of(loaded, known)
-    if cost is None:
-        return {}
-    untested = {h.number for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
-    matches: Mapping[int, Mapping[str, float]] = {
-        number: tested
-        for number, tested in matches_of(loaded, known, causes(loaded)).items()
-        if number in untested
-    }
-    return worths.worth(diagnosis, matches, cost_s=cost, points=loaded.metric.points)

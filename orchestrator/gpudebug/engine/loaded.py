@@ -74,6 +74,7 @@ class Loaded:
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
     and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
     is the caller's, `leases` are those that hold, whoever has them; `campaign` is for the state machine.
+    `diagnosed` is `engine.diagnosing`'s, once somebody asked for it.
     """
 
     workspace: store.Workspace
@@ -91,6 +92,7 @@ class Loaded:
     leases: Mapping[int, leases.Lease] = field(default_factory=dict)
     code: Code = field(default_factory=lambda: Code("", ()))
     campaign: machine.Campaign = field(default_factory=lambda: machine.Campaign((), ()))
+    diagnosed: Any = None
 
     def claimed(self, entry: progress.HypothesisEntry) -> machine.Claimed | None:
         """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""

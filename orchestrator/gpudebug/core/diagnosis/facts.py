@@ -37,8 +37,9 @@ def facts_of(
     """All that evidence.json and run.json of a baseline's runs tell, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
-    `layers` are the signals of layer tests (`core.layers.signals`), `trace` is `Evidence.trace` of a profiled run, `expected` are rows of `core.expected.told`, `cores` how many the processes may use
-    where no run tells. What nothing tells is absent from `signals`, never 0.
+    `layers` are the signals of layer tests (`core.layers.signals`), `trace` is `Evidence.trace` of a profiled
+    run, `expected` are rows of `core.expected.told`, `cores` how many the processes may use where no run
+    tells. What nothing tells is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
     flags = flags_of(argv)

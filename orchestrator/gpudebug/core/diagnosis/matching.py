@@ -24,7 +24,7 @@ _LESS = 0.5
 
 
 class Said(NamedTuple):
-    """A hypothesis: what it says, its change (None: none can be read), and the cause that its author named."""
+    """A hypothesis: what it says, its change (None: none can be read), the cause that its author named."""
 
     title: str
     text: str = ""

@@ -21,7 +21,7 @@ _POINTS = 4000
 def samples(path: Path) -> Found:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
         found = read_samples(f, str(path))
-    log = _log_beside(path)
+    log = log_beside(path)
     evidence = evidences.build(
         run=path.stem,
         role="sample",
@@ -50,7 +50,7 @@ def _timeline(found: Samples) -> list[dict[str, Any]]:
     return devices
 
 
-def _log_beside(path: Path) -> Path | None:
+def log_beside(path: Path) -> Path | None:
     """The log of the same run, as a run folder and `sample -o` lay it: with it the steps show the window."""
     log = path.with_name("train.log") if path.name == "samples.csv" else path.with_suffix(".log")
     return log if log.is_file() else None

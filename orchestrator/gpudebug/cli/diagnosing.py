@@ -1,0 +1,54 @@
+"""The commands that say why: diagnose, catalogue."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpudebug.cli.options import Directory, Json, app, choose, print_
+from gpudebug.core.errors import UsageError
+
+
+@app.command(epilog="Example: gpudebug diagnose\n\nExample: gpudebug diagnose 0007-sample")
+def diagnose(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="A run's name, its folder, or samples; default: the baseline."),
+    ] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Rank the root causes that the evidence speaks for, with the hypothesis that would test each."""
+    folder = choose(directory, json)
+    from gpudebug.engine.diagnose import diagnose as engine
+    from gpudebug.render.diagnose import diagnose as render
+
+    print_(engine(folder, run), render)
+
+
+@app.command(epilog="Example: gpudebug catalogue\n\nExample: gpudebug catalogue dl-no-workers")
+def catalogue(
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a root cause; default: all.")] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="G", help="Only those of a group, e.g. data-loading.")
+    ] = None,
+    signals: Annotated[
+        bool, typer.Option("--signals", help="The evidence that conditions of root causes can read, instead.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """List the root causes that gpudebug knows, or show one: its signs, its test, its fix."""
+    folder = choose(directory, json)
+    if (id is not None) + (group is not None) + signals > 1:
+        raise UsageError("an id, --group and --signals are one question each", next="keep one of them")
+    from gpudebug.engine import showing as engine
+    from gpudebug.render import catalogue as render
+
+    if signals:
+        print_(engine.signals(), render.signals)
+    elif id is not None:
+        print_(engine.one(folder, id), render.one)
+    else:
+        print_(engine.overview(folder, group), render.overview)

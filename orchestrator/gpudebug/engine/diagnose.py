@@ -1,0 +1,201 @@
+"""`gpudebug diagnose`: the root causes that a baseline or one run shows, and what would test each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import evidence as evidences
+from gpudebug.core import frameworks
+from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.model import Candidate, Diagnosis, Facts, Ranked
+from gpudebug.core.diagnosis.ranking import diagnose as rank
+from gpudebug.core.errors import StoreError, UsageError
+from gpudebug.core.samples import looks_like_samples
+from gpudebug.core.words import Outcome, Status
+from gpudebug.edges import store
+from gpudebug.engine import catalogue, diagnosing
+from gpudebug.engine.analyze.samples import log_beside
+from gpudebug.engine.campaign import load
+from gpudebug.engine.diagnosing import Case
+from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.reading import read_log, read_run_samples
+from gpudebug.engine.session import session_of
+
+_MOST = 10
+_LEAST = 0.01
+_HEAD = 4096
+_TITLE = 200
+
+
+def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
+    """`diagnose`'s JSON: of the campaign's workload, or of a RUN: a run's name, its folder or its samples.
+
+    UsageError where RUN is none of these, StoreError where the run was not finished.
+    """
+    root = store.find_root(directory)
+    if run is None:
+        loaded = load(directory, session_of())
+        case = diagnosing.case_of(loaded)
+        return _answer(case.facts, case.diagnosis, _of(loaded, case))
+    found = _of_run(directory, root, run)
+    causes = catalogue.load(root)
+    return _answer(found, rank(causes.causes, found), {"campaign": None, "causes": causes})
+
+
+def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
+    """What a campaign adds: its hypotheses and what a trial takes."""
+    untested = {h.number: h.title for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
+    return {
+        "campaign": loaded.config.campaign,
+        "causes": case.catalogue,
+        "untested": untested,
+        "matches": case.matches,
+        "cost_s": case.cost_s,
+        "scrub": loaded.workspace.scrub,
+    }
+
+
+def _of_run(directory: Path, root: Path | None, run: str) -> Facts:
+    """The facts of one run: of this campaign, of another folder, or of samples with their log."""
+    path = next((p for p in _places(directory, root, run) if p.exists()), None)
+    if (
+        path is not None
+        and path.is_file()
+        and path.name == "samples.csv"
+        and (path.parent / "run.json").is_file()
+    ):
+        path = path.parent
+    if path is not None and path.is_dir() and (path / "run.json").is_file():
+        return _of_folder(store.RunFolder(path, lambda text: text))
+    if path is not None and path.is_file() and looks_like_samples(_head(path)):
+        return _of_samples(path)
+    what = "is no run folder and no samples CSV" if path is not None else "is no run here"
+    raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
+
+
+def _places(directory: Path, root: Path | None, run: str) -> list[Path]:
+    named = (
+        [root / "runs" / run] if root is not None and "/" not in run and run not in ("", ".", "..") else []
+    )
+    return [*named, directory / run]
+
+
+def _head(path: Path) -> str:
+    return store.read_head(path, _HEAD).decode("utf-8", "replace")
+
+
+def _of_folder(folder: store.RunFolder) -> Facts:
+    if not folder.has("evidence.json"):
+        raise StoreError(
+            "the run was not finished: it has no evidence.json", file=str(folder.path), next="gpudebug next"
+        )
+    evidence, record = (_record(folder, name) for name in ("evidence.json", "run.json"))
+    argv = tuple(str(word) for word in record.get("argv") or ())
+    known = frameworks.recognise(argv) if argv else None
+    return facts_of(
+        [evidence], [record], argv, framework=known.name if known else None, trace=evidence.get("trace")
+    )
+
+
+def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
+    found = folder.read(name)
+    if not isinstance(found, dict):
+        raise StoreError("is no record of a run", file=str(folder.path / name), next="name another run")
+    return found
+
+
+def _of_samples(path: Path) -> Facts:
+    """Samples beside their log tell neither of the command nor from inside the training."""
+    samples, log = read_run_samples(path), log_beside(path)
+    evidence = evidences.build(
+        run=path.stem,
+        role="sample",
+        outcome=Outcome.COMPLETED,
+        samples=samples,
+        log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
+        probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+    )
+    return facts_of([evidence.model_dump(mode="json")])
+
+
+def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> dict[str, Any]:
+    shown = [c for c in diagnosis.causes[:_MOST] if c.probability >= _LEAST or c is diagnosis.causes[0]]
+    causes = [_cause(ranked, facts, around) for ranked in shown]
+    gated = [g.id for g in diagnosis.gates]
+    return {
+        "campaign": around.get("campaign"),
+        "runs": list(facts.runs),
+        "kind": diagnosis.kind,
+        "framework": facts.framework,
+        "gpu_util": facts.signals.get("gpu_util"),
+        "stand_in": facts.signals.get("device_stand_in"),
+        "abstains": diagnosis.abstains,
+        "gates": gated,
+        "causes": causes,
+        "missing": [{"what": m.what, "why": m.why, "next": m.next} for m in diagnosis.missing],
+        "facts": dict(facts.signals),
+        "next_command": _next(diagnosis, causes, around),
+    }
+
+
+def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
+    candidate = _candidate(ranked, facts, around)
+    return {
+        "id": ranked.id,
+        "title": ranked.title,
+        "probability": ranked.probability,
+        "exposed": ranked.exposed,
+        "ceiling_pp": ranked.ceiling_pp,
+        "expected_util": ranked.expected_util,
+        "ceiling_ratio": ranked.ceiling_ratio,
+        "ceiling_steps_per_s": ranked.ceiling_steps_per_s,
+        "for": list(ranked.speaks_for),
+        "against": list(ranked.speaks_against),
+        "hypothesis": {
+            "number": candidate.number,
+            "title": candidate.title,
+            "change": candidate.change,
+            "instructions": candidate.instructions,
+            "cost_s": candidate.cost_s,
+            "command": "gpudebug next"
+            if candidate.number is not None
+            else f"gpudebug propose --from-catalogue {ranked.id}",
+        },
+    }
+
+
+def _candidate(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> Candidate:
+    """The UNTESTED hypothesis that tests the cause best, else what the catalogue would propose."""
+    cost, scrub = around.get("cost_s"), around.get("scrub") or str
+    waiting: Mapping[int, str] = around.get("untested") or {}
+    matches: Mapping[int, Mapping[str, float]] = around.get("matches") or {}
+    fits = {n: matches.get(n, {}).get(ranked.id, 0.0) for n in waiting}
+    best = max(fits, key=lambda n: (fits[n], -n), default=None)
+    if best is not None and fits[best] > 0:
+        return Candidate(title=scrub(waiting[best])[:_TITLE], number=best, cost_s=cost)
+    found: Catalogue = around["causes"]
+    change, instructions = _proposed(found.cause(ranked.id).interventions, facts)
+    return Candidate(ranked.title, change=change, instructions=instructions, cost_s=cost)
+
+
+def _proposed(interventions: Mapping[str, Any], facts: Facts) -> tuple[str | None, str | None]:
+    """The change of the framework in `propose`'s syntax, or what somebody has to write."""
+    for name in (facts.framework, "env", "any"):
+        found = interventions.get(name) if name else None
+        if found is not None:
+            parts = [f"--set --{flag}={value}" for flag, value in found.set.items()]
+            parts += [f"--unset --{flag}" for flag in found.unset]
+            parts += [f"--env {key}={value}" for key, value in found.env.items()]
+            return " ".join(parts) or None, found.code
+    return None, None
+
+
+def _next(diagnosis: Diagnosis, causes: Sequence[Mapping[str, Any]], around: Mapping[str, Any]) -> str:
+    if around.get("campaign") is None:
+        return "gpudebug init --command 'YOUR TRAINING COMMAND'"
+    if not causes or diagnosis.abstains:
+        return "gpudebug next"
+    return str(causes[0]["hypothesis"]["command"])
