@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core import frameworks, shellwords
+from gpudebug.engine import adapters
 
+KNOWN = adapters.known()
 SEED = shellwords.split(Path(__file__).parent.parent.joinpath("data", "seed004_command.sh").read_text())[
     -1
 ].value
@@ -40,7 +42,7 @@ HF = "python run.py --per_device_train_batch_size 8 --bf16 true --output_dir out
     ],
 )
 def test_frameworks_are_recognised(command: str, name: str | None) -> None:
-    found = frameworks.recognise(shlex.split(command))
+    found = frameworks.recognise(shlex.split(command), KNOWN)
     assert (found.name if found else None) == name
 
 
@@ -65,11 +67,11 @@ def test_frameworks_are_recognised(command: str, name: str | None) -> None:
     ],
 )
 def test_a_fixed_output_folder_is_made_new_for_each_run(command: str, offered: str | None) -> None:
-    assert frameworks.offer_run(command) == offered
+    assert frameworks.offer_run(command, KNOWN) == offered
 
 
 def test_the_seeds_command_changes_in_one_place() -> None:
-    offered = frameworks.offer_run(SEED)
+    offered = frameworks.offer_run(SEED, KNOWN)
     assert offered == SEED.replace("test_hypothesis_N", "test_hypothesis_N/{run}")
 
 
@@ -91,13 +93,14 @@ def test_the_seeds_command_changes_in_one_place() -> None:
     ],
 )
 def test_how_often_to_log(command: str, steps: int | None, advice: tuple[str, str] | None) -> None:
-    assert frameworks.log_interval_advice(shlex.split(command), steps) == advice
+    found = frameworks.log_advice(shlex.split(command), KNOWN, steps)
+    assert (found and found[:2]) == advice
 
 
 @given(st.integers(10, 10**6))
 def test_the_advice_gives_ten_lines_or_more(steps: int) -> None:
     argv = ["lerobot-train", f"--steps={steps}"]
-    advice = frameworks.log_interval_advice(argv)
+    advice = frameworks.log_advice(argv, KNOWN)
     interval = int(advice[1]) if advice else 200
     assert steps // interval >= 10
 
@@ -112,7 +115,7 @@ def test_the_advice_gives_ten_lines_or_more(steps: int) -> None:
     ],
 )
 def test_knobs_worth_locking(command: str, locks: tuple[str, ...]) -> None:
-    assert frameworks.suggested_locks(shlex.split(command)) == locks
+    assert frameworks.suggested_locks(shlex.split(command), KNOWN) == locks
 
 
 @given(
@@ -122,10 +125,10 @@ def test_knobs_worth_locking(command: str, locks: tuple[str, ...]) -> None:
     )
 )
 def test_any_command_can_be_looked_at(argv: list[str]) -> None:
-    frameworks.recognise(argv)
-    frameworks.log_interval_advice(argv)
+    frameworks.recognise(argv, KNOWN)
+    frameworks.log_advice(argv, KNOWN)
     text = shlex.join(argv)
-    offered = frameworks.offer_run(text)
+    offered = frameworks.offer_run(text, KNOWN)
     if offered is not None:
         assert offered.replace("/{run}", "", 1) == text or offered.replace("{run}", "", 1) == text
         assert len(shlex.split(offered)) == len(argv)
@@ -133,5 +136,5 @@ def test_any_command_can_be_looked_at(argv: list[str]) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_can_be_offered(text: str) -> None:
-    offered = frameworks.offer_run(text)
+    offered = frameworks.offer_run(text, KNOWN)
     assert offered is None or "{run}" in offered

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpudebug.core import batch, checklist, contrast, frameworks, stats
+from gpudebug.core import batch, checklist, contrast, stats
 from gpudebug.core.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.gates.case import alike, mean, probed, rate_of
@@ -48,12 +48,14 @@ class Name(Word):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One completed run. `variables` are those that its command sets, None where only names are known."""
+    """One completed run. `variables` are those that its command sets, None where only names are known;
+    `asked` is how many steps it asks for."""
 
     record: RunRecord
     evidence: Evidence
     latency: Latency | None = None
     variables: Mapping[str, str] | None = None
+    asked: int | None = None
 
     @property
     def wall_time(self) -> float | None:
@@ -83,7 +85,7 @@ class Run:
     @property
     def steps(self) -> int | None:
         """Steps of the optimiser that it made, else those that its command asks for."""
-        return (self.evidence.steps if self.rate else None) or frameworks.steps_of(self.record.argv)
+        return (self.evidence.steps if self.rate else None) or self.asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,134 +1,54 @@
-"""What gpudebug knows of training frameworks' command lines, as data; and what it offers because of it.
+"""What the adapters of training frameworks tell of one command, and what gpudebug offers because of it.
 
-Flags are without leading dashes. Sources: each framework's own documentation of its command line
-(lerobot-train, transformers.TrainingArguments, lightning.Trainer, torchtune recipes, rl_zoo3, timm
-train.py, ultralytics, nanoGPT); defaults as of 2025.
+`known` are the frameworks of `hypotheses/frameworks`; flags are without leading dashes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from . import commandline, shellwords
-from .commandline import Option
+from gpudebug.core import commandline, shellwords
+from gpudebug.core.commandline import Option
+
+if TYPE_CHECKING:
+    from gpudebug.core.catalogue.adapter import Framework
+    from gpudebug.core.catalogue.program import Program
+
+Known = Sequence["Framework"]
 
 
-class Framework(NamedTuple):
-    """One framework. `programs` match a word of the command by its last path part, `marks` are flags that
-    give it away where `needs` of them stand there; `output` must be new for each run; `log` is the flag
-    that sets how many steps lie between two log lines and `log_default` its default; `steps` sets the
-    length of the run; `locked` change what is learnt, so that no hypothesis should touch them."""
+@dataclass(frozen=True)
+class Found:
+    """The framework of a command. `takes_flags` says that its options can stand in the command; else they
+    are arguments in the program's code, at `path`. `settings` are numbers and words that stand there, and
+    `options_of` the program's own options whose values do."""
+
+    framework: Framework
+    takes_flags: bool = True
+    path: str | None = None
+    settings: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    options_of: Mapping[str, str] = field(default_factory=dict)
+
+
+class LogAdvice(NamedTuple):
+    """The option and the value with which enough loss lines appear; `at` is the program in whose code it has
+    to be written, None where it goes into the command."""
 
     name: str
-    programs: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    needs: int = 2
-    output: tuple[str, ...] = ()
-    log: str | None = None
-    log_default: int | None = None
-    steps: tuple[str, ...] = ()
-    locked: tuple[str, ...] = ()
+    value: str
+    at: str | None = None
 
+    @property
+    def text(self) -> str:
+        if self.at is None:
+            return (
+                f"add {self.name}={self.value} to the command in gpudebug.yaml, for baseline and trials alike"
+            )
+        return f"set {self.name}={self.value} in {self.at}, before the baseline"
 
-FRAMEWORKS: tuple[Framework, ...] = (
-    Framework(
-        "lerobot",
-        programs=(
-            "lerobot-train",
-            "lerobot_train.py",
-            "lerobot.scripts.train",
-            "lerobot.scripts.lerobot_train",
-        ),
-        marks=("policy.type", "dataset.repo_id", "policy.path"),
-        output=("output_dir",),
-        log="log_freq",
-        log_default=200,
-        steps=("steps",),
-        locked=("batch_size", "policy.chunk_size"),
-    ),
-    Framework(
-        "llamafactory",
-        programs=("llamafactory-cli", "llamafactory-train"),
-        output=("output_dir",),
-        log="logging_steps",
-        log_default=500,
-        steps=("max_steps",),
-        locked=("per_device_train_batch_size", "gradient_accumulation_steps"),
-    ),
-    Framework(
-        "torchtune",
-        programs=("tune",),
-        marks=("checkpointer.output_dir", "dataset.packed"),
-        output=("output_dir",),
-        log="log_every_n_steps",
-        log_default=1,
-        steps=("max_steps_per_epoch",),
-        locked=("batch_size", "gradient_accumulation_steps"),
-    ),
-    Framework(
-        "sb3",
-        programs=("rl_zoo3.train", "rl_zoo3"),
-        marks=("n-timesteps", "algo", "env"),
-        output=("log-folder",),
-        log="log-interval",
-        log_default=1,
-        steps=("n-timesteps",),
-        locked=("env", "algo"),
-    ),
-    Framework(
-        "ultralytics",
-        programs=("yolo",),
-        steps=("epochs",),
-        locked=("batch", "imgsz"),
-    ),
-    Framework(
-        "hf_trainer",
-        marks=(
-            *(
-                "per_device_train_batch_size",
-                "do_train",
-                "logging_steps",
-                "save_steps",
-                "dataloader_num_workers",
-            ),
-            *("bf16", "fp16", "eval_strategy", "save_strategy", "overwrite_output_dir", "warmup_ratio"),
-        ),
-        output=("output_dir",),
-        log="logging_steps",
-        log_default=500,
-        steps=("max_steps",),
-        locked=("per_device_train_batch_size", "gradient_accumulation_steps"),
-    ),
-    Framework(
-        "lightning",
-        marks=("trainer.max_steps", "trainer.max_epochs", "trainer.devices", "trainer.accelerator"),
-        output=("trainer.default_root_dir",),
-        log="trainer.log_every_n_steps",
-        log_default=50,
-        steps=("trainer.max_steps",),
-        locked=("data.batch_size", "trainer.accumulate_grad_batches"),
-    ),
-    Framework(
-        "timm",
-        marks=("data-dir", "opt", "sched", "model", "amp", "pretrained", "img-size", "experiment"),
-        needs=3,
-        output=("output",),
-        log="log-interval",
-        log_default=50,
-        locked=("batch-size", "grad-accum-steps"),
-    ),
-    Framework(
-        "nanogpt",
-        marks=("block_size", "n_layer", "max_iters", "eval_iters", "lr_decay_iters"),
-        output=("out_dir",),
-        log="log_interval",
-        log_default=1,
-        steps=("max_iters",),
-        locked=("batch_size", "block_size", "gradient_accumulation_steps"),
-    ),
-)
 
 # Names that programs give to a folder they write into, where no framework is known.
 _OUTPUT_NAMES = (
@@ -141,22 +61,50 @@ _FILE = re.compile(r"\.[A-Za-z]{1,7}$")
 _LINES_WANTED = 10
 
 
-def recognise(argv: Sequence[str]) -> Framework | None:
-    """The framework that the command's program or enough of its flags give away."""
+def recognise(argv: Sequence[str], known: Known, program: Program | None = None) -> Framework | None:
+    """The framework that the command's program, enough of its flags, or its source's imports give away."""
+    found = find(argv, known, program)
+    return found.framework if found else None
+
+
+def find(argv: Sequence[str], known: Known, program: Program | None = None) -> Found | None:
+    """As `recognise`, with how its options are set."""
     words = {word.rstrip("/").rsplit("/", 1)[-1] for word in argv if not word.startswith("-")}
-    for framework in FRAMEWORKS:
+    for framework in known:
         if words & set(framework.programs):
-            return framework
+            return Found(framework)
     names = {_folded(option.name) for option in commandline.program_options(argv)}
-    counted = [(len(names & {_folded(mark) for mark in known.marks}), known) for known in FRAMEWORKS]
-    enough = [(count, known) for count, known in counted if count >= known.needs]
-    return max(enough, key=lambda entry: entry[0])[1] if enough else None
+    counted = [(len(names & {_folded(mark) for mark in k.marks.flags}), k) for k in known]
+    enough = [(count, k) for count, k in counted if k.marks.flags and count >= k.marks.needs]
+    if enough:
+        return Found(max(enough, key=lambda entry: entry[0])[1])
+    return _by_imports(known, program) if program else None
 
 
-def output_flag(argv: Sequence[str]) -> Option | None:
+def _by_imports(known: Known, program: Program) -> Found | None:
+    """The framework of whose names the source uses most; a weak one where no other is used."""
+    counted = [(not k.weak, _used(program.uses, k.imports), k) for k in known]
+    used = [entry for entry in counted if entry[1]]
+    if not used:
+        return None
+    framework = max(used, key=lambda entry: entry[:2])[2]
+    settings: dict[str, str | float | bool | None] = {}
+    options_of: dict[str, str] = {}
+    for name in framework.configured_by:
+        settings |= program.calls.get(name, {})
+        options_of |= program.options_of.get(name, {})
+    return Found(framework, _used(program.uses, framework.parses) > 0, program.path, settings, options_of)
+
+
+def _used(uses: Collection[str], names: Collection[str]) -> int:
+    """How many of the names are used, or something within them is."""
+    return sum(any(use == name or use.startswith(f"{name}.") for use in uses) for name in names)
+
+
+def output_flag(argv: Sequence[str], known: Known) -> Option | None:
     """The option that names the run's output folder with a fixed value; None if there is none, or if
     the value holds `{run}` already or is made unique by the program itself."""
-    framework = recognise(argv)
+    framework = recognise(argv, known)
     names = [*(framework.output if framework else ()), *_OUTPUT_NAMES]
     options = commandline.program_options(argv)
     for name in names:
@@ -177,7 +125,7 @@ def _folded(name: str) -> str:
     return commandline.bare_name(name).replace("-", "_").lower()
 
 
-def offer_run(text: str) -> str | None:
+def offer_run(text: str, known: Known) -> str | None:
     """The command's text with `{run}` at the end of its fixed output folder, every other byte as it was.
 
     None where no such folder is seen or the text cannot be split.
@@ -186,7 +134,7 @@ def offer_run(text: str) -> str | None:
         words = shellwords.split(text)
     except shellwords.ShellSyntaxError:
         return None
-    option = output_flag([word.value for word in words])
+    option = output_flag([word.value for word in words], known)
     if option is None or not option.value:
         return None
     word = words[option.stop - 1]
@@ -206,45 +154,79 @@ def _splits_into(text: str, words: Sequence[str]) -> bool:
         return False
 
 
-def steps_option(argv: Sequence[str]) -> Option | None:
+def steps_option(argv: Sequence[str], known: Known) -> Option | None:
     """The option that says how many optimiser steps to train, with its value in decimal digits."""
-    framework = recognise(argv)
+    framework = recognise(argv, known)
     for name in framework.steps if framework else ("steps", "max_steps", "num_steps", "max_iters"):
         found = commandline.find(argv, name)
-        value = found[-1].value if found else None
-        if value and value.isascii() and value.isdigit() and int(value) > 0:
+        if found and _whole(found[-1].value):
             return found[-1]
     return None
 
 
-def steps_of(argv: Sequence[str]) -> int | None:
+def steps_of(argv: Sequence[str], known: Known) -> int | None:
     """The number of optimiser steps that the command asks for, where a flag says so."""
-    option = steps_option(argv)
-    return int(option.value) if option and option.value else None
+    option = steps_option(argv, known)
+    return _whole(option.value) if option else None
 
 
-def log_interval_advice(argv: Sequence[str], steps: int | None = None) -> tuple[str, str] | None:
-    """The flag and value with which at least 10 loss lines appear, as ('--log_freq', '20') for 200 steps.
+def log_advice(
+    argv: Sequence[str], known: Known, steps: int | None = None, program: Program | None = None
+) -> LogAdvice | None:
+    """The option and value with which at least 10 loss lines appear, as `--log_freq=20` for 200 steps.
 
-    `steps` is the length of the run, by default as the command says. None where the framework is not
-    known, the length is not, or the command logs often enough already.
+    `steps` is the length of the run, by default as the command or the program's source says. None where the
+    framework is not known, the length is not, or it logs often enough already.
     """
-    framework = recognise(argv)
-    length = steps if steps is not None else steps_of(argv)
-    if framework is None or framework.log is None or length is None:
+    found = find(argv, known, program)
+    if found is None or found.framework.log is None:
         return None
-    found = commandline.find(argv, framework.log)
-    written = found[-1].value if found else None
-    present = int(written) if written and written.isascii() and written.isdigit() else framework.log_default
+    log = found.framework.log
+    length = steps if steps is not None else _length(argv, found, known, program)
+    if length is None:
+        return None
+    option = commandline.find(argv, log.flag)
+    present = _number(argv, found, log.flag, program)
     wanted = max(1, length // _LINES_WANTED)
-    if present is not None and present <= wanted:
+    if (log.default if present is None else present) <= wanted:
         return None
-    return (found[-1].name if found else _spelled(argv, framework.log)), str(wanted)
+    if option or found.takes_flags:
+        return LogAdvice(option[-1].name if option else _spelled(argv, log.flag), str(wanted))
+    own = found.options_of.get(_argument(log.flag))
+    return (
+        LogAdvice(f"--{own}", str(wanted)) if own else LogAdvice(_argument(log.flag), str(wanted), found.path)
+    )
 
 
-def suggested_locks(argv: Sequence[str]) -> tuple[str, ...]:
+def _length(argv: Sequence[str], found: Found, known: Known, program: Program | None) -> int | None:
+    if (steps := steps_of(argv, known)) is not None:
+        return steps
+    numbers = (_number(argv, found, name, program) for name in found.framework.steps)
+    return next((number for number in numbers if number), None)
+
+
+def _number(argv: Sequence[str], found: Found, flag: str, program: Program | None) -> int | None:
+    """The whole number that an option of the framework has: in the command, in the code, or by an option."""
+    written = commandline.value_of(argv, flag)
+    name = _argument(flag)
+    if written is None and (own := found.options_of.get(name)):
+        defined = program.options.get(own) if program else None
+        written = commandline.value_of(argv, own) or (str(defined.default) if defined else None)
+    return _whole(written if written is not None else str(found.settings.get(name)))
+
+
+def _argument(flag: str) -> str:
+    """`trainer.max_steps` is max_steps where it is an argument in code."""
+    return flag.rpartition(".")[2].replace("-", "_")
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) or None if text and text.isascii() and text.isdigit() else None
+
+
+def suggested_locks(argv: Sequence[str], known: Known, program: Program | None = None) -> tuple[str, ...]:
     """The knobs worth locking that stand in the command, as they are written there."""
-    framework = recognise(argv)
+    framework = recognise(argv, known, program)
     names = framework.locked if framework else ("batch_size", "batch-size", "bs")
     options = commandline.program_options(argv)
     found = [option.name for name in names for option in options if _folded(option.name) == _folded(name)]

@@ -1,14 +1,77 @@
-"""The training frameworks that gpudebug knows, and what the command's own program says of them."""
+"""The training frameworks that gpudebug knows, and what a command's own program says of them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
+from gpudebug.core import frameworks
 from gpudebug.core.catalogue import Framework, read_framework
+from gpudebug.core.catalogue import program as programs
+from gpudebug.core.catalogue.program import Program
+from gpudebug.core.config import Workload
+from gpudebug.core.errors import StoreError
+from gpudebug.core.frameworks import Found
 from gpudebug.edges import catalogue as files
+from gpudebug.edges import store
+
+_LARGEST = 1 << 20
+_MOST_NEIGHBOURS = 20
+
+
+@dataclass(frozen=True)
+class Known:
+    """A command's framework and what its program's source says; None where nobody can tell."""
+
+    found: Found | None
+    program: Program | None
+
+    @property
+    def framework(self) -> Framework | None:
+        return self.found.framework if self.found else None
 
 
 @lru_cache(maxsize=1)
 def known() -> tuple[Framework, ...]:
     """Every framework, in the order of their names."""
     return tuple(read_framework(file.text, file.shown) for file in files.shipped("frameworks"))
+
+
+def of(root: Path, workload: Workload) -> Known:
+    """The framework of a workload of the campaign at `root`, by its command and its program's imports."""
+    program = program_of(root, workload)
+    return Known(frameworks.find(workload.argv(), known(), program), program)
+
+
+def program_of(root: Path, workload: Workload) -> Program | None:
+    """What the script that the command names says, and the files beside it that it imports.
+
+    Only files of the repository are read; None where the command names none.
+    """
+    folder = root / workload.cwd
+    for path in programs.scripts(workload.argv()):
+        source = _source(folder / path, root)
+        if source is not None:
+            beside = programs.neighbours(source, path)[:_MOST_NEIGHBOURS]
+            others = [text for other in beside if (text := _source(folder / other, root)) is not None]
+            return programs.look(path, [source, *others])
+    return None
+
+
+def version_of(framework: Framework, packages: dict[str, str]) -> str | None:
+    """The version of the framework's package among installed ones, as a run's record names them."""
+    names = {name.lower().replace("-", "_"): version for name, version in packages.items()}
+    wanted = (framework.package, *framework.packages)
+    return next((names[n.replace("-", "_")] for n in wanted if n and n.replace("-", "_") in names), None)
+
+
+def _source(path: Path, root: Path) -> str | None:
+    try:
+        target = store.resolve_inside(path, root)
+        if not target.is_file() or target.stat().st_size > _LARGEST:
+            return None
+        return store.read_file(target).decode("utf-8", "replace")
+    except StoreError:
+        # What cannot be read says nothing; that it cannot be run is for others to say.
+        return None

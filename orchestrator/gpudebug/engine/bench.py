@@ -15,6 +15,7 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
+from gpudebug.engine import adapters
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.loaded import Loaded
@@ -262,7 +263,7 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: f
     needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
     shortest = min(runs, key=window_of)
     rate = shortest.evidence.steps_per_s
-    option = frameworks.steps_option(argv)
+    option = frameworks.steps_option(argv, adapters.known())
     if not rate or option is None or not option.value:
         return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
     missing = max(needed - window_of(shortest), 0.0)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import comparison, shellwords
+from gpudebug.core import comparison, frameworks, shellwords
 from gpudebug.core.comparison import Figure, Run
 from gpudebug.core.config.schema import split_command
 from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
@@ -22,6 +22,7 @@ from gpudebug.core.sections import beside
 from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
+from gpudebug.engine import adapters
 from gpudebug.engine.baseline import by_the_user
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import load
@@ -201,7 +202,12 @@ def _read(folder: store.RunFolder) -> Run:
                 next="name another run, or record it again",
             )
     _refuse_incomplete(folder, evidence)
-    return Run(record, evidence, _latency(folder))
+    return Run(record, evidence, _latency(folder), asked=_asked(record))
+
+
+def _asked(record: RunRecord) -> int | None:
+    """The steps that a run's command asks for."""
+    return frameworks.steps_of(record.argv, adapters.known())
 
 
 def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "") -> None:
@@ -322,7 +328,7 @@ def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
         name: REDACTED if sensitive_variable(name) else redactor.redact(value)
         for name, value in command.variables.items()
     }
-    runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown) for m in measured)
+    runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured)
     words = [f"{name}={value}" for name, value in shown.items()]
     return _Side(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
 

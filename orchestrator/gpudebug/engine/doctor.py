@@ -14,6 +14,7 @@ from gpudebug.core import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import devices, host, launcher, snapshot, store
 from gpudebug.edges.launcher.abilities import containment
+from gpudebug.engine import adapters
 from gpudebug.engine.written import progress_path, read_config, read_progress, training_environment
 
 _LOW_DISK_MB = 1024.0
@@ -184,12 +185,13 @@ def _progress(workspace: store.Workspace, config: Any) -> _Check:
 def _command(workspace: store.Workspace, part: str, workload: Any) -> _Check:
     argv = workload.argv()
     path = launcher.find_command(argv, str(workspace.root / workload.cwd), training_environment(workload))
-    flag = frameworks.log_interval_advice(argv)
-    if flag:
+    of = adapters.of(workspace.root, workload)
+    advice = frameworks.log_advice(argv, adapters.known(), program=of.program)
+    if advice:
         return _Check(
             part,
             "warning",
             f"{path}; logs too rarely to judge the loss",
-            f"add {flag[0]}={flag[1]} to the command in gpudebug.yaml, for baseline and trials alike",
+            advice.text,
         )
     return _Check(part, "ok", path)

@@ -14,7 +14,7 @@ from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.shellwords import ShellSyntaxError
 from gpudebug.edges import snapshot, store
-from gpudebug.engine import agents
+from gpudebug.engine import adapters, agents
 from gpudebug.engine.written import progress_head, read_config
 
 _FOLDERS = ("runs", "progress", "hypotheses")
@@ -51,21 +51,22 @@ def init(
     snapshot.top_folder(directory)
     name = campaign or _slug(directory.resolve().name)
     draft = configs.load(_text(name, command, reference), str(path))
+    known, program = adapters.known(), adapters.program_of(directory, draft.workload)
     notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
     text = _text(
         name,
-        frameworks.offer_run(command) or command,
-        reference and (frameworks.offer_run(reference) or reference),
+        frameworks.offer_run(command, known) or command,
+        reference and (frameworks.offer_run(reference, known) or reference),
         goal=goal,
         progress=progress,
-        locked=frameworks.suggested_locks(draft.workload.argv()),
+        locked=frameworks.suggested_locks(draft.workload.argv(), known, program),
     )
     config = configs.load(text, str(path))
-    notes += _about(config)
+    notes += _about(directory, config)
     files = _write(directory, config, text)
     return {
         "campaign": name,
-        "framework": _framework(config),
+        "framework": _framework(directory, config),
         "notes": [*notes, *_asides(instructions)],
         "files": [*files, *agents.write(directory, instructions)],
         "next_command": "gpudebug next",
@@ -80,7 +81,7 @@ def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:
     same = [f"{i.path} says it already" for i in instructions if str(i.path) not in written]
     return {
         "campaign": config.campaign,
-        "framework": _framework(config),
+        "framework": _framework(root, config),
         "notes": [*same, *_asides(instructions)],
         "files": written,
         "next_command": "gpudebug next",
@@ -121,8 +122,8 @@ def _slug(name: str) -> str:
 
 def _offered(part: str, workload: Workload, text: str) -> str | None:
     """That `{run}` is in a fixed output folder now: a second run would find the first one's there."""
-    flag = frameworks.output_flag(workload.argv())
-    if flag is None or frameworks.offer_run(text) is None:
+    flag = frameworks.output_flag(workload.argv(), adapters.known())
+    if flag is None or frameworks.offer_run(text, adapters.known()) is None:
         return None
     return (
         f"{part}: {flag.name} was one fixed folder; {{run}} is in it now, so that each run gets its own. "
@@ -130,24 +131,24 @@ def _offered(part: str, workload: Workload, text: str) -> str | None:
     )
 
 
-def _framework(config: Config) -> str | None:
-    framework = frameworks.recognise(config.workload.argv())
+def _framework(root: Path, config: Config) -> str | None:
+    framework = adapters.of(root, config.workload).framework
     return framework.name if framework else None
 
 
-def _about(config: Config) -> list[str]:
+def _about(root: Path, config: Config) -> list[str]:
     """What a look at the command tells before anything runs."""
     notes = []
-    name = _framework(config)
+    name = _framework(root, config)
     if name:
         notes.append(f"recognised the framework: {name}")
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
-        flag = frameworks.log_interval_advice(workload.argv()) if workload else None
-        if flag:
-            notes.append(
-                f"{part}: logs too rarely to judge the loss; add {flag[0]}={flag[1]}, "
-                "for baseline and trials alike"
-            )
+        if workload is None:
+            continue
+        program = adapters.program_of(root, workload)
+        advice = frameworks.log_advice(workload.argv(), adapters.known(), program=program)
+        if advice:
+            notes.append(f"{part}: logs too rarely to judge the loss; {advice.text}")
     return notes
 
 

@@ -24,6 +24,7 @@ from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
+from gpudebug.engine import adapters
 from gpudebug.engine.saved import read_collected
 from gpudebug.engine.sectioned import sections_of
 from gpudebug.engine.traces import trace_of
@@ -237,8 +238,6 @@ def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> 
 
 def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
     """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
-    flag = frameworks.log_interval_advice(argv, log.total_steps or log.steps)
+    advice = frameworks.log_advice(argv, adapters.known(), log.total_steps or log.steps)
     shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
-    if flag is None:
-        return f"{shown}; print the training loss at least 10 times a run"
-    return f"{shown}; add {flag[0]}={flag[1]} to the command in gpudebug.yaml, for baseline and trials alike"
+    return f"{shown}; {advice.text if advice else 'print the training loss at least 10 times a run'}"

@@ -9,6 +9,7 @@ from gpudebug.core import frameworks
 from gpudebug.core.printed import read_saved
 from gpudebug.core.redact import Redactor
 from gpudebug.edges import store
+from gpudebug.engine import adapters
 
 FOLDER = "configuration"
 """In the run folder, so that the evidence follows from that alone."""
@@ -31,7 +32,7 @@ def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -
     Files older than its run.json tell of another run.
     """
     since = (run_dir / "run.json").stat().st_mtime
-    option = frameworks.output_flag(argv)
+    option = frameworks.output_flag(argv, adapters.known())
     folders = [run_dir, *([cwd / option.value] if option and option.value else [])]
     found = [path for folder in dict.fromkeys(folders) for path in _configurations(folder, since)]
     for number, path in enumerate(found[:_MOST], 1):

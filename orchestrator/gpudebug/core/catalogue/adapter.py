@@ -6,6 +6,9 @@ from pydantic import Field
 
 from gpudebug.core.catalogue.model import Strict
 
+GENERAL = ("env", "any")
+"""Keys of a cause's `interventions` that name no framework."""
+
 
 class Flag(Strict):
     """In which versions an option exists: from `since` on, before `until`. `formerly` is the name that it
@@ -20,7 +23,7 @@ class LogFlag(Strict):
     """The option that sets how many steps lie between two lines of the log, and its default."""
 
     flag: str
-    default: int | None = None
+    default: int
 
 
 class Marks(Strict):
@@ -34,17 +37,19 @@ class Framework(Strict):
     """One framework; options are without leading dashes.
 
     `programs` match a word of the command by its last path part. `imports` are dotted names of which one is
-    imported or used by its programs (`transformers.Trainer`); with one of `parses` among them the framework
-    itself reads the command line, else its options are arguments of `configured_by` in the program's code.
-    `package` is the one whose version counts. `output` must be new for each run; `steps` sets the length of
-    the run; `locked` change what is learnt, so that no hypothesis should touch them. `flags` are options
-    that not every version has, `bare` those that stand without a value. A `weak` one counts by its imports
-    where no other does, as what others are built upon.
+    imported or used by its programs (`transformers.Trainer`); a `weak` framework counts by them where no
+    other does, as what others are built upon. With one of `parses` among them the framework itself reads
+    the command line, else its options are arguments of `configured_by` in the program's code.
+    `package` is the one whose version counts, `packages` are other names that it has. `output` must be new
+    for each run; `steps` sets the length of the run; `locked` change what is learnt, so that no hypothesis
+    should touch them. `flags` are options that not every version has, `bare` those that stand without a
+    value.
     """
 
     name: str
     title: str
     package: str | None = None
+    packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     marks: Marks = Marks(flags=())
     imports: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue import versions
-from gpudebug.core.catalogue.adapter import Framework
+from gpudebug.core.catalogue.adapter import GENERAL, Framework
 from gpudebug.core.catalogue.model import (
     KINDS,
     Cause,
@@ -28,9 +28,6 @@ from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.config.document import Path
 from gpudebug.core.diagnosis.signals import SIGNALS
 from gpudebug.core.errors import InterventionError
-
-GENERAL = ("env", "any")
-"""Keys of `interventions` that name no framework."""
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")
@@ -208,9 +205,10 @@ def _intervention(
             key=True,
         )
     mechanical = bool(intervention.set or intervention.unset or intervention.env)
-    if mechanical == (intervention.code is not None):
-        what = "sets flags and asks for code" if mechanical else "changes nothing"
-        yield Problem(path, f"{named(path)} {what}", "write one of set, unset, env, or else code", key=True)
+    if not mechanical and not (intervention.code or "").strip():
+        yield Problem(
+            path, f"{named(path)} changes nothing", "write one of set, unset, env or code", key=True
+        )
     if name == "env" and (intervention.set or intervention.unset):
         yield Problem(path, "interventions.env sets flags", "write env: {NAME: VALUE}", key=True)
     if mechanical:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue.model import Intervention
 
 
@@ -24,3 +25,10 @@ def words_of(intervention: Intervention) -> dict[str, Any]:
         "env": [f"{name}={value}" for name, value in intervention.env.items()],
         "compound": len(intervention.set) + len(intervention.unset) + len(intervention.env) > 1,
     }
+
+
+def text_of(intervention: Intervention) -> str | None:
+    """A mechanical intervention in `propose`'s syntax, None where somebody has to write code."""
+    if not (intervention.set or intervention.unset or intervention.env):
+        return None
+    return interventions.from_options(**words_of(intervention)).text

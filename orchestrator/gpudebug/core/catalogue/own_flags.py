@@ -1,0 +1,213 @@
+"""The options that a plain Python program defines for itself, as far as its source says them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from gpudebug.core.commandline import bare_name
+
+Kind = Literal["int", "float", "str", "bool", "switch", "unset_switch", "pair"]
+Default = str | float | bool | None
+
+# What turns the fields of a dataclass into options.
+_FROM_DATACLASS = frozenset(
+    {"tyro", "draccus", "simple_parsing", "HfArgumentParser", "TrlParser", "jsonargparse", "pyrallis"}
+)
+_DEFINED = {"integer": "int", "float": "float", "string": "str", "boolean": "bool", "bool": "bool"}
+_KINDS: dict[str, Kind] = {"int": "int", "float": "float", "str": "str", "Path": "str", "bool": "bool"}
+
+
+class OwnFlag(NamedTuple):
+    """One option of a program. `name` is as it is written, with its dashes; of an environment variable, which
+    `variable` tells, as it is. A `switch` stands without a value and turns something on, an `unset_switch`
+    off; a `pair` is `--x` and `--no-x`. `default` is None where nobody can tell."""
+
+    name: str
+    default: Default
+    kind: Kind
+    variable: bool = False
+
+
+def folded(name: str) -> str:
+    """`--num-workers` and `num_workers` are one."""
+    return bare_name(name).replace("-", "_")
+
+
+def own_flags(source: str) -> dict[str, OwnFlag]:
+    """The options and variables that a program's source defines, by folded name; {} where it does not parse.
+
+    Reads `argparse`, `click`, `typer`, `absl`, dataclasses that become options (tyro, draccus,
+    HfArgumentParser, …), a `configurator.py` as nanoGPT's, and `os.environ`.
+    """
+    tree = parsed(source)
+    return {folded(flag.name): flag for flag in _found(tree, source)} if tree else {}
+
+
+def parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _found(tree: ast.Module, source: str) -> Iterator[OwnFlag]:
+    of_dataclasses = any(name in source for name in _FROM_DATACLASS)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from _of_call(node)
+        elif isinstance(node, ast.Subscript):
+            yield from _of_variable(node)
+        elif isinstance(node, ast.ClassDef) and of_dataclasses and _is_dataclass(node):
+            yield from _of_fields(node)
+        elif isinstance(node, ast.FunctionDef) and "typer" in source:
+            yield from _of_parameters(node)
+    if "configurator.py" in source:
+        yield from _of_constants(tree)
+
+
+def _of_call(call: ast.Call) -> Iterator[OwnFlag]:
+    name = called(call.func).rpartition(".")[2]
+    if name == "add_argument":
+        yield from _of_argparse(call)
+    elif name == "option":
+        yield from _of_click(call)
+    elif name.startswith("DEFINE_") and len(call.args) > 1:
+        kind, flag = _DEFINED.get(name[7:]), constant(call.args[0])
+        if kind and isinstance(flag, str):
+            yield OwnFlag(f"--{flag}", constant(call.args[1]), _KINDS[kind])
+    elif called(call.func) in ("os.environ.get", "os.getenv", "environ.get", "getenv") and call.args:
+        variable = constant(call.args[0])
+        if isinstance(variable, str):
+            default = constant(call.args[1]) if len(call.args) > 1 else None
+            yield OwnFlag(variable, default, "str", variable=True)
+
+
+def _of_variable(node: ast.Subscript) -> Iterator[OwnFlag]:
+    name = constant(node.slice)
+    if called(node.value) in ("os.environ", "environ") and isinstance(name, str):
+        yield OwnFlag(name, None, "str", variable=True)
+
+
+def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
+    name = _longest(call)
+    if name is None:
+        return
+    given = _keywords(call)
+    action = given.get("action")
+    kind: Kind = _kind(given.get("type"), default := constant(given.get("default")))
+    if action is not None:
+        said = constant(action) or called(action).rpartition(".")[2]
+        switches: dict[object, Kind] = {
+            "store_true": "switch",
+            "store_false": "unset_switch",
+            "BooleanOptionalAction": "pair",
+        }
+        if said not in (*switches, "store"):
+            return
+        kind = switches.get(said, kind)
+        default = {"switch": False, "unset_switch": True}.get(kind, default)
+    yield OwnFlag(name, default, kind)
+
+
+def _of_click(call: ast.Call) -> Iterator[OwnFlag]:
+    name = _longest(call)
+    if name is None:
+        return
+    given = _keywords(call)
+    default = constant(given.get("default"))
+    if "/" in name:
+        yield OwnFlag(name.partition("/")[0], default, "pair")
+    elif constant(given.get("is_flag")) is True:
+        yield OwnFlag(name, default or False, "switch")
+    else:
+        yield OwnFlag(name, default, _kind(given.get("type"), default))
+
+
+def _of_parameters(function: ast.FunctionDef) -> Iterator[OwnFlag]:
+    """Parameters that are a `typer.Option`, by their default or their annotation."""
+    positional = [*function.args.posonlyargs, *function.args.args]
+    defaults = [None] * (len(positional) - len(function.args.defaults)) + list(function.args.defaults)
+    pairs = [
+        *zip(positional, defaults, strict=True),
+        *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True),
+    ]
+    for parameter, value in pairs:
+        annotation, option = parameter.annotation, value
+        if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
+            annotation, option = annotation.slice.elts[0], annotation.slice.elts[-1]
+            default = constant(value)
+        elif isinstance(value, ast.Call):
+            default = constant(value.args[0]) if value.args else None
+        if not isinstance(option, ast.Call) or called(option.func) not in ("typer.Option", "Option"):
+            continue
+        name = _longest(option) or "--" + parameter.arg.replace("_", "-")
+        kind = _kind(annotation, default)
+        yield OwnFlag(name.partition("/")[0], default, "pair" if kind == "bool" else kind)
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    names = [called(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
+    return any(name.rpartition(".")[2] == "dataclass" for name in names)
+
+
+def _of_fields(node: ast.ClassDef) -> Iterator[OwnFlag]:
+    for field in node.body:
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        value = field.value
+        if isinstance(value, ast.Call) and called(value.func).rpartition(".")[2] == "field":
+            value = _keywords(value).get("default")
+        default = constant(value)
+        yield OwnFlag(f"--{field.target.id}", default, _kind(field.annotation, default))
+
+
+def _of_constants(tree: ast.Module) -> Iterator[OwnFlag]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            default = constant(node.value)
+            if default is not None:
+                yield OwnFlag(f"--{node.targets[0].id}", default, _kind(None, default))
+
+
+def _longest(call: ast.Call) -> str | None:
+    """The long name of an option, else its short one; None of what is none."""
+    words = [word for word in map(constant, call.args) if isinstance(word, str) and word.startswith("-")]
+    return next((word for word in words if word.startswith("--")), words[0] if words else None)
+
+
+def _kind(annotation: ast.expr | None, default: Default) -> Kind:
+    if isinstance(annotation, ast.BinOp):
+        annotation = annotation.left
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.slice
+    said = called(annotation).rpartition(".")[2] if annotation is not None else ""
+    if said in _KINDS:
+        # argparse's `type=bool` is true for every text; it is still meant as one of two.
+        return _KINDS[said]
+    if "bool" in said.lower():
+        return "bool"
+    return _KINDS[type(default).__name__] if default is not None else "str"
+
+
+def called(node: ast.expr | None) -> str:
+    """The dotted name of an expression, "" where it is none."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def constant(node: ast.expr | None) -> Default:
+    """The text, number or truth that an expression is, None for everything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = constant(node.operand)
+        return -number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, (str, int, float, bool)) else None
+
+
+def _keywords(call: ast.Call) -> dict[str, ast.expr]:
+    return {k.arg: k.value for k in call.keywords if k.arg is not None}

@@ -1,0 +1,117 @@
+"""What the source of a program says without being run: what it uses, and with which settings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from gpudebug.core import commandline
+from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program by its source, whose script lies at `path`.
+
+    `uses` are the dotted names that it imports or takes from what it imports, `options` the flags and
+    variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
+    text or truth that stands there; `options_of` the option whose value does: workers for `args.workers`.
+    """
+
+    path: str
+    uses: frozenset[str] = frozenset()
+    options: Mapping[str, OwnFlag] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
+    options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def scripts(argv: Sequence[str]) -> tuple[str, ...]:
+    """Where the command's own program may lie, from its working folder: a script, or a module's file."""
+    start = commandline.program_start(argv)
+    program = argv[start - 1] if start else ""
+    if program.endswith(".py"):
+        return (program,)
+    if start > 1 and argv[start - 2] in ("-m", "--module"):
+        path = program.replace(".", "/")
+        return (f"{path}.py", f"{path}/__main__.py", f"src/{path}.py", f"src/{path}/__main__.py")
+    return ()
+
+
+def neighbours(source: str, path: str) -> tuple[str, ...]:
+    """The files beside a script that its imports may mean: its options may be defined there."""
+    tree = parsed(source)
+    folder = PurePosixPath(path).parent
+    names = {name.partition(".")[0] for name in _imported(tree)} if tree else set()
+    return tuple(str(folder / f"{name}.py") for name in sorted(names) if name)
+
+
+def look(path: str, sources: Sequence[str]) -> Program:
+    """What the sources of a program say together, its script's first; what does not parse says nothing."""
+    uses, options = set[str](), dict[str, OwnFlag]()
+    calls: dict[str, dict[str, Default]] = {}
+    options_of: dict[str, dict[str, str]] = {}
+    for source in sources:
+        tree = parsed(source)
+        if tree is None:
+            continue
+        aliases = _aliases(tree)
+        uses |= set(aliases.values())
+        options = {**own_flags(source), **options}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                uses |= {_resolved(called(node), aliases)} - {""}
+            elif isinstance(node, ast.Call) and (name := _resolved(called(node.func), aliases)):
+                for argument in node.keywords:
+                    _note(argument, calls.setdefault(name, {}), options_of.setdefault(name, {}))
+    return Program(path, frozenset(uses), options, calls, options_of)
+
+
+def _note(argument: ast.keyword, values: dict[str, Default], options: dict[str, str]) -> None:
+    if argument.arg is None:
+        return
+    value = constant(argument.value)
+    if value is not None:
+        values.setdefault(argument.arg, value)
+    elif isinstance(argument.value, ast.Attribute):
+        options.setdefault(argument.arg, argument.value.attr)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                yield node.module
+            else:
+                yield from (alias.name for alias in node.names)
+
+
+def _aliases(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for; a module imported as it is called stands for itself."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name] = alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
+
+
+def _resolved(name: str, aliases: Mapping[str, str]) -> str:
+    """A dotted name by what was imported; "" where its head was not."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        head = aliases.get(".".join(parts[:length]))
+        if head is not None:
+            return ".".join([head, *parts[length:]])
+    # `import a.b` lets `a` be used, too.
+    return (
+        name
+        if any(module.startswith(f"{parts[0]}.") for module in aliases.values()) and len(parts) > 1
+        else ""
+    )

@@ -1,0 +1,87 @@
+"""What a file of the catalogue says, in words: the sentences of the signals with the file's thresholds."""
+
+from __future__ import annotations
+
+from gpudebug.core.catalogue.model import Cause, Condition, Own, Share, Term
+from gpudebug.core.catalogue.settings import written
+from gpudebug.core.diagnosis.signals import SIGNALS
+
+_LONGEST = 60
+_MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
+
+
+def shows(cause: Cause) -> str:
+    """The one sign that speaks most for the cause; of several the first."""
+    if not cause.signature:
+        return said(cause.requires[0]) if cause.requires else ""
+    return said(max(cause.signature, key=lambda sign: sign.weight))
+
+
+def said(condition: Condition) -> str:
+    """A condition as a sentence: `training waits more than 20 % of its time for batches`."""
+    return _sentence(condition, _compared(condition))
+
+
+def said_share(share: Share) -> str:
+    """A share of the time as its figure is called."""
+    text = SIGNALS[share.signal].said.format("…") if share.signal in SIGNALS else _sentence(share, "…")
+    return text + (f", times {share.times:g}" if share.times != 1 else "")
+
+
+def said_own(own: Own) -> str:
+    """`data_wait_share falls (training waits … of its time for batches)`."""
+    about = SIGNALS[own.signal].said.format("…")
+    return f"{own.signal} {_MOVES[own.direction]} ({about})"
+
+
+def _sentence(term: Term, value: str) -> str:
+    if term.signal is not None:
+        return SIGNALS[term.signal].said.format(value) if term.signal in SIGNALS else term.signal
+    if term.section is not None:
+        return f"sections named {_short(term.section)} take {value} of the profiled time"
+    if term.flag is not None:
+        return f"the command's {_short(term.flag)} is {value}"
+    if term.printed is not None:
+        return f"the program prints {_short(term.printed)} as {value}"
+    return f"{_watched(term)} take {value} of the watched time"
+
+
+def _watched(term: Term) -> str:
+    who = "loader workers' stacks" if term.of == "workers" else "stacks"
+    if term.state is not None:
+        who = f"{term.state} {who}"
+    through = [f"through {_short(term.stack)}"] if term.stack is not None else []
+    through += [f"at lines with {_short(term.code)}"] if term.code is not None else []
+    where = f" in the {term.phase} phase" if term.phase is not None else ""
+    return f"{who} {' or '.join(through)}{where}"
+
+
+def _compared(condition: Condition) -> str:
+    unit = SIGNALS[condition.signal].unit if condition.signal in SIGNALS else None
+    if condition.signal is None and condition.flag is None and condition.printed is None:
+        unit = "share"
+    above, below = condition.above, condition.below
+    if above is not None and below is not None:
+        return f"between {_figure(above, unit)} and {_figure(below, unit)}"
+    if above is not None:
+        return f"more than {_figure(above, unit)}"
+    if below is not None:
+        return f"less than {_figure(below, unit)}"
+    if condition.matches is not None:
+        return f"like {_short(condition.matches)}"
+    value = condition.equals
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _figure(value, unit) if isinstance(value, float) else str(value)
+
+
+def _figure(number: float, unit: str | None) -> str:
+    if unit == "share":
+        return f"{100 * number:g} %"
+    suffix = {"%": " %", "s": " s", "MB": " MB"}.get(unit or "", "")
+    return written(float(number)) + suffix
+
+
+def _short(expression: str) -> str:
+    shown = expression if len(expression) <= _LONGEST else expression[: _LONGEST - 1] + "…"
+    return f"/{shown}/"
