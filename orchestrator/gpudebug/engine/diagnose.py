@@ -16,7 +16,7 @@ from gpudebug.core.errors import StoreError, UsageError
 from gpudebug.core.samples import looks_like_samples
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import store
-from gpudebug.engine import catalogue, diagnosing
+from gpudebug.engine import adapters, catalogue, diagnosing
 from gpudebug.engine.analyze.samples import log_beside
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case
@@ -94,7 +94,7 @@ def _of_folder(folder: store.RunFolder) -> Facts:
         )
     evidence, record = (_record(folder, name) for name in ("evidence.json", "run.json"))
     argv = tuple(str(word) for word in record.get("argv") or ())
-    known = frameworks.recognise(argv) if argv else None
+    known = frameworks.recognise(argv, adapters.known()) if argv else None
     return facts_of(
         [evidence], [record], argv, framework=known.name if known else None, trace=evidence.get("trace")
     )

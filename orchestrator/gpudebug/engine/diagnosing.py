@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core import expected, frameworks
+from gpudebug.core import expected
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
@@ -19,7 +19,7 @@ from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.layers import signals as layer_signals
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
-from gpudebug.engine import catalogue, layers, powers
+from gpudebug.engine import adapters, catalogue, layers, powers
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.traces import newest_profile
 from gpudebug.engine.written import workload_of
@@ -104,9 +104,16 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
     baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
     assert workload is not None
     argv = workload.argv()
-    known = frameworks.recognise(argv)
-    name = known.name if known else None
-    return facts_of(baseline.evidence, baseline.records, argv, framework=name, **more)
+    known = adapters.of(loaded.workspace.root, workload).framework
+    packages = dict(baseline.records[0].get("packages") or {}) if baseline.records else {}
+    return facts_of(
+        baseline.evidence,
+        baseline.records,
+        argv,
+        framework=known.name if known else None,
+        framework_version=adapters.version_of(known, packages) if known else None,
+        **more,
+    )
 
 
 def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:
