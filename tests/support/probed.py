@@ -112,11 +112,11 @@ if __name__ == "__main__":
 """
 
 
-def stories(folder: Path, codes: Mapping[str, str]) -> dict[str, Told]:
+def stories(folder: Path, codes: Mapping[str, str], **more: str | None) -> dict[str, Told]:
     """Run each code in a fork of one process that has imported torch, which takes seconds."""
     folder.mkdir(exist_ok=True)
     (folder / "train.py.json").write_text(json.dumps({k: textwrap.dedent(v) for k, v in codes.items()}))
-    told = probed(folder / "run", _EACH)
+    told = probed(folder / "run", _EACH, **more)
     assert (told.status, told.err) == (0, "")
     found = {}
     for line in told.out.splitlines():

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from . import replay
 from .batches import Loader, batch_size, described_loader
+from .epochs import Epochs
 from .recorder import Recorder
 
 # Kinds of loaders that are told of; iterators that are known at the same time.
@@ -29,6 +31,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     """Time every fetch and every start of a DataLoader's iterator."""
     module = import_module("torch.utils.data.dataloader")
     waits = _Waits(recorder, torch)
+    replay.install(module, torch, recorder, waits.epochs, waits.enter)
     iterator = module._BaseDataLoaderIter
     iterator.__init__ = _wrapped_init(iterator.__init__, recorder, waits)
     iterator.__next__ = _wrapped_next(iterator.__next__, recorder, waits)
@@ -66,6 +69,7 @@ class _Waits:
 
     def __init__(self, recorder: Recorder, torch: Any) -> None:
         self.inside = _Inside()
+        self.epochs = Epochs(recorder)
         self._recorder = recorder
         self._torch = torch
         self._grad_enabled = torch.is_grad_enabled
@@ -106,6 +110,7 @@ class _Waits:
     def took(self, iterator: Any, seconds: float, batches: list[Any], ended: bool) -> None:
         """One fetch has returned a batch, come to the end of the iterator, or failed."""
         fetched = len(batches)
+        self.epochs.took(iterator, fetched)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
         entry.ended = ended
         if not self._grad_enabled():
@@ -125,8 +130,9 @@ class _Waits:
                 entry.largest = max(size, entry.largest or 0)
             self._recorder.fetched()
 
-    def started(self, seconds: float) -> None:
+    def started(self, iterator: Any, loader: Any, seconds: float) -> None:
         """An iterator was made, its workers included, or an existing one begun again."""
+        self.epochs.opened(iterator, loader)
         self._recorder.add("loader_starts_n")
         self._recorder.add("loader_starts_s", seconds)
 
@@ -245,11 +251,15 @@ def _wrapped_iter(original: Callable[[Any], Any], recorder: Recorder, waits: _Wa
         inside.start = True
         began = time.monotonic()
         try:
-            return original(self)
+            iterator = original(self)
         finally:
             seconds = time.monotonic() - began
             inside.start = False
-            if recorder.on:
-                waits.started(seconds)
+        if recorder.on:
+            try:
+                waits.started(iterator, self, seconds)
+            except Exception as error:  # noqa: BLE001 - the training goes on without us
+                recorder.failed(error, "beginning an epoch")
+        return iterator
 
     return __iter__

@@ -1,0 +1,117 @@
+"""Loaders from epoch to epoch: how many batches each hands over, and which of them feed the training."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .recorder import Recorder
+
+FACT = "epochs"
+# Loaders whose epochs are told of.
+MOST_LOADERS = 8
+
+
+class Source:
+    """One loader, or those that were made one after the other over one data set with one batch size.
+
+    `place` is its place among all. `fetched` counts batches that were fetched with gradients on, `feeds` says
+    that an iteration ended between two of these.
+    """
+
+    def __init__(self, loader: Any, place: int) -> None:
+        self.place = place
+        self.size = getattr(loader, "batch_size", None)
+        self.data = _weak(getattr(loader, "dataset", None))
+        self.fetched = 0
+        self.feeds = False
+        # The count of iterations at the last fetch, None behind the end of an epoch.
+        self._steps: int | None = None
+        self.belongs(loader)
+
+    def belongs(self, loader: Any) -> None:
+        """It is this loader's from now on."""
+        self.loader = weakref.ref(loader)
+
+    def continues(self, loader: Any) -> bool:
+        """Whether the loader stands for one that is gone."""
+        data = self.data() if self.data is not None else None
+        gone = self.loader() is None and data is not None
+        return gone and data is loader.dataset and self.size == getattr(loader, "batch_size", None)
+
+    def fetch(self, steps: int) -> None:
+        """A batch is asked for after so many iterations."""
+        self.feeds = self.feeds or (self._steps is not None and steps > self._steps)
+        self._steps = steps
+
+    def ended(self) -> None:
+        """An epoch has come to its end."""
+        self._steps = None
+
+
+class Epoch:
+    """What an iterator has handed over since it began."""
+
+    def __init__(self, source: Source, iterator: Any, forget: Any) -> None:
+        self.source = source
+        self.iterator = weakref.ref(iterator, forget)
+        self.handed = 0
+
+
+class Epochs:
+    """The loaders in the order in which they began, and their iterators. Keeps none of them alive."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._anew()
+        recorder.on_begin(self._anew)
+        recorder.before_beat(self._tell)
+
+    def _anew(self) -> None:
+        self._sources: list[Source] = []
+        self._epochs: dict[int, Epoch] = {}
+        self._longest: list[int] = []
+
+    def source(self, loader: Any) -> Source | None:
+        """What is known of a loader; None where there are too many of them."""
+        for source in self._sources:
+            if source.loader() is loader:
+                return source
+        for source in self._sources:
+            if source.continues(loader):
+                source.belongs(loader)
+                return source
+        if len(self._sources) == MOST_LOADERS:
+            return None
+        self._sources.append(Source(loader, len(self._sources)))
+        self._longest.append(0)
+        return self._sources[-1]
+
+    def opened(self, iterator: Any, loader: Any) -> None:
+        """An epoch begins; its iterator may have served the one before."""
+        source, epochs, key = self.source(loader), self._epochs, id(iterator)
+        if source is not None:
+            epochs[key] = Epoch(source, iterator, lambda _: epochs.pop(key, None))
+
+    def of(self, iterator: Any) -> Epoch | None:
+        """The epoch that an iterator is in, None where its beginning was not seen."""
+        return self._epochs.get(id(iterator))
+
+    def took(self, iterator: Any, count: int) -> None:
+        """It has handed so many batches over."""
+        epoch = self.of(iterator)
+        if epoch is not None:
+            epoch.handed += count
+            place = epoch.source.place
+            self._longest[place] = max(self._longest[place], epoch.handed)
+
+    def _tell(self) -> None:
+        if self._longest:
+            self._recorder.facts[FACT] = list(self._longest)
+
+
+def _weak(value: Any) -> Any:
+    try:
+        return None if value is None else weakref.ref(value)
+    except TypeError:
+        return None

@@ -1,0 +1,248 @@
+"""Loaders that hand one batch over again and again: how fast a training is that waits for no data.
+
+GPUDEBUG_LAYER=cached_batch asks for it; behind a colon may stand how many batches an epoch of each loader
+has, in the order in which the loaders begin (`cached_batch:40,5`), as a run without it told in the fact
+`epochs`. What such a training learns is worth nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import weakref
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from .epochs import Epochs, Source
+from .recorder import Recorder
+
+VARIABLE = "GPUDEBUG_LAYER"
+CACHED = "cached_batch"
+FACT = "replay"
+# As many fetches of a loader are real, and more until an iteration has ended between two of them.
+FETCHES = 3
+# A batch is copied at most so deep.
+DEEPEST = 16
+# An epoch without an end has that many times the batches that a training took of it.
+ENDLESS = 2
+# What torch calls a data set that is only iterated.
+ITERATED = 1
+
+
+def asked(environ: Any = os.environ) -> list[int | None] | None:
+    """The lengths of epochs that the variable tells; None where nothing is to be replayed."""
+    layer, _, lengths = environ.get(VARIABLE, "").partition(":")
+    if layer != CACHED:
+        return None
+    return [int(text) if text.isdigit() and int(text) else None for text in lengths.split(",")]
+
+
+def install(
+    module: Any, torch: Any, recorder: Recorder, epochs: Epochs, entered: Callable[[Any, Any], Any]
+) -> None:
+    """Replay batches where it is asked for; `module` is torch's of loaders, to be watched only after this.
+
+    `entered` is called with an iterator that is made here and its loader.
+    """
+    lengths = asked()
+    if lengths is not None:
+        replay = Replay(torch, recorder, epochs, lengths)
+        base, kind = module._BaseDataLoaderIter, module._SingleProcessDataLoaderIter
+        base.__next__ = replay.next(base.__next__)
+        module.DataLoader.__iter__ = replay.iter(module.DataLoader.__iter__, entered, kind)
+
+
+class Cache:
+    """The batch of one loader. `length` is how many of them an epoch has, None as long as nobody knows."""
+
+    def __init__(self) -> None:
+        self.length: int | None = None
+        self.batch: Any = None
+        self.elements = -1
+        self.placed = False
+        # The loader whose length it is.
+        self.loader: Any = lambda: None
+
+
+class StandIn:
+    """Mixed into torch's class of iterators without workers: an epoch that is only replayed."""
+
+    def __init__(self, loader: Any, cache: Cache) -> None:
+        self._index_sampler = loader._index_sampler
+        self._num_yielded = 0
+        self.gpudebug_cache = cache
+        self.gpudebug_handed = 0
+
+
+class Replay:
+    """Replays a batch of each loader that feeds the training once three of its batches were fetched."""
+
+    def __init__(self, torch: Any, recorder: Recorder, epochs: Epochs, told: list[int | None]) -> None:
+        self._torch = torch
+        self._recorder = recorder
+        self._epochs = epochs
+        self._told = told
+        self._anew()
+        recorder.on_begin(self._anew)
+        recorder.before_beat(self._tell)
+
+    def _anew(self) -> None:
+        self._count = 0
+        self._caches: dict[int, Cache] = {}
+
+    def _tell(self) -> None:
+        self._recorder.facts[FACT] = {"layer": CACHED, "batches": self._count}
+
+    def next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Around `__next__` of iterators."""
+
+        @functools.wraps(original)
+        def __next__(iterator: Any) -> Any:
+            if isinstance(iterator, StandIn):
+                handed, iterator.gpudebug_handed = iterator.gpudebug_handed, iterator.gpudebug_handed + 1
+                return self._again(iterator.gpudebug_cache, handed)
+            epoch = self._epochs.of(iterator)
+            if epoch is None or not self._recorder.on or not self._torch.is_grad_enabled():
+                return original(iterator)
+            source = epoch.source
+            source.fetch(self._recorder.steps)
+            cache = self._ready(source)
+            if cache is not None:
+                return self._again(cache, epoch.handed)
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                source.ended()
+                self._cache(source).length = epoch.handed
+                raise
+            source.fetched += 1
+            self._keep(self._cache(source), batch)
+            return batch
+
+        return __next__
+
+    def iter(self, original: Callable[[Any], Any], entered: Callable[[Any, Any], Any], kind: type) -> Any:
+        """Around `__iter__` of loaders: a replayed epoch starts no workers, which would take cores."""
+        stand_in = type("StandIn", (StandIn, kind), {})
+
+        @functools.wraps(original)
+        def __iter__(loader: Any) -> Any:
+            if self._recorder.on:
+                try:
+                    cache = self._begun(loader)
+                    if cache is not None and self._torch.is_grad_enabled():
+                        iterator = stand_in(loader, cache)
+                        entered(iterator, loader)
+                        return iterator
+                except Exception as error:  # noqa: BLE001 - the training goes on without us
+                    self._recorder.failed(error, "replaying a batch")
+            return original(loader)
+
+        return __iter__
+
+    def _cache(self, source: Source) -> Cache:
+        return self._caches.setdefault(source.place, Cache())
+
+    def _begun(self, loader: Any) -> Cache | None:
+        """What an epoch of the loader replays; its length is asked for here, where the loader is there."""
+        source = self._epochs.source(loader)
+        if source is None:
+            return None
+        cache = self._cache(source)
+        if cache.loader() is not loader:
+            cache.loader = weakref.ref(loader)
+            told = self._told[source.place] if source.place < len(self._told) else None
+            cache.length = length(loader, told or cache.length)
+        return self._ready(source)
+
+    def _ready(self, source: Source) -> Cache | None:
+        """Its batch, where that is replayed from now on."""
+        cache = self._cache(source)
+        ready = source.feeds and source.fetched >= FETCHES and cache.length is not None
+        return cache if ready else None
+
+    def _again(self, cache: Cache, handed: int) -> Any:
+        """The batch once more; StopIteration where the epoch has had its batches."""
+        if handed >= (cache.length or 0):
+            raise StopIteration
+        if not cache.placed:
+            cache.placed = True
+            cache.batch = self._on_device(cache.batch)
+        self._count += 1
+        return copied(self._torch, cache.batch)
+
+    def _on_device(self, batch: Any) -> Any:
+        """The batch where the training computes, so that copying it there is left out as well."""
+        device = str(self._recorder.facts.get("device") or "cpu")
+        if device == "cpu":
+            return batch
+        try:
+            return copied(self._torch, batch, lambda tensor: tensor.to(device))
+        except Exception:  # noqa: BLE001 - no room for it: it is copied each time, as before
+            return batch
+
+    def _keep(self, cache: Cache, batch: Any) -> None:
+        """Of the first batches the one with the most elements: the last one of an epoch may be smaller."""
+        sizes: list[int] = []
+
+        def measured(tensor: Any) -> Any:
+            sizes.append(tensor.numel())
+            # A graph is gone after one backward.
+            return tensor if tensor.grad_fn is None else tensor.detach()
+
+        try:
+            kept = copied(self._torch, batch, measured)
+        except Exception as error:  # noqa: BLE001 - the training goes on without us
+            self._recorder.failed(error, "keeping a batch")
+            return
+        if sum(sizes) >= cache.elements:
+            cache.batch, cache.elements = kept, sum(sizes)
+
+
+def length(loader: Any, seen: int | None) -> int | None:
+    """How many batches an epoch of the loader has; `seen` is how many one had. None is not known.
+
+    One that had more than the loader says does not end by itself: the training ends first, and where it does
+    not, it must not go on for ever. What a data set that is only iterated says of its length is a guess, and
+    being asked it takes for a promise.
+    """
+    if getattr(loader, "_dataset_kind", None) == ITERATED:
+        return seen
+    try:
+        known = len(loader)
+    except Exception:  # noqa: BLE001 - a sampler of the user's, without a length
+        return seen
+    return known if seen is None or seen <= known else ENDLESS * seen
+
+
+def copied(torch: Any, value: Any, each: Callable[[Any], Any] | None = None, depth: int = DEEPEST) -> Any:
+    """`value` with new containers all the way down and the same tensors, or what `each` makes of them.
+
+    Lists, tuples, named ones and mappings are containers; everything else stays as it is.
+    """
+    if isinstance(value, torch.Tensor):
+        return value if each is None else each(value)
+    if depth == 0:
+        return value
+    kind = type(value)
+    if kind is dict:
+        return {key: copied(torch, part, each, depth - 1) for key, part in value.items()}
+    if kind in (list, tuple):
+        return kind(copied(torch, part, each, depth - 1) for part in value)
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return kind._make(copied(torch, part, each, depth - 1) for part in value)
+    if isinstance(value, (dict, MutableMapping)):
+        return _mapping(torch, value, each, depth)
+    return value
+
+
+def _mapping(torch: Any, value: Any, each: Callable[[Any], Any] | None, depth: int) -> Any:
+    """One of another class than dict; as it is, where it cannot be copied."""
+    try:
+        clone = copy.copy(value)
+        for key in list(clone):
+            clone[key] = copied(torch, clone[key], each, depth - 1)
+    except Exception:  # noqa: BLE001 - code of the user's
+        return value
+    return clone
