@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpudebug.core.catalogue.model import Cause
+from gpudebug.core import intervention as interventions
+from gpudebug.core.catalogue import versions
+from gpudebug.core.catalogue.adapter import Flag, Framework
+from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
+from gpudebug.core.catalogue.model import Cause, Intervention
+from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
+from gpudebug.core.catalogue.settings import written
+from gpudebug.core.errors import InterventionError
 from gpudebug.core.frameworks import Found
 
 
@@ -40,10 +48,166 @@ def interventions_for(
 ) -> Offers:
     """What would test the cause in the command `argv` with the variables `env` of its own.
 
-    `found` is its framework, `version` of its package where that is known, `program` what its source says.
-    Mechanical ones come first: the framework's, that of any program, knobs that the command or its source
-    has, then variables. A change that the command has already, whose flags this version of the framework
-    lacks or that touches a locked knob is not offered. Options that mean workers or threads rise to `cores`
-    at most, unless the cause waits.
+    `found` is its framework, `version` that of its package where it is known, `program` what its source
+    says. Mechanical ones come first: the framework's, that of any program, knobs that the command or its
+    source has, then variables. A change that the command has already, whose flags this version of the
+    framework lacks or that touches a locked knob is not offered. Options that mean workers or threads rise
+    to `cores` at most, unless the cause waits.
     """
-    raise NotImplementedError
+    options = standing(argv, env or {}, program.options if program else {})
+    case = _Case(cause, argv, env or {}, found, version, options, locked, [])
+    changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
+    kept: dict[str, Offer] = {}
+    for offer in changes:
+        kept.setdefault(offer.change or "", offer)
+    return Offers((*kept.values(), *case.written()), tuple(dict.fromkeys(case.refused)))
+
+
+@dataclass(frozen=True)
+class _Case:
+    cause: Cause
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    found: Found | None
+    version: str | None
+    options: Mapping[str, Standing]
+    locked: Sequence[str]
+    refused: list[str]
+
+    def own(self) -> Intervention | None:
+        """What the catalogue says of this framework, where it holds for this version."""
+        intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
+        if intervention is None or self.found is None:
+            return None
+        if (
+            intervention.versions
+            and self.version
+            and not versions.within(self.version, intervention.versions)
+        ):
+            title = self.found.framework.title
+            self.refused.append(f"{title} {self.version} is not {intervention.versions}")
+            return None
+        return intervention
+
+    def of_interventions(self) -> Iterator[Offer]:
+        own, general = self.own(), self.cause.interventions.get("any")
+        if own is not None and self.found is not None:
+            yield from self._of_framework(own, self.found)
+        if general is not None and general.set | general.env:
+            yield from self._tried(_changes(general), "any", general.note)
+
+    def _of_framework(self, own: Intervention, found: Found) -> Iterator[Offer]:
+        framework = found.framework
+        if not (own.set or own.unset or own.env):
+            return
+        names = {name: self._name(name, framework) for name in (*own.set, *own.unset)}
+        if any(name is None for name in names.values()):
+            return
+        taken = [name for name in names.values() if found.takes_flags or folded(name or "") in self.options]
+        if len(taken) < len(names):
+            return
+        if self._beyond(own):
+            return
+        bare = {folded(flag) for flag in framework.bare}
+        renamed = own.model_copy(
+            update={
+                "set": {names[name]: value for name, value in own.set.items()},
+                "unset": tuple(names[name] for name in own.unset),
+            }
+        )
+        yield from self._tried(_changes(renamed, bare), framework.name, own.note)
+
+    def _beyond(self, own: Intervention) -> bool:
+        """Whether a knob of the cause stands further already than the framework's intervention would put it."""
+        for name, value in own.set.items():
+            option = self.options.get(folded(name))
+            knob = next((k for k in self.cause.knobs if meant(k, folded(name))), None)
+            if option is None or knob is None or knob.direction not in ("up", "down"):
+                continue
+            probe = knob.model_copy(update={"value": value, "factor": None})
+            if option.value is not None and not list(turned([probe], {folded(name): option}, None)):
+                return True
+        return False
+
+    def _name(self, name: str, framework: Framework) -> str | None:
+        """What this version calls an option; None where it has none, and that is noted."""
+        flag = framework.flags.get(name, Flag())
+        former = flag.formerly
+        if former and (folded(former) in self.options or (self.version and self._before(flag.since))):
+            return former
+        lacks = None
+        if flag.since and self._before(flag.since):
+            lacks = f"it came with {flag.since}"
+        elif flag.until and self.version and not self._before(flag.until):
+            lacks = f"it went with {flag.until}"
+        if lacks:
+            self.refused.append(f"{framework.title} {self.version} has no {name}: {lacks}")
+        return None if lacks else name
+
+    def _before(self, version: str | None) -> bool:
+        return bool(version and self.version and versions.compare(self.version, version) < 0)
+
+    def of_knobs(self, cores: float | None) -> Iterator[Offer]:
+        for change in turned(self.cause.knobs, self.options, cores):
+            yield from self._tried(change, "knob")
+
+    def of_variables(self) -> Iterator[Offer]:
+        variables = self.cause.interventions.get("env")
+        if variables is not None and variables.env:
+            yield from self._tried(_changes(variables), "env", variables.note)
+
+    def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[Offer]:
+        """The offer, where the change does something to this command."""
+        try:
+            intervention = interventions.parse(change)
+            locked = intervention.locked_by(self.locked)
+            intervention.apply(self.argv, self.env)
+        except InterventionError as e:
+            self.refused.append(e.message)
+            return
+        if locked:
+            self.refused.append(f"{intervention.text} touches {', '.join(locked)}, which is locked")
+            return
+        yield Offer(intervention.text, None, by, note)
+
+    def written(self) -> Iterator[Offer]:
+        """What somebody has to write: this framework's, then any program's."""
+        own, general = self.own(), self.cause.interventions.get("any")
+        if own is not None and self.found is not None:
+            text = own.code or self._in_code(own, self.found)
+            if text:
+                yield Offer(None, text.strip(), self.found.framework.name, own.note)
+        if general is not None and general.code:
+            yield Offer(None, general.code.strip(), "any", general.note)
+
+    def _in_code(self, own: Intervention, found: Found) -> str | None:
+        """The framework's options as arguments in the program that hands them over itself."""
+        names = {name: self._name(name, found.framework) for name in own.set}
+        if found.takes_flags or not own.set or None in names.values():
+            return None
+        settings = ", ".join(
+            f"{(names[name] or name).rpartition('.')[2]}={_python(value)}" for name, value in own.set.items()
+        )
+        called = {name.rpartition(".")[2] for name in found.framework.configured_by}
+        where = f" where {' or '.join(sorted(called))} is made" if called else ""
+        return f"In {found.path or 'the program'}, set {settings}{where}."
+
+
+def _changes(intervention: Intervention, bare: set[str] | frozenset[str] = frozenset()) -> str:
+    """The intervention in `propose`'s words; options in `bare` stand without a value."""
+    sets = [
+        name if folded(name) in bare and value is True else f"{name}={written(value)}"
+        for name, value in intervention.set.items()
+    ]
+    dashed = [f"--{name}" if "=" not in name and not name.startswith("-") else name for name in sets]
+    size = len(intervention.set) + len(intervention.unset) + len(intervention.env)
+    return interventions.from_options(
+        set=dashed,
+        unset=list(intervention.unset),
+        env=[f"{name}={value}" for name, value in intervention.env.items()],
+        compound=size > 1,
+    ).text
+
+
+def _python(value: str | float | bool) -> str:
+    return repr(value) if isinstance(value, (str, bool)) else written(value)

@@ -180,7 +180,7 @@ def _longest(call: ast.Call) -> str | None:
 def _kind(annotation: ast.expr | None, default: Default) -> Kind:
     if isinstance(annotation, ast.BinOp):
         annotation = annotation.left
-    if isinstance(annotation, ast.Subscript):
+    elif isinstance(annotation, ast.Subscript):
         annotation = annotation.slice
     said = called(annotation).rpartition(".")[2] if annotation is not None else ""
     if said in _KINDS:

@@ -1,0 +1,169 @@
+"""Where a knob of the catalogue has to go, applied to what stands in one command or program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from gpudebug.core import commandline
+from gpudebug.core.catalogue.model import Knob
+from gpudebug.core.catalogue.own_flags import Default, Kind, OwnFlag, folded
+from gpudebug.core.catalogue.settings import written
+
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
+_OF_CORES = re.compile(r"workers?|threads?|proc(s|esses)?$|jobs")
+
+
+class Standing(NamedTuple):
+    """An option as the program has it and as it stands now: `value` is None where nobody can tell, `given`
+    that the command or the environment says it."""
+
+    name: str
+    value: Default
+    kind: Kind
+    given: bool
+    variable: bool = False
+
+
+def standing(argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag]) -> dict[str, Standing]:
+    """Every option of the command and of its program by folded name."""
+    found = {}
+    for key, flag in own.items():
+        if flag.variable:
+            value = env.get(flag.name, flag.default)
+            found[key] = Standing(flag.name, value, "str", flag.name in env, variable=True)
+        else:
+            found[key] = Standing(flag.name, flag.default, flag.kind, given=False)
+    for option in commandline.program_options(argv):
+        key = folded(option.name)
+        defined = own.get(key)
+        kind = defined.kind if defined else _kind_of(option.value)
+        bare: Default = kind != "unset_switch" if option.value is None else option.value
+        found[key] = Standing(option.name, bare, kind, given=True)
+    return found
+
+
+def _kind_of(value: str | None) -> Kind:
+    if value is None:
+        return "switch"
+    if re.fullmatch(r"[-+]?\d+", value):
+        return "int"
+    if commandline.is_number(value):
+        return "float"
+    return "bool" if value.lower() in ("true", "false") else "str"
+
+
+def turned(knobs: Sequence[Knob], options: Mapping[str, Standing], limit: float | None) -> Iterator[str]:
+    """The changes that the knobs ask for in `propose`'s words, of each option the first that changes it.
+
+    `limit` is the most that options which mean workers or threads rise to.
+    """
+    for knob in knobs:
+        for key, option in options.items():
+            if meant(knob, key):
+                yield from _change(knob, key, option, limit)
+
+
+def meant(knob: Knob, key: str) -> bool:
+    """Whether a knob is the option of this folded name, or of its last part: `data.num_workers`."""
+    names = {key, key.rpartition(".")[2]}
+    return any(pattern.fullmatch(name) for pattern in map(_compiled, knob.names) for name in names)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _change(knob: Knob, key: str, option: Standing, limit: float | None) -> Iterator[str]:
+    if knob.direction in ("on", "off") and option.kind in ("switch", "unset_switch", "pair"):
+        yield from _switched(knob.direction == "on", option)
+        return
+    value = _value(knob, option, limit if _OF_CORES.search(key) else None)
+    if value is not None and not (knob.direction in ("on", "off") and _truth(option.value) == _truth(value)):
+        text = f"{option.name}={value}"
+        yield f"--env {text}" if option.variable else f"--set {text}"
+
+
+def _switched(on: bool, option: Standing) -> Iterator[str]:
+    """A bare flag put in or taken out. One whose name means its own opposite is turned by that name."""
+    if option.kind == "unset_switch":
+        # `--no-cache` stores false; the knob is about what its name says.
+        now = option.given
+    else:
+        now = bool(option.value)
+    if now == on:
+        return
+    if on:
+        yield f"--set {_dashed(option.name)}"
+    elif option.given:
+        yield f"--unset {option.name}"
+    elif option.kind == "pair":
+        yield f"--set --no-{option.name.lstrip('-')}"
+
+
+def _dashed(name: str) -> str:
+    return name if name.startswith("-") else f"--{name}"
+
+
+def _value(knob: Knob, option: Standing, limit: float | None) -> str | None:
+    """What the option is to be set to; None where it stands there already, or nobody can tell."""
+    if knob.direction in ("on", "off"):
+        return _said(knob, option)
+    if option.kind in ("switch", "unset_switch", "pair"):
+        return None
+    present, wanted = _number(option.value), knob.value
+    if knob.factor is not None and present:
+        wanted = present * knob.factor
+        if option.kind == "int" or isinstance(present, int):
+            wanted = max(1, round(wanted))
+    if wanted is None:
+        return None
+    number = _number(wanted)
+    if knob.direction in ("up", "down") and number is not None:
+        if knob.direction == "up" and limit is not None:
+            number = min(number, max(1, int(limit)))
+        if option.kind == "int" and number != int(number):
+            number = round(number)
+        if present is not None and (number <= present if knob.direction == "up" else number >= present):
+            return None
+        return written(float(number))
+    text = written(wanted)
+    return None if option.value is not None and text == written(option.value) else text
+
+
+def _said(knob: Knob, option: Standing) -> str | None:
+    """On and off in the way in which the option says them."""
+    on = knob.direction == "on"
+    if knob.value is not None and not isinstance(knob.value, bool) and option.kind != "bool":
+        return written(knob.value)
+    shown = str(option.value)
+    if option.kind in ("int", "float") or shown in ("0", "1"):
+        return "1" if on else "0"
+    if option.kind == "bool" or shown.lower() in _TRUE | (_FALSE - {"", "none", "null"}):
+        return str(on) if shown in ("True", "False") and option.given else str(on).lower()
+    return None
+
+
+def _truth(value: Default) -> bool | None:
+    """Whether a value means on; None where nobody can tell."""
+    if value is None:
+        return None
+    text = written(value).lower()
+    number = _number(value)
+    return False if text in _FALSE or number == 0 else True
+
+
+def _number(value: Default) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        return (
+            float(value)
+            if commandline.is_number(value) and value.lower()[-3:] not in ("inf", "nan")
+            else None
+        )
+    return value
