@@ -152,18 +152,13 @@ def _truth(value: Default) -> bool | None:
     """Whether a value means on; None where nobody can tell."""
     if value is None:
         return None
-    text = written(value).lower()
-    number = _number(value)
-    return False if text in _FALSE or number == 0 else True
+    return written(value).lower() not in _FALSE and _number(value) != 0
 
 
 def _number(value: Default) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
-        return (
-            float(value)
-            if commandline.is_number(value) and value.lower()[-3:] not in ("inf", "nan")
-            else None
-        )
+        finite = commandline.is_number(value) and value.lower()[-3:] not in ("inf", "nan")
+        return float(value) if finite else None
     return value
