@@ -79,13 +79,9 @@ class _Case:
         intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
         if intervention is None or self.found is None:
             return None
-        if (
-            intervention.versions
-            and self.version
-            and not versions.within(self.version, intervention.versions)
-        ):
-            title = self.found.framework.title
-            self.refused.append(f"{title} {self.version} is not {intervention.versions}")
+        holds = intervention.versions
+        if holds and self.version and not versions.within(self.version, holds):
+            self.refused.append(f"{self.found.framework.title} {self.version} is not {holds}")
             return None
         return intervention
 
@@ -118,7 +114,7 @@ class _Case:
         yield from self._tried(_changes(renamed, bare), framework.name, own.note)
 
     def _beyond(self, own: Intervention) -> bool:
-        """Whether a knob of the cause stands further already than the framework's intervention would put it."""
+        """Whether a knob of the cause stands further already than the intervention would put it."""
         for name, value in own.set.items():
             option = self.options.get(folded(name))
             knob = next((k for k in self.cause.knobs if meant(k, folded(name))), None)
@@ -199,6 +195,7 @@ def _changes(intervention: Intervention, bare: set[str] | frozenset[str] = froze
         name if folded(name) in bare and value is True else f"{name}={written(value)}"
         for name, value in intervention.set.items()
     ]
+    # A bare flag says by its dashes that it is one; others follow the command's own style.
     dashed = [f"--{name}" if "=" not in name and not name.startswith("-") else name for name in sets]
     size = len(intervention.set) + len(intervention.unset) + len(intervention.env)
     return interventions.from_options(

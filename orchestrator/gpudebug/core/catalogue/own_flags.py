@@ -136,7 +136,8 @@ def _of_parameters(function: ast.FunctionDef) -> Iterator[OwnFlag]:
     for parameter, value in pairs:
         annotation, option = parameter.annotation, value
         if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
-            annotation, option = annotation.slice.elts[0], annotation.slice.elts[-1]
+            parts = annotation.slice.elts
+            annotation, option = parts[0], parts[-1]
             default = constant(value)
         elif isinstance(value, ast.Call):
             default = constant(value.args[0]) if value.args else None
@@ -178,11 +179,12 @@ def _longest(call: ast.Call) -> str | None:
 
 
 def _kind(annotation: ast.expr | None, default: Default) -> Kind:
+    inner = annotation
     if isinstance(annotation, ast.BinOp):
-        annotation = annotation.left
+        inner = annotation.left
     elif isinstance(annotation, ast.Subscript):
-        annotation = annotation.slice
-    said = called(annotation).rpartition(".")[2] if annotation is not None else ""
+        inner = annotation.slice
+    said = called(inner).rpartition(".")[2]
     if said in _KINDS:
         # argparse's `type=bool` is true for every text; it is still meant as one of two.
         return _KINDS[said]

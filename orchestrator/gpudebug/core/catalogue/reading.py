@@ -118,12 +118,11 @@ def _explained(model: type[Strict], detail: ErrorDetails) -> Problem:
     if kind == "extra_forbidden":
         siblings = list(_model_at(model, path[:-1]).model_fields)
         near = nearest(str(path[-1]), siblings)
-        return Problem(
-            path,
-            f"unknown key {name}",
-            f"write {near}" if near else f"valid here: {', '.join(siblings)}",
-            key=True,
-        )
+        next = f"write {near}" if near else f"valid here: {', '.join(siblings)}"
+        if detail["input"] is None and not near:
+            # `{note: one, two}` has a key `two`.
+            next = "quote the text before it: a comma within braces begins a key"
+        return Problem(path, f"unknown key {name}", next, key=True)
     if kind == "missing":
         return Problem(path[:-1], f"{name} is missing", f"add {path[-1]}: …", key=True, missing=True)
     if kind == "literal_error":
