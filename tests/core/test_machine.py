@@ -347,6 +347,10 @@ def test_another_metric_solves_by_its_own_figure(
             ["hypothesis 2 is untested: expected gain 12.2pp for 35 s, the most a second of 3 untested"],
         ),
         (
+            campaign(h(1), h(2), unweighed="my.yaml:3: unknown key"),
+            ["hypothesis 1 is untested, the first in the file: my.yaml:3: unknown key"],
+        ),
+        (
             campaign(h(1, worth=0.01, cost_s=20.0), h(2), metric=Metric("steps_per_s")),
             ["hypothesis 1 is untested: expected gain 20% for 20 s, the most a second of 2 untested"],
         ),

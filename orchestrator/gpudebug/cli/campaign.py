@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -88,7 +88,8 @@ def show(
 
 @app.command(
     epilog="Example: gpudebug propose --title 'Loader waits' --set --num_workers=4\n\n"
-    "Example: gpudebug propose --sweep --denoising_steps=4,2,1"
+    "Example: gpudebug propose --sweep --denoising_steps=4,2,1\n\n"
+    "Example: gpudebug propose --from-catalogue dl-no-workers"
 )
 def propose(
     title: Annotated[str, typer.Option(help="The cause, in one line; a sweep needs none.")] = "",
@@ -106,6 +107,13 @@ def propose(
     patch: Annotated[str | None, typer.Option(metavar="FILE", help="A patch in hypotheses/patches.")] = None,
     code: Annotated[bool, typer.Option("--code", help="The change is code, still to be written.")] = False,
     compound: Annotated[bool, typer.Option("--compound", help="Several changes at once are meant.")] = False,
+    cause: Annotated[
+        str | None, typer.Option(metavar="ID", help="The catalogue's root cause that it tests.")
+    ] = None,
+    from_catalogue: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Let the catalogue say all that is not given for this root cause."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -120,20 +128,21 @@ def propose(
     if sweep is not None:
         if set_ or unset or env or patch or code or compound:
             raise UsageError("--sweep is the change itself", next="leave the other change out")
+        if cause or from_catalogue:
+            raise UsageError("--sweep names no cause", next="propose each value with --cause")
         answer = propose_sweep(folder, sweep, **said, session=session_of())
         print_(answer, render.propose)
         return
-    answer = engine(
-        folder,
-        **said,
-        session=session_of(),
-        set_=set_ or (),
-        unset=unset or (),
-        env=env or (),
-        patch=patch,
-        code=code,
-        compound=compound,
-    )
+    change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
+    more = {**said, **change, "code": code, "compound": compound, "session": session_of()}
+    if from_catalogue is not None:
+        from gpudebug.engine.fromcatalogue import propose_from_catalogue
+
+        if cause is not None:
+            raise UsageError("--from-catalogue names the cause already", next="leave --cause out")
+        answer = propose_from_catalogue(folder, from_catalogue, **more)
+    else:
+        answer = engine(folder, **more, cause=cause)
     print_(answer, render.propose)
 
 

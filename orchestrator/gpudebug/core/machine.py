@@ -96,7 +96,8 @@ class Campaign:
 
     `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
     or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
-    `failure` is in pp, or a ratio. Device time in seconds. `accepted` says that changes were accepted.
+    `failure` is in pp, or a ratio. Device time in seconds. `accepted` says that changes were accepted,
+    `unweighed` why nobody could tell what its hypotheses are worth.
     """
 
     baselines: tuple[BaselineState, ...]
@@ -109,6 +110,7 @@ class Campaign:
     device_time_budget: float | None = None
     metric: Metric = UTILISATION
     accepted: bool = False
+    unweighed: str | None = None
 
 
 def decide(campaign: Campaign) -> Action:
@@ -245,7 +247,11 @@ def _implement(c: Campaign) -> Action | None:
 def _promise(c: Campaign, h: HypothesisState) -> str:
     """Why this one of several: what its test is expected to bring, and for how much of the device's time."""
     among = len(waiting(c, h.mechanical))
-    if among < 2 or h.worth is None or h.worth <= 0:
+    if among < 2:
+        return ""
+    if c.unweighed is not None:
+        return f", the first in the file: {c.unweighed}"
+    if h.worth is None or h.worth <= 0:
         return ""
     gain = present.gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
     spent = f" for {h.cost_s:.0f} s" if h.cost_s else ""

@@ -44,11 +44,15 @@ def brief(
     worktree: Path | None = None,
     remarks: Sequence[str] = (),
     diagnosis: Sequence[str] = (),
+    instructions: Sequence[str] = (),
+    offer: str | None = None,
 ) -> str:
     """One markdown page of at most 6,000 characters; its last line is the command that ends it.
 
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
-    caller must know now, one line each; `diagnosis` are ranked causes with their evidence, one line each.
+    caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
+    what the catalogue says to whoever writes the change, one line each. `offer` is the id of the cause that
+    the catalogue would propose to test.
     """
     it = _Brief(loaded, hypothesis)
     parts = (
@@ -60,9 +64,10 @@ def brief(
         Part(it.locked, 150, 300, 3),
         Part(it.guidelines, 250, 900, 4),
         Part(it.hypothesis, 500, 1200, 0),
+        Part(lambda n: it.instructions(instructions, n), 400, 1600, 0),
         Part(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
-    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree))
+    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer))
 
 
 class _Brief:
@@ -141,6 +146,17 @@ class _Brief:
     def listed(self, title: str, lines: Iterable[str], limit: int) -> str:
         return pages.bullets(title, [self.short(line, 300) for line in lines], limit, _STATUS)
 
+    def instructions(self, lines: Sequence[str], limit: int) -> str:
+        """The catalogue's words on the hypothesis's cause, its longest line cut first."""
+        cause = self.entry.cause if self.entry else None
+        title = f"What the catalogue says of {cause}"
+        room = limit - len(title) - 5
+        said = [
+            self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
+            for line in lines
+        ]
+        return pages.bullets(title, said, limit, f"`gpudebug catalogue {cause}`")
+
     def files(self, limit: int) -> str:
         named = sources.named_files(
             self.loaded.workspace.root, self.config.workload.cwd, self.config.workload.argv()
@@ -172,7 +188,7 @@ class _Brief:
         text = pages.section(title, [f"- {key}: {value}" for key, value in told.items() if value])
         return text if len(text) <= limit else ""
 
-    def now(self, kind: machine.Kind, worktree: Path | None) -> str:
+    def now(self, kind: machine.Kind, worktree: Path | None, offer: str | None = None) -> str:
         """What to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
         forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])
@@ -184,6 +200,7 @@ class _Brief:
             forbidden=forbidden,
             flags_do=self.entry is not None and self.entry.intervention is None,
             progress=code(self.short(self.config.progress, 200)),
+            offer=offer,
             gpudebug=self._gpudebug(),
         ).strip("\n")
 

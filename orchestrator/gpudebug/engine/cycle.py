@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.machine import Action, Claimed, Kind, decide
@@ -13,6 +13,10 @@ from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.watch import Report
+from gpudebug.engine.weighing import weighed
+
+if TYPE_CHECKING:
+    from gpudebug.engine.offering import Outlook
 
 STOPPED = 4
 YOUR_TURN = 5
@@ -53,9 +57,12 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict
 def _do(cycle: Cycle) -> dict[str, Any]:
     """The one next thing. A hypothesis that cannot be tested as it stands is no reason not to test another:
     its error is raised where no other is left."""
-    campaign, unready = cycle.loaded.campaign, list[trial.Unready]()
+    campaign, unready = weighed(cycle.loaded), list[trial.Unready]()
+    added: str | None = None
     while True:
         action = decide(campaign)
+        if added:
+            action = replace(action, why=f"{action.why}; {added}")
         if unready and action.kind is not Kind.TEST:
             raise unready[0].error
         if action.kind is Kind.RECOVER:
@@ -63,6 +70,16 @@ def _do(cycle: Cycle) -> dict[str, Any]:
         if action.kind is Kind.RECORD_BASELINE:
             assert action.role is not None
             return baseline.record(cycle, action.role, action.why)
+        if action.kind is Kind.PROPOSE:
+            from gpudebug.engine.offering import outlook
+
+            found = outlook(cycle.loaded)
+            action = replace(action, why=found.why(action.why))
+            if not found.adds or added is not None:
+                return _ask(cycle, action, found)
+            added = _add(cycle, found)
+            campaign = weighed(cycle.loaded)
+            continue
         if action.kind is not Kind.TEST:
             return _ask(cycle, action)
         assert action.hypothesis is not None
@@ -78,6 +95,21 @@ def _do(cycle: Cycle) -> dict[str, Any]:
             campaign = replace(campaign, hypotheses=others)
             continue
         return {**answer, "unready": [str(e) for e in unready]}
+
+
+def _add(cycle: Cycle, found: Outlook) -> str:
+    """Put the catalogue's best fit into the progress file; what is to be said of it."""
+    from gpudebug.engine.propose import Duplicate, add
+
+    assert found.offer is not None
+    ranked, said = found.offer.ranked, ""
+    try:
+        add(cycle.loaded, found.offer.proposal)
+        said = f"proposed by the catalogue: {ranked.id}, {ranked.probability:.0%} likely"
+    except Duplicate:
+        pass  # Somebody proposed it in between: theirs is tested.
+    cycle.loaded = load(cycle.loaded.workspace.root, cycle.loaded.session)
+    return said
 
 
 def _finished(loaded: Loaded) -> dict[str, Any] | None:
@@ -127,7 +159,7 @@ def _needed(cycle: Cycle) -> tuple[str, ...]:
     return stale or cycle.loaded.roles
 
 
-def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
+def _ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str, Any]:
     """Nothing to measure: what the caller is asked for, or why the campaign stops."""
     loaded = cycle.loaded
     worktree = None
@@ -141,7 +173,7 @@ def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
     if action.kind is not Kind.STOP:
         from gpudebug.engine.brief import brief
 
-        remarks = _drifted(loaded)
+        remarks, offer = _drifted(loaded), found.offer if found else None
         page = brief(
             loaded,
             action.kind,
@@ -150,6 +182,9 @@ def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
             session=loaded.session,
             worktree=worktree,
             remarks=remarks,
+            diagnosis=found.lines() if found else (),
+            instructions=_instructions(loaded, action),
+            offer=offer.ranked.id if offer else None,
         )
     return {
         "action": action.kind.value,
@@ -160,7 +195,8 @@ def _ask(cycle: Cycle, action: Action) -> dict[str, Any]:
         "brief": page,
         "why": action.why,
         "worktree": str(worktree) if worktree else None,
-        "next_command": _NEXT_COMMAND[action.kind],
+        **({"diagnosis": found.json()} if found else {}),
+        "next_command": (found.command if found else None) or _NEXT_COMMAND[action.kind],
         "files": [str(loaded.progress_path), *([str(worktree)] if worktree else [])],
     }
 
@@ -170,6 +206,15 @@ _NEXT_COMMAND = {
     Kind.IMPLEMENT: "gpudebug next",
     Kind.STOP: "gpudebug status",
 }
+
+
+def _instructions(loaded: Loaded, action: Action) -> list[str]:
+    """What the catalogue says of the code that is asked for."""
+    if action.kind is not Kind.IMPLEMENT or action.hypothesis is None:
+        return []
+    from gpudebug.engine.offering import instructions
+
+    return instructions(loaded, loaded.document.hypothesis(action.hypothesis))
 
 
 def _drifted(loaded: Loaded) -> list[str]:

@@ -15,6 +15,7 @@ from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Baseline, Loaded
 from gpudebug.engine.session import session_of
+from gpudebug.engine.weighing import weighed
 
 
 def status(directory: Path) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def status(directory: Path) -> dict[str, Any]:
     loaded = load(directory, session_of())
     c = loaded.campaign
     running = loaded.workspace.claimed()
-    action = _under_way(loaded) if running else machine.decide(c)
+    action = _under_way(loaded) if running else _next(loaded)
     return {
         "campaign": loaded.config.campaign,
         "goal": loaded.workspace.scrub(loaded.config.goal),
@@ -53,6 +54,16 @@ def status(directory: Path) -> dict[str, Any]:
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _next(loaded: Loaded) -> machine.Action:
+    """What `next` would do, in its words."""
+    action = machine.decide(weighed(loaded))
+    if action.kind is not machine.Kind.PROPOSE:
+        return action
+    from gpudebug.engine.offering import outlook
+
+    return replace(action, why=outlook(loaded).why(action.why))
 
 
 def _progress(loaded: Loaded) -> dict[str, Any] | None:
@@ -134,6 +145,7 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         "status": entry.status.value,
         "verified": trial.verified if entry.status in VERDICTS else None,
         "intervention": entry.intervention,
+        "cause": entry.cause,
         "claim": held._asdict() if (held := claims.on(entry)) else None,
         "accepted": entry.accepted,
         "why": verdict["why"] if verdict else None,

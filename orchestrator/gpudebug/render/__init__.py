@@ -137,7 +137,8 @@ def gates(rows: list[Answer]) -> list[str]:
 def show(answer: Answer) -> str:
     lines = [f"Hypothesis {answer['number']}: {answer['title']}", ""]
     lines.append(f"Status        {coloured(answer['status'])}" + _verified(answer))
-    labels = {"description": "Description", "test_method": "Test method", "intervention": "Change"}
+    labels = {"description": "Description", "test_method": "Test method"}
+    labels |= {"cause": "Cause", "intervention": "Change"}
     for key, label in labels.items():
         if answer[key]:
             lines.append(f"{label:<13} {answer[key]}")

@@ -1,0 +1,44 @@
+"""What testing each waiting hypothesis is worth, where there is a choice to be made by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudebug.core import machine
+from gpudebug.core.errors import CatalogueError
+from gpudebug.core.machine import Kind
+from gpudebug.core.words import Status
+from gpudebug.engine.loaded import Loaded
+
+
+def weighed(loaded: Loaded) -> machine.Campaign:
+    """The campaign with the worth of its untested hypotheses, where several wait for one decision.
+
+    Elsewhere it is the campaign as it was read: neither catalogue nor evidence is looked at. A catalogue
+    that cannot be read keeps nobody from testing; the campaign says so.
+    """
+    campaign = loaded.campaign
+    if not _to_choose(campaign):
+        return campaign
+    from gpudebug.engine import diagnosing
+
+    try:
+        case = diagnosing.case_of(loaded)
+    except CatalogueError as e:
+        return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
+    worths = diagnosing.worth_of(loaded, case)
+    return replace(
+        campaign,
+        hypotheses=tuple(
+            replace(h, worth=worths.get(h.number), cost_s=case.cost_s) if h.status is Status.UNTESTED else h
+            for h in campaign.hypotheses
+        ),
+    )
+
+
+def _to_choose(campaign: machine.Campaign) -> bool:
+    action = machine.decide(campaign)
+    if action.kind not in (Kind.TEST, Kind.IMPLEMENT):
+        return False
+    chosen = next(h for h in campaign.hypotheses if h.number == action.hypothesis)
+    return chosen.status is Status.UNTESTED and len(machine.waiting(campaign, chosen.mechanical)) > 1
