@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gpudebug.core.catalogue.model import Strict
+from gpudebug.core.catalogue.model import Intervention, Strict
 
 GENERAL = ("env", "any")
 """Keys of a cause's `interventions` that name no framework."""
@@ -26,6 +26,13 @@ class LogFlag(Strict):
     default: int
 
 
+class BatchFlag(Strict):
+    """The option that sets how many samples a device takes in a step, and its default where it has one."""
+
+    flag: str
+    default: int | None = None
+
+
 class Marks(Strict):
     """Options that give a framework away where at least `needs` of them stand in the command."""
 
@@ -42,8 +49,9 @@ class Framework(Strict):
     the command line, else its options are arguments of `configured_by` in the program's code.
     `package` is the one whose version counts, `packages` are other names that it has. `output` must be new
     for each run; `steps` sets the length of the run; `locked` change what is learnt, so that no hypothesis
-    should touch them. `flags` are options that not every version has, `bare` those that stand without a
-    value.
+    should touch them. `quiet` turns logging, evaluation and saving off, `batch` sets the size of a batch: the
+    layer tests use them. `flags` are options that not every version has, `bare` those that stand without a
+    value, `arguments` those that are set in code or a file, never in the command.
     """
 
     name: str
@@ -60,6 +68,9 @@ class Framework(Strict):
     log: LogFlag | None = None
     steps: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()
+    quiet: Intervention = Intervention()
+    batch: BatchFlag | None = None
     flags: dict[str, Flag] = Field(default_factory=dict)
     bare: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

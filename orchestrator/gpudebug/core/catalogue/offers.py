@@ -99,8 +99,7 @@ class _Case:
         names = {name: self._name(name, framework) for name in (*own.set, *own.unset)}
         if any(name is None for name in names.values()):
             return
-        taken = [name for name in names.values() if found.takes_flags or folded(name or "") in self.options]
-        if len(taken) < len(names):
+        if not all(self._taken(name or "", found) for name in names.values()):
             return
         if self._beyond(own):
             return
@@ -112,6 +111,12 @@ class _Case:
             }
         )
         yield from self._tried(_changes(renamed, bare), framework.name, own.note)
+
+    def _taken(self, name: str, found: Found) -> bool:
+        """Whether the command takes an option of the framework."""
+        if folded(name) in self.options:
+            return True
+        return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
 
     def _beyond(self, own: Intervention) -> bool:
         """Whether a knob of the cause stands further already than the intervention would put it."""
@@ -179,7 +184,7 @@ class _Case:
     def _in_code(self, own: Intervention, found: Found) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""
         names = {name: self._name(name, found.framework) for name in own.set}
-        if found.takes_flags or not own.set or None in names.values():
+        if not own.set or None in names.values() or all(self._taken(n or "", found) for n in names.values()):
             return None
         settings = ", ".join(
             f"{(names[name] or name).rpartition('.')[2]}={_python(value)}" for name, value in own.set.items()
