@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.scoring import SMALL, Scored
 
 LIKELY = 0.15
 """Below it the first cause is no better than a guess among those that come behind it."""
+FEW_STEPS = 10
+"""Iterations of which no share is worth believing (knowledge of the field: profiles of fewer are empty)."""
 _TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio")
 
 
@@ -20,6 +23,9 @@ def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
     if not telling and not facts.sections:
         reasons = "; ".join(dict.fromkeys(facts.absent.values()))
         return f"the evidence is thin: {reasons or 'nothing tells where the time goes'}"
+    steps = number(facts.signals.get("probe_steps"))
+    if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
+        return f"the runs are too short: {steps:.0f} iterations; {facts.absent['device']}"
     likely = [(s, p) for s, p in ranked if s.supported and not (s.exposed is not None and s.exposed < SMALL)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"

@@ -53,7 +53,7 @@ def facts_of(
     _add(signals, compared.of_trace(trace))
     _add(signals, compared.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layers or {})
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence)
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, words_of(argv))
     _add(signals, {"framework": name, "workload_kind": kind})
     return Facts(
         signals=signals,
@@ -73,13 +73,21 @@ def facts_of(
 
 def flags_of(argv: Sequence[str]) -> dict[str, str | bool]:
     """The options of a command by folded name; of a shell's, those in its text. True for a bare one."""
-    if not argv:
-        return {}
-    words: Sequence[str] = argv
-    if commandline.is_shell(argv):
-        words = [word.value for word in shellwords.split(argv[2], strict=False)]
-    options = commandline.program_options(words)
+    options = commandline.program_options(_words(argv))
     return {_folded(o.bare): True if o.value is None else o.value for o in options}
+
+
+def words_of(argv: Sequence[str]) -> list[str]:
+    """The words of a command that are no options and no values: its program, script and subcommands."""
+    words = _words(argv)
+    covered = {i for o in commandline.options(words) for i in range(o.start, o.stop)}
+    return [word for i, word in enumerate(words) if i not in covered]
+
+
+def _words(argv: Sequence[str]) -> Sequence[str]:
+    if not commandline.is_shell(argv):
+        return argv
+    return [word.value for word in shellwords.split(argv[2], strict=False)]
 
 
 def _folded(name: str) -> str:

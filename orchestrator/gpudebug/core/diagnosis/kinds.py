@@ -11,7 +11,7 @@ from gpudebug.core.models import StacksEvidence
 
 _FRAMEWORKS = {
     **dict.fromkeys(("sb3", "cleanrl", "rllib", "tianshou", "skrl"), "rl"),
-    **dict.fromkeys(("torchtune", "llamafactory", "nanogpt", "axolotl", "trl", "hf_trainer"), "llm"),
+    **dict.fromkeys(("torchtune", "llamafactory", "nanogpt", "axolotl", "trl"), "llm"),
     **dict.fromkeys(("lerobot", "timm", "ultralytics", "mmdet", "detectron2"), "vision"),
 }
 _NAMES = {
@@ -21,7 +21,7 @@ _NAMES = {
         re.IGNORECASE,
     ),
     "llm": re.compile(
-        r"token|(^|[._/])lm($|[._/:])|causal_lm|language_model|seq(uence)?_?len|block_size|max_seq|packed|lora"
+        r"token|(^|[._/])lm($|[._/:])|causal_lm|(^|[._/])(run_)?clm|language_model|seq(uence)?_?len|block_size|max_seq|packed|lora"
         r"|(^|[._/])(gpt|llama|qwen|bert)|vocab|perplexity|text_(file|column)",
         re.IGNORECASE,
     ),
@@ -31,7 +31,7 @@ _NAMES = {
         re.IGNORECASE,
     ),
     "inference": re.compile(
-        r"infer(ence)?($|[._/:])|serv(e|er|ing)($|[._/:])|n_?requests|num_requests|denois|action_horizon"
+        r"infer(ence)?($|[._/:-])|serv(e|er|ing)($|[._/:])|n_?requests|num_requests|denois|action_horizon"
         r"|execution_horizon|select_action|predict_action|action_queue",
         re.IGNORECASE,
     ),
@@ -46,15 +46,17 @@ def kind_of(
     printed: Mapping[str, object],
     stacks: StacksEvidence | None,
     evidence: Sequence[Mapping[str, Any]],
+    words: Sequence[str] = (),
 ) -> str:
-    """One of the catalogue's kinds; `other` where little gives one away."""
+    """One of the catalogue's kinds; `other` where little gives one away. `words` are those of the command
+    that are no options: its script and subcommands."""
     if infers(evidence):
         return "inference"
     points = dict.fromkeys(_NAMES, 0.0)
     if framework in _FRAMEWORKS:
         points[_FRAMEWORKS[framework]] += _BY_FRAMEWORK
     named = [*flags, *(name for name in printed if name not in flags)]
-    frames = _frames(stacks)
+    frames = _frames(stacks) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
     for kind, wanted in _NAMES.items():
         points[kind] += _BY_FLAG * min(_MOST, sum(1 for name in named if wanted.search(name)))
         points[kind] += _BY_CODE * min(_MOST, sum(1 for frame in frames if wanted.search(frame)))
@@ -86,6 +88,6 @@ def _optimises(evidence: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def infers(evidence: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the runs tell latencies and no optimizer of theirs ever stepped."""
-    told = any(e.get("latency_p50_s") for e in evidence)
+    """Whether no optimizer of the runs ever stepped, and they tell latencies or forwards without a step."""
+    told = any(e.get("latency_p50_s") or (e.get("probe") or {}).get("steps") == 0 for e in evidence)
     return told and not _optimises(evidence)

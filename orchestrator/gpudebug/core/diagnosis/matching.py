@@ -17,7 +17,7 @@ BY_TITLE, BY_TEXT = 0.7, 0.35
 """How well a hypothesis tests a cause: the chance that its change would remove it."""
 _UNSURE = 0.8
 """Of a change of which nobody knows the value that stands there."""
-_OTHER = 0.3
+_OTHER = 0.6
 """Of what only words say where the change itself says something else."""
 _LESS = 0.5
 """Of causes that fewer words of a hypothesis speak of than of another."""
@@ -57,8 +57,13 @@ def causes_of(
             against.add(cause.id)
     by_words = {k: v for k, v in _of_words(hypothesis, known).items() if k not in against}
     if by_change:
-        by_words = {k: v * _OTHER for k, v in by_words.items()}
-    return {k: max(by_change.get(k, 0.0), by_words.get(k, 0.0)) for k in sorted({*by_change, *by_words})}
+        by_words = {k: v if k in by_change else v * _OTHER for k, v in by_words.items()}
+    return {k: _either(by_change.get(k, 0.0), by_words.get(k, 0.0)) for k in sorted({*by_change, *by_words})}
+
+
+def _either(one: float, other: float) -> float:
+    """Two reasons to think so are more than one."""
+    return 1.0 - (1.0 - one) * (1.0 - other)
 
 
 def _of_change(

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.diagnoses import cause, facts
+
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.ranking import diagnose
+
+WAITS = cause(
+    signature=[{"signal": "data_wait_share", "above": 0.2, "weight": 8, "otherwise": 0.5}],
+    exposed=[{"signal": "data_wait_share"}],
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (facts(data_wait_share=0.6), None),
+        (Facts(), "no run of the workload tells anything yet"),
+        (facts(gpu_util=20.0, absent={"probe": "`probe: false`"}), "the evidence is thin: `probe: false`"),
+        (facts(gpu_util=20.0), "the evidence is thin: nothing tells where the time goes"),
+        (facts(data_wait_share=0.01), "nothing in the catalogue explains idling here"),
+        (facts(log_data_share=0.3), "nothing in the catalogue explains idling here"),
+        (
+            facts(data_wait_share=0.5, probe_steps=4, absent={"device": "the window is too short"}),
+            "the runs are too short: 4 iterations; the window is too short",
+        ),
+    ],
+)
+def test_when_no_cause_is_named(known: Facts, why: str | None) -> None:
+    found = diagnose([WAITS], known).abstains
+    assert (found is None) if why is None else (found is not None and found.startswith(why))
+
+
+def test_many_causes_of_which_none_stands_out() -> None:
+    signature: list[dict[str, Any]] = [{"signal": "data_wait_share", "above": 0.2, "weight": 8}]
+    many = [cause(f"cause-{n:02}", signature=signature) for n in range(20)]
+    found = diagnose(many, facts(data_wait_share=0.6))
+    assert found.abstains == "no cause stands out: the most probable, cause-00, has 5%"

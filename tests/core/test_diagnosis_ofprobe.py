@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudebug.core.diagnosis.ofprobe import signals
+
+
+def told(**probe: Any) -> dict[str, Any]:
+    return {"probe": {"pid": 1, "steps": 50, **probe}}
+
+
+@pytest.mark.parametrize(
+    ("probe", "name", "expected"),
+    [
+        ({"forward_share": 0.3, "backward_share": 0.3, "optimizer_share": 0.1}, "unattributed_share", 0.3),
+        ({"forward_share": 0.3, "backward_share": 0.3}, "unattributed_share", None),
+        ({"forward_share": 0.6, "backward_share": 0.6, "optimizer_share": 0.1}, "unattributed_share", 0.0),
+        ({"h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_copies_per_step", None),
+        ({"span_steps": 2, "h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_copies_per_step", 2.0),
+        ({"span_steps": 2, "h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_share", None),
+        ({}, "loader_used", False),
+        ({}, "loader_workers", None),
+        ({"facts": {"loaders": [{"workers": 0, "persistent_workers": False}]}}, "loader_persistent", None),
+        ({"facts": {"loaders": [{"workers": 2, "persistent_workers": False}]}}, "loader_persistent", False),
+        ({"facts": {"loaders": [{"workers": 2, "training": False}]}}, "loader_used", False),
+        ({"facts": {"compile": None}}, "compiled", False),
+        ({"facts": {}}, "compiled", None),
+        ({"facts": {"compile": {"graph_breaks": 3}}}, "graph_breaks", 3.0),
+        ({"facts": {"threads": 8}}, "threads_over_cores", 4.0),
+        ({"step_time_p50_s": 0.1}, "step_time_spread", None),
+        ({"alloc_retries": 0}, "alloc_retries", 0),
+    ],
+    ids=str,
+)
+def test_a_signal_of_the_probe(probe: dict[str, Any], name: str, expected: object) -> None:
+    found = signals([told(**probe)], 2.0).get(name)
+    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
+
+
+def test_without_a_probe_the_log_tells_steps_and_batch() -> None:
+    assert signals([{"step_time_p50_s": 0.2, "batch_size": 8.0}], None) == {
+        "step_time_s": 0.2,
+        "batch_size": 8.0,
+    }

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.diagnoses import cause, facts, stacks
+
+from gpudebug.core.diagnosis.scoring import score
+from gpudebug.core.diagnosis.sentences import said, value
+
+STACKS = stacks(
+    ("data", "train.py:main data/images.py:load", 87, 3.1, 3.0),
+    ("other", "train.py:main", 5, 6.9, 6.0),
+    code={"data/images.py:load:87": "img = img.resize(size)"},
+)
+BATCHES, NOTHING = "of its time for batches", "time is in code like `x`"
+RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
+
+
+@pytest.mark.parametrize(
+    ("sign", "known", "sentence"),
+    [
+        (
+            {"signal": "data_wait_share"},
+            {"data_wait_share": 0.612},
+            "training waits 61% of its time for batches",
+        ),
+        ({"signal": "gc_share"}, {"gc_share": 0.031}, "garbage collection takes 3.1% of the time"),
+        ({"signal": "loader_workers"}, {"loader_workers": 0.0}, "loader workers: 0"),
+        ({"signal": "amp"}, {"amp": False}, "mixed precision: no"),
+        ({"signal": "step_time_s"}, {"step_time_s": 0.0123}, "a step takes 12.3 ms"),
+        ({"signal": "gpu_util"}, {"gpu_util": 27.4}, "the device is busy 27%"),
+        ({"stack": "images"}, {}, f"31% of the time in {RESIZE}"),
+        ({"stack": "decode|av/"}, {}, "none of the time is in code like `decode|av/`"),
+        (
+            {"stack": "x", "of": "workers"},
+            {"workers": STACKS},
+            "none of loader workers' time is in code like `x`",
+        ),
+        ({"flag": "(num_)?workers"}, {"flags": {"workers": "0"}}, "--workers is 0"),
+        ({"flag": "sync"}, {"flags": {"sync": True}}, "--sync is set"),
+        ({"printed": "workers"}, {"printed": {"d.workers": "0"}}, "the configuration says d.workers = 0"),
+    ],
+    ids=str,
+)
+def test_a_sign_as_a_sentence(sign: dict[str, Any], known: dict[str, Any], sentence: str) -> None:
+    told = facts(stacks=STACKS, **known)
+    found = score(cause(signature=[{**sign, "matches": ".", "weight": 3}]), told).signs[0]
+    assert said(found, told) == sentence
+
+
+@pytest.mark.parametrize(
+    ("other", "ending"), [(0.1, "batches (the reference: 10%)"), (0.58, "batches, as the reference does")]
+)
+def test_the_reference_stands_beside_it(other: float, ending: str) -> None:
+    told = facts(data_wait_share=0.6, reference=facts(data_wait_share=other))
+    sign = {"signal": "data_wait_share", "above": 0.2, "weight": 8}
+    assert said(score(cause(signature=[sign]), told).signs[0], told).endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("found", "unit", "text"),
+    [
+        (0.5, "share", "50%"),
+        (0.004, "share", "0.4%"),
+        (2.0, "s", "2 s"),
+        (3.2, "MB", "3.2 MB"),
+        ("cpu", "word", "cpu"),
+    ],
+)
+def test_values_have_their_unit(found: Any, unit: str, text: str) -> None:
+    assert value(found, unit) == text

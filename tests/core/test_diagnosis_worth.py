@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked
+from gpudebug.core.diagnosis.worth import gain_of, order, worth
+
+FOUND = Diagnosis(
+    causes=(
+        Ranked("dl", "", 0.6, exposed=0.5, ceiling_pp=30.0),
+        Ranked("sync", "", 0.3, exposed=0.2),
+        Ranked("amp", "", 0.05),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "points", "gain"), [(0, True, 30), (0, False, 0.5), (1, True, 20), (2, False, 0.1)]
+)
+def test_what_a_fix_is_expected_to_bring(place: int, points: bool, gain: float) -> None:
+    assert gain_of(FOUND.causes[place], points=points) == pytest.approx(gain)
+
+
+def test_chance_times_gain_for_each_second() -> None:
+    matches = {1: {"amp": 1.0}, 2: {"dl": 0.9, "sync": 0.5}, 3: {}, 4: {"unknown": 1.0}, 5: {"dl": 1.0}}
+    found = worth(FOUND, matches, cost_s=20.0)
+    assert found[2] == pytest.approx((0.6 * 0.9 * 30 + 0.3 * 0.5 * 20) / 20)
+    assert (found[3], found[4]) == (0.0, 0.0)
+    assert order(found) == [2, 5, 1, 3, 4]
+
+
+@given(st.dictionaries(st.integers(1, 20), st.floats(0, 1), max_size=8), st.floats(0.1, 100))
+def test_the_order_is_that_of_worth_and_then_of_numbers(fits: dict[int, float], cost_s: float) -> None:
+    found = worth(FOUND, {n: {"dl": fit} for n, fit in fits.items()}, cost_s=cost_s)
+    keys = [(-found[n], n) for n in order(found)]
+    assert keys == sorted(keys)
