@@ -13,7 +13,7 @@ from gpudebug.mcp.tools import TOOLS, Tool
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 LONG = "x" * 1_000_000
-READ_ONLY = {"status", "show", "verify", "compare"}
+READ_ONLY = {"status", "show", "verify", "compare", "diagnose"}
 
 
 def strings(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -74,6 +74,9 @@ def _valid(tool: Tool) -> dict[str, Any]:
         ("propose", {"set": [LONG]}, "propose: set.0: "),
         ("propose", {"set": "--a=1"}, "propose: set: "),
         ("propose", {"title": None}, "propose: title: "),
+        ("propose", {"cause": "../x"}, "propose: cause: has characters"),
+        ("propose", {"from_catalogue": LONG}, "propose: from_catalogue: "),
+        ("diagnose", {"run": "/etc"}, "diagnose: run: has characters"),
         ("next", {"detach": 1}, "next: detach: "),
         ("wait", {"seconds": 0}, "wait: seconds: "),
         ("baseline", {"role": "/etc/passwd"}, "baseline: role: "),

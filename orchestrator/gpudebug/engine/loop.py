@@ -28,6 +28,7 @@ from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status
 from gpudebug.engine.underway import underway
 from gpudebug.engine.watch import Live, Report
+from gpudebug.engine.weighing import proposes, weighed
 from gpudebug.engine.written import find, stored_record
 
 BUSY_S = 3600.0
@@ -173,14 +174,15 @@ class _Loop:
     def step(self) -> None:
         """One step of gpudebug's own, or one session."""
         self.wait_for_others()
-        action = decide(self.look().campaign)
+        loaded = self.look()
+        action = decide(weighed(loaded))
         if self.starting and action.kind not in (Kind.RECOVER, Kind.RECORD_BASELINE):
             for note in places.remember(self.look()):
                 self.say(note)
             self.starting = False
         elif action.kind is Kind.TEST and action.hypothesis in self.refused:
             self.turn(action)
-        elif action.kind in _OWN:
+        elif action.kind in _OWN or (action.kind is Kind.PROPOSE and proposes(loaded)):
             self.own(action)
         else:
             self.turn(action)

@@ -119,7 +119,7 @@ def _offers(loaded: Loaded, case: Case, *, mechanical: bool) -> Iterator[Offer]:
         cause = case.catalogue.cause(ranked.id)
         try:
             yield Offer(ranked, proposal(loaded, case, cause, ranked, mechanical=mechanical))
-        except (Duplicate, InterventionError, NotImplementedError):
+        except (Duplicate, InterventionError):
             # Tested, locked or not to be done here: the next one.
             continue
 

@@ -36,6 +36,15 @@ def weighed(loaded: Loaded) -> machine.Campaign:
     )
 
 
+def proposes(loaded: Loaded) -> bool:
+    """Whether `next`, with nothing left to test, adds a hypothesis of the catalogue's and tests it."""
+    if not loaded.config.auto_propose:
+        return False
+    from gpudebug.engine.offering import outlook
+
+    return outlook(loaded).adds
+
+
 def _to_choose(campaign: machine.Campaign) -> bool:
     action = machine.decide(campaign)
     if action.kind not in (Kind.TEST, Kind.IMPLEMENT):

@@ -50,6 +50,9 @@ Side = Annotated[
 ]
 
 
+Run = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class Hypothesis(Arguments):
     hypothesis: Number
 
@@ -70,6 +73,9 @@ class Wait(Arguments):
     seconds: int = Field(50, ge=1, le=3600, description="Wait this long at most.")
 
 
+Cause = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9-]*$")]
+
+
 class Propose(Arguments):
     title: str = Field("", max_length=200, description="The cause, in one line; a sweep needs none.")
     description: str = Field("", max_length=2000, description="Why it would idle the device.")
@@ -81,6 +87,14 @@ class Propose(Arguments):
     patch: str = Field("", max_length=300, description="A patch, hypotheses/patches/FILE.")
     code: bool = Field(False, description="The change is code, written when `next` asks for it.")
     compound: bool = Field(False, description="Several changes at once are meant.")
+    cause: Cause = Field("", description="The catalogue's root cause that it tests, as `diagnose` names it.")
+    from_catalogue: Cause = Field(
+        "", description="Let the catalogue say all that is not given for this root cause."
+    )
+
+
+class Diagnose(Arguments):
+    run: Run | SkipJsonSchema[None] = Field(None, description="Of this run; by default of the baseline.")
 
 
 class Compare(Arguments):
@@ -164,23 +178,30 @@ def _wait(place: Place, asked: Wait, report: Report) -> dict[str, Any]:
 def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
     from gpudebug.engine.propose import propose, propose_sweep
 
-    said = {"title": asked.title, "description": asked.description, "method": asked.method}
+    said: dict[str, Any] = {"title": asked.title, "description": asked.description, "method": asked.method}
     said["session"] = place.session
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
     if asked.sweep:
         if any(change):
             raise UsageError("sweep is the change itself", next="leave the other change out")
+        if asked.cause or asked.from_catalogue:
+            raise UsageError("sweep names no cause", next="propose each value with `cause`")
         return propose_sweep(place.folder, asked.sweep, **said)
-    return propose(
-        place.folder,
-        **said,
-        set_=asked.set,
-        unset=asked.unset,
-        env=asked.env,
-        patch=asked.patch or None,
-        code=asked.code,
-        compound=asked.compound,
-    )
+    said |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
+    said |= {"code": asked.code, "compound": asked.compound}
+    if asked.from_catalogue:
+        from gpudebug.engine.fromcatalogue import propose_from_catalogue
+
+        if asked.cause:
+            raise UsageError("from_catalogue names the cause already", next="leave cause out")
+        return propose_from_catalogue(place.folder, asked.from_catalogue, **said)
+    return propose(place.folder, **said, cause=asked.cause or None)
+
+
+def _diagnose(place: Place, asked: Diagnose, _: Report) -> dict[str, Any]:
+    from gpudebug.engine.diagnose import diagnose
+
+    return diagnose(place.folder, asked.run)
 
 
 def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
@@ -259,6 +280,14 @@ TOOLS = (
         "before is refused. `next` tests it.",
         Propose,
         _propose,
+    ),
+    Tool(
+        "diagnose",
+        "The root causes by probability, what speaks for and against each, what its fix can bring, and the "
+        "hypothesis that would test it; what was not measured is named, not guessed.",
+        Diagnose,
+        _diagnose,
+        read_only=True,
     ),
     Tool(
         "show",
