@@ -9,10 +9,12 @@ from typing import Any
 from gpudebug.core import evidence as evidences
 from gpudebug.core import frameworks
 from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Candidate, Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.ranking import diagnose as rank
-from gpudebug.core.errors import StoreError, UsageError
+from gpudebug.core.errors import InterventionError, StoreError, UsageError
+from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import looks_like_samples
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import store
@@ -21,6 +23,7 @@ from gpudebug.engine.analyze.samples import log_beside
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.propose import Duplicate
 from gpudebug.engine.reading import read_log, read_run_samples
 from gpudebug.engine.session import session_of
 
@@ -28,6 +31,8 @@ _MOST = 10
 _LEAST = 0.01
 _HEAD = 4096
 _TITLE = 200
+_FITS = 0.2
+"""A hypothesis that tests a cause less well is about something else."""
 
 
 def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
@@ -47,14 +52,13 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
 
 def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
     """What a campaign adds: its hypotheses and what a trial takes."""
-    untested = {h.number: h.title for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
+    untested = {h.number: h for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
     return {
         "campaign": loaded.config.campaign,
         "causes": case.catalogue,
         "untested": untested,
-        "matches": case.matches,
-        "cost_s": case.cost_s,
-        "scrub": loaded.workspace.scrub,
+        "case": case,
+        "loaded": loaded,
     }
 
 
@@ -142,7 +146,7 @@ def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> di
 
 
 def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
-    candidate = _candidate(ranked, facts, around)
+    candidate = _waiting(ranked, around) or _offered(ranked, around) or _general(ranked, facts, around)
     return {
         "id": ranked.id,
         "title": ranked.title,
@@ -167,30 +171,47 @@ def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _candidate(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> Candidate:
-    """The UNTESTED hypothesis that tests the cause best, else what the catalogue would propose."""
-    cost, scrub = around.get("cost_s"), around.get("scrub") or str
-    waiting: Mapping[int, str] = around.get("untested") or {}
-    matches: Mapping[int, Mapping[str, float]] = around.get("matches") or {}
-    fits = {n: matches.get(n, {}).get(ranked.id, 0.0) for n in waiting}
-    best = max(fits, key=lambda n: (fits[n], -n), default=None)
-    if best is not None and fits[best] > 0:
-        return Candidate(title=scrub(waiting[best])[:_TITLE], number=best, cost_s=cost)
+def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
+    """The UNTESTED hypothesis that tests the cause best; the first of equals."""
+    case: Case | None = around.get("case")
+    if case is None:
+        return None
+    untested: Mapping[int, HypothesisEntry] = around["untested"]
+    fits = {number: case.matches[number].get(ranked.id, 0.0) for number in untested}
+    best = max(fits, key=lambda number: (fits[number], -number), default=None)
+    if best is None or fits[best] < _FITS:
+        return None
+    scrub, entry = around["loaded"].workspace.scrub, untested[best]
+    return Candidate(
+        scrub(entry.title)[:_TITLE], best, scrub(entry.intervention or "") or None, None, case.cost_s
+    )
+
+
+def _offered(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
+    """What the catalogue would propose for this program; None where all of it was tested or is locked."""
+    case: Case | None = around.get("case")
+    if case is None:
+        return None
+    from gpudebug.engine.fromcatalogue import proposal
+
+    try:
+        found = proposal(around["loaded"], case, case.catalogue.cause(ranked.id), ranked)
+    except (Duplicate, InterventionError):
+        return None
+    change = found.change.text if found.change is not None and not found.change.needs_code else None
+    written = None if change else found.method
+    return Candidate(found.title, None, change, written, case.cost_s)
+
+
+def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> Candidate:
+    """What the catalogue says of the framework, in `propose`'s syntax, or what somebody has to write."""
     found: Catalogue = around["causes"]
-    change, instructions = _proposed(found.cause(ranked.id).interventions, facts)
-    return Candidate(ranked.title, change=change, instructions=instructions, cost_s=cost)
-
-
-def _proposed(interventions: Mapping[str, Any], facts: Facts) -> tuple[str | None, str | None]:
-    """The change of the framework in `propose`'s syntax, or what somebody has to write."""
+    interventions = found.cause(ranked.id).interventions
     for name in (facts.framework, "env", "any"):
-        found = interventions.get(name) if name else None
-        if found is not None:
-            parts = [f"--set --{flag}={value}" for flag, value in found.set.items()]
-            parts += [f"--unset --{flag}" for flag in found.unset]
-            parts += [f"--env {key}={value}" for key, value in found.env.items()]
-            return " ".join(parts) or None, found.code
-    return None, None
+        known = interventions.get(name) if name else None
+        if known is not None:
+            return Candidate(ranked.title, change=text_of(known), instructions=known.code)
+    return Candidate(ranked.title)
 
 
 def _next(diagnosis: Diagnosis, causes: Sequence[Mapping[str, Any]], around: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
 from gpudebug.core.diagnosis.ranking import diagnose
+from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
@@ -48,8 +49,8 @@ def case_of(loaded: Loaded) -> Case:
 def _case(loaded: Loaded) -> Case:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
-    entries = loaded.document.hypotheses
-    matches = {h.number: causes_of(_said(loaded, h), causes.causes, known) for h in entries}
+    entries, defaults = loaded.document.hypotheses, _defaults(loaded)
+    matches = {h.number: causes_of(_said(loaded, h), causes.causes, known, defaults) for h in entries}
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
     return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known))
 
@@ -114,6 +115,13 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
         framework_version=adapters.version_of(known, packages) if known else None,
         **more,
     )
+
+
+def _defaults(loaded: Loaded) -> dict[str, Value]:
+    """The values of the program's own options where the command says none."""
+    program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
+    options = program.options if program else {}
+    return {name: flag.default for name, flag in options.items() if flag.default is not None}
 
 
 def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core import commandline, shellwords
@@ -33,13 +33,15 @@ def facts_of(
     trace: Record | None = None,
     expected: Sequence[Record] = (),
     cores: float | None = None,
+    names: Collection[str] = (),
 ) -> Facts:
     """All that evidence.json and run.json of a baseline's runs tell, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
     `layers` are the signals of layer tests (`core.layers.signals`), `trace` is `Evidence.trace` of a profiled
     run, `expected` are rows of `core.expected.told`, `cores` how many the processes may use where no run
-    tells. What nothing tells is absent from `signals`, never 0.
+    tells, `names` what the program's source uses and takes as options. What nothing tells is absent from
+    `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
     flags = flags_of(argv)
@@ -53,7 +55,7 @@ def facts_of(
     _add(signals, compared.of_trace(trace))
     _add(signals, compared.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layers or {})
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, words_of(argv))
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
     _add(signals, {"framework": name, "workload_kind": kind})
     return Facts(
         signals=signals,

@@ -48,8 +48,8 @@ def kind_of(
     evidence: Sequence[Mapping[str, Any]],
     words: Sequence[str] = (),
 ) -> str:
-    """One of the catalogue's kinds; `other` where little gives one away. `words` are those of the command
-    that are no options: its script and subcommands."""
+    """One of the catalogue's kinds; `other` where little gives one away. `words` are names that the command
+    and its program's source use: script, subcommands, imports, options of its own."""
     if infers(evidence):
         return "inference"
     points = dict.fromkeys(_NAMES, 0.0)
