@@ -254,7 +254,7 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
     if h.worth is None or h.worth <= 0:
         return ""
     gain = present.gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
-    spent = f" for {h.cost_s:.0f} s" if h.cost_s else ""
+    spent = f" for {present.duration(h.cost_s)}" if h.cost_s else ""
     return f": expected gain {gain}{spent}, the most a second of {among} untested"
 
 

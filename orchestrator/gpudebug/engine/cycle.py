@@ -99,13 +99,14 @@ def _do(cycle: Cycle) -> dict[str, Any]:
 
 def _add(cycle: Cycle, found: Outlook) -> str:
     """Put the catalogue's best fit into the progress file; what is to be said of it."""
+    from gpudebug.engine.fromcatalogue import likelihood
     from gpudebug.engine.propose import Duplicate, add
 
     assert found.offer is not None
     ranked, said = found.offer.ranked, ""
     try:
         add(cycle.loaded, found.offer.proposal)
-        said = f"proposed by the catalogue: {ranked.id}, {ranked.probability:.0%} likely"
+        said = f"proposed by the catalogue: {ranked.id}, {likelihood(ranked)}"
     except Duplicate:
         pass  # Somebody proposed it in between: theirs is tested.
     cycle.loaded = load(cycle.loaded.workspace.root, cycle.loaded.session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from gpudebug.engine.diagnosing import Case
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.propose import Duplicate, Proposal, add, refuse
 
+_CLEARLY = 0.5
+"""How well a hypothesis has to test a cause that no other is wanted for."""
+_LONGEST = 400
+_LEAST = 0.005
 _CODE = Intervention((interventions.Change("code"),))
 
 
@@ -51,11 +56,11 @@ def propose_from_catalogue(
     case = diagnosing.case_of(loaded)
     cause = case.catalogue.cause(id)
     ranked = next((r for r in case.diagnosis.causes if r.id == id), None)
-    made = (
-        proposal(loaded, case, cause, ranked)
-        if change is None
-        else _worded(case, cause, ranked, change, None)
-    )
+    if change is None:
+        made = proposal(loaded, case, cause, ranked)
+    else:
+        written = next((o.instructions for o in _offers(loaded, case, cause).offers if o.instructions), None)
+        made = _worded(cause, ranked, change, written if change.needs_code else None)
     return add(
         loaded,
         made._replace(
@@ -77,7 +82,7 @@ def proposal(
     found = _offers(loaded, case, cause)
     refused: GpudebugError | None = None
     for offer in found.offers:
-        if mechanical and offer.change is None:
+        if offer.change is None and (mechanical or (refused and cause.id in settled(loaded, case))):
             continue
         change = interventions.parse(offer.change) if offer.change else _CODE
         try:
@@ -86,7 +91,7 @@ def proposal(
         except (Duplicate, InterventionError) as e:
             refused = refused or e
             continue
-        return _worded(case, cause, ranked, change, offer.instructions)
+        return _worded(cause, ranked, change, offer.instructions)
     raise refused or InterventionError(
         "; ".join([f"nothing that the catalogue knows tests {cause.id} in this program", *found.refused]),
         next=f"gpudebug catalogue {cause.id}, then propose with --set, --env or --code",
@@ -133,29 +138,44 @@ def _is_code(entry: HypothesisEntry) -> bool:
     return change is None or change.needs_code or change.patch is not None
 
 
-def _worded(
-    case: Case, cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None
-) -> Proposal:
+def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
     """The hypothesis in the catalogue's words, with what speaks for it here."""
-    about = [_line(cause.explanation), *_standing(ranked)]
-    how = [_line(instructions)] if instructions else []
-    how += [f"It took effect where {'; '.join(map(said_own, cause.own_signal))}."] if cause.own_signal else []
-    how += [f"Hollow if: {_line(cause.hollow_if)}"] if cause.hollow_if else []
+    about = [_beginning(cause.explanation), *_standing(ranked)]
+    how = [one_line(instructions)] if instructions else []
+    if cause.own_signal:
+        how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
+    if cause.hollow_if:
+        how.append(f"Hollow if: {one_line(cause.hollow_if)}")
     return Proposal(cause.title, " ".join(about), " ".join(how), change, cause.id)
+
+
+def _beginning(text: str) -> str:
+    """The first sentences of a text; `gpudebug catalogue ID` tells the rest."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(text)):
+        if kept and len(kept) + len(sentence) > _LONGEST:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return kept
 
 
 def _standing(ranked: Ranked | None) -> Iterator[str]:
     """What a diagnosis says of the cause, where there is one."""
     if ranked is None:
         return
-    yield f"Proposed by the catalogue with a probability of {ranked.probability:.0%}."
+    yield f"Proposed by the catalogue: {likelihood(ranked)}."
     if ranked.speaks_for:
         yield f"For it: {'; '.join(ranked.speaks_for)}."
     if ranked.speaks_against:
         yield f"Against it: {'; '.join(ranked.speaks_against)}."
 
 
-def _line(text: str) -> str:
+def likelihood(ranked: Ranked) -> str:
+    """`62% likely`."""
+    return f"{ranked.probability:.0%} likely" if ranked.probability >= _LEAST else "less than 1% likely"
+
+
+def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -169,7 +189,3 @@ def settled(loaded: Loaded, case: Case) -> set[str]:
         for id, weight in case.matches.get(h.number, {}).items()
         if weight >= _CLEARLY
     }
-
-
-_CLEARLY = 0.5
-"""How well a hypothesis has to test a cause that no other is wanted for."""

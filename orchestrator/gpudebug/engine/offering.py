@@ -14,13 +14,14 @@ from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.engine import diagnosing
 from gpudebug.engine.diagnosing import Case
-from gpudebug.engine.fromcatalogue import proposal, settled
+from gpudebug.engine.fromcatalogue import likelihood, one_line, proposal, settled
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.propose import Duplicate, Proposal
 
 _LIKELY = 0.05
 """A cause that is less probable, or explains less of the time, is not worth a trial by itself."""
 _TOLD = 3
+_TELLS = 0.01
 _TRIED = 10
 """Causes that are looked at for a way to test them."""
 
@@ -58,7 +59,7 @@ class Outlook:
         if self.offer is None:
             return self.problem or f"the catalogue names nothing likely: {_nothing(self.diagnosis)}"
         ranked, change = self.offer.ranked, self.offer.proposal.change
-        said = f"{ranked.id}, {ranked.probability:.0%} likely"
+        said = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
             return f"auto_propose tests the catalogue's best fit, {said}, with {change.text}"
         return f"the catalogue's best fit is {said}: {self.command}"
@@ -73,7 +74,7 @@ class Outlook:
     def lines(self) -> list[str]:
         """The diagnosis in a brief: a line a cause, then what would tell more."""
         diagnosis = self.diagnosis
-        told = [_line(ranked) for ranked in diagnosis.causes[:_TOLD]]
+        told = [_line(ranked) for ranked in self._first()]
         if diagnosis.abstains:
             told.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
         if self.offer is None or diagnosis.abstains:
@@ -90,8 +91,12 @@ class Outlook:
                 "for": list(ranked.speaks_for),
                 "against": list(ranked.speaks_against),
             }
-            for ranked in self.diagnosis.causes[:_TOLD]
+            for ranked in self._first()
         ]
+
+    def _first(self) -> list[Ranked]:
+        """The causes that are worth a line."""
+        return [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
 
 
 def outlook(loaded: Loaded) -> Outlook:
@@ -156,10 +161,10 @@ def _instructions(cause: Cause) -> Iterator[str]:
     for name in dict.fromkeys(("any", *cause.interventions)):
         known = cause.interventions.get(name)
         if known is not None and known.code:
-            yield " ".join(known.code.split())
+            yield one_line(known.code)
             break
-    yield f"Fix: {' '.join(cause.fix.split())}"
+    yield f"Fix: {one_line(cause.fix)}"
     if cause.own_signal:
-        yield f"It took effect where {'; '.join(map(said_own, cause.own_signal))}"
+        yield f"What should move: {'; '.join(map(said_own, cause.own_signal))}"
     if cause.hollow_if:
-        yield f"Hollow if: {' '.join(cause.hollow_if.split())}"
+        yield f"Hollow if: {one_line(cause.hollow_if)}"
