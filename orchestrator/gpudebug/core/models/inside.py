@@ -73,6 +73,7 @@ class ProbeEvidence(Record):
     eval_data_share: float | None = None
     background_data_share: float | None = None
     loader_start_share: float | None = None
+    loader_starts_per_step: float | None = None
     forward_share: float | None = None
     backward_share: float | None = None
     optimizer_share: float | None = None

@@ -76,6 +76,7 @@ def _figures(span: Span) -> dict[str, Any]:
         "eval_data_share": _per(span, "eval_data_s"),
         "background_data_share": _per(span, "background_data_s"),
         "loader_start_share": _per(span, "loader_starts_s"),
+        "loader_starts_per_step": _per(span, "loader_starts_n", span.steps),
         "forward_share": _per(span, "forward_s"),
         "backward_share": _per(span, "backward_s"),
         "optimizer_share": _per(span, "optimizer_s"),
