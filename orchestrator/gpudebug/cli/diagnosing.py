@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,21 +11,50 @@ from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
 
 
-@app.command(epilog="Example: gpudebug diagnose\n\nExample: gpudebug diagnose 0007-sample")
+@app.command(
+    epilog="Example: gpudebug diagnose\n\nExample: gpudebug diagnose 0007-sample\n\n"
+    "Example: gpudebug diagnose --layer cached-batch"
+)
 def diagnose(
     run: Annotated[
         str | None,
         typer.Argument(metavar="[RUN]", help="A run's name, its folder, or samples; default: the baseline."),
     ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(metavar="LAYER", help="Run the workload once with cached-batch, quiet or double-batch."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Rank the root causes that the evidence speaks for, with the hypothesis that would test each."""
+    """Rank the root causes that the evidence speaks for, with the hypothesis that would test each.
+
+    With --layer it is one run that takes a whole layer of the training away: one batch of each loader again
+    and again, no logging, evaluation and saving, or twice the batch. It diagnoses and is never a fix.
+    """
     folder = choose(directory, json)
+    if layer is not None:
+        _layer(folder, run, layer)
+        return
     from gpudebug.engine.diagnose import diagnose as engine
     from gpudebug.render.diagnose import diagnose as render
 
     print_(engine(folder, run), render)
+
+
+def _layer(folder: Path, run: str | None, layer: str) -> None:
+    from gpudebug.core.layers import layer_named
+    from gpudebug.engine.layered import record_layer
+    from gpudebug.engine.session import session_of
+    from gpudebug.live import LiveLine
+    from gpudebug.render.layers import layer as render
+
+    layer_named(layer)
+    if run is not None:
+        raise UsageError("--layer runs the workload itself", next="leave RUN out")
+    with LiveLine() as live:
+        answer = record_layer(folder, layer, live, session_of())
+    print_(answer, render)
 
 
 @app.command(epilog="Example: gpudebug catalogue\n\nExample: gpudebug catalogue dl-no-workers")

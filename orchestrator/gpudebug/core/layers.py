@@ -154,6 +154,11 @@ def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
     return tuple(n for n in told if isinstance(n, int)) if isinstance(told, list) else ()
 
 
+def asked(layer: str, evidence: Sequence[Evidence]) -> str:
+    """What tells a training's probe to replace the layer, with the lengths of epochs in the baseline."""
+    return ":".join([layer, *([",".join(map(str, found))] if (found := epochs(evidence)) else [])])
+
+
 def feeds_training(evidence: Evidence) -> bool:
     """Whether the probe saw a DataLoader that feeds the training."""
     loaders = evidence.probe.facts.get("loaders") if evidence.probe else None

@@ -46,7 +46,9 @@ def _last(loaded: Loaded) -> tuple[str, dict[str, Any] | None]:
 
 
 def _plain_baseline(record: dict[str, Any]) -> bool:
-    return record["outcome"] == "COMPLETED" and str(record.get("role")).startswith(("baseline-", "profile-"))
+    return record["outcome"] == "COMPLETED" and str(record.get("role")).startswith(
+        ("baseline-", "profile-", "layer-")
+    )
 
 
 def _evidence(loaded: Loaded, name: str) -> dict[str, Any]:

@@ -1,14 +1,19 @@
-"""Layer tests: one run of the workload with a layer of it taken away; to diagnose, never a fix."""
+"""The layer tests that a campaign's runs tell of. Reads only; `engine.layered` runs them."""
 
 from __future__ import annotations
 
-from gpudebug.core.layers import PREFIX, LayerResult, judge
-from gpudebug.core.models import Evidence
+from collections.abc import Sequence
+from typing import Any
+
+from gpudebug.core.layers import LAYERS, PREFIX, LayerResult, judge
+from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.words import Outcome
-from gpudebug.engine.bench import stored_run
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
+from gpudebug.engine.written import stored_record
+
+BY_PROBE = "each loader's batch again and again, by the probe"
+"""What a run does whose command is as it was."""
 
 
 def results(loaded: Loaded) -> dict[str, LayerResult]:
@@ -16,34 +21,44 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
 
     Empty where no baseline is valid: their ratios are over its runs.
     """
-    found = loaded.baselines["workload"]
-    if found.why is not None or not found.runs:
+    roles = {PREFIX + layer: layer for layer in LAYERS}
+    made = {
+        name: roles[record["role"]]
+        for name, record in loaded.records.items()
+        if record.get("role") in roles and _counts(loaded, name)
+    }
+    baseline = loaded.baselines["workload"]
+    if not made or baseline.why is not None or not baseline.runs:
         return {}
-    baseline = [stored_run(loaded.workspace, name) for name in found.runs]
-    runs: dict[str, list[Measured]] = {}
-    for name, record in loaded.records.items():
-        role = str(record.get("role"))
-        if role.startswith(PREFIX) and _counts(loaded, name):
-            m = stored_run(loaded.workspace, name)
-            if not differences(recorded(baseline[-1].record), recorded(m.record)):
-                runs.setdefault(role.removeprefix(PREFIX), []).append(m)
-    before = [m.evidence for m in baseline]
-    return {layer: _result(layer, before, made) for layer, made in runs.items()}
+    around = recorded(RunRecord.model_validate(baseline.records[-1]))
+    runs: dict[str, list[str]] = {}
+    for name, layer in made.items():
+        if not differences(around, recorded(RunRecord.model_validate(loaded.records[name]))):
+            runs.setdefault(layer, []).append(name)
+    before = [Evidence.model_validate(e) for e in baseline.evidence]
+    return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+
+
+def changed(record: dict[str, Any]) -> str:
+    """What a run's record says was done to the workload."""
+    return str(record.get("change") or BY_PROBE)
 
 
 def _counts(loaded: Loaded, name: str) -> bool:
-    record = loaded.records[name]
+    record, run = loaded.records[name], loaded.workspace.run(name)
     return (
         record.get("campaign") == loaded.config.campaign
         and record.get("identity") == loaded.identities["workload"]
         and record.get("outcome") == Outcome.COMPLETED.value
         and not record.get("set_aside")
-        and loaded.workspace.run(name).sealed
+        and run.sealed
+        and run.intact("run.json", "evidence.json")
     )
 
 
-def _result(layer: str, before: list[Evidence], made: list[Measured]) -> LayerResult:
+def _result(loaded: Loaded, layer: str, before: Sequence[Evidence], names: Sequence[str]) -> LayerResult:
     """Of the newest run and those before it that had the same change."""
-    change = made[-1].record.change
-    alike = [m.evidence for m in made if m.record.change == change]
-    return judge(layer, before, alike, change or "each loader's third batch again and again")
+    change = changed(loaded.records[names[-1]])
+    alike = [name for name in names if changed(loaded.records[name]) == change]
+    evidence = [stored_record(loaded.workspace.run(name), "evidence.json") for name in alike]
+    return judge(layer, before, [Evidence.model_validate(e) for e in evidence], change)

@@ -32,7 +32,7 @@ class Job:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
     With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
-    is what PyTorch's profiler records in it.
+    is what PyTorch's profiler records in it, `layer` which layer its probe replaces.
     """
 
     label: str
@@ -56,6 +56,7 @@ class Job:
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
     torch_profile: TorchProfile | None = None
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -292,10 +293,13 @@ def probed(job: Job) -> bool:
 
 def _env(job: Job) -> dict[str, str]:
     """The job's variables, and what makes its Python tell of itself."""
-    # One that gpudebug itself was started with would profile every run.
-    env = {name: value for name, value in job.env.items() if name != launcher.TORCH_PROFILE}
+    # One that gpudebug itself was started with would do it to every run.
+    ours = (launcher.TORCH_PROFILE, launcher.LAYER)
+    env = {name: value for name, value in job.env.items() if name not in ours}
     if job.torch_profile is not None:
         env[launcher.TORCH_PROFILE] = str(job.torch_profile)
+    if job.layer is not None:
+        env[launcher.LAYER] = job.layer
     if job.trees is None:
         return launcher.inject(env)
     return injected(env, job.trees) if probed(job) else env

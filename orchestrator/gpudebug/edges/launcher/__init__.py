@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
-    from gpudebug.edges.launcher.injection import PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
+    from gpudebug.edges.launcher.injection import LAYER, PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
     from gpudebug.edges.launcher.recovery import sweep
     from gpudebug.edges.launcher.selftest import try_profiling
 
 __all__ = [
+    "LAYER",
     "PROBE",
     "RECORD",
     "SECTIONS",
@@ -41,7 +42,7 @@ _HOMES = {
     "find_command": "command",
     "sweep": "recovery",
     "try_profiling": "selftest",
-    **dict.fromkeys(("PROBE", "RECORD", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"),
+    **dict.fromkeys(("LAYER", "PROBE", "RECORD", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"),
 }
 
 

@@ -18,6 +18,9 @@ SECTIONS = "sections.json"
 TORCH_PROFILE = "GPUDEBUG_TORCH_PROFILE"
 """The variable that says what PyTorch's profiler is to record in a training."""
 
+LAYER = "GPUDEBUG_LAYER"
+"""The variable that says which layer of a training is to be replaced from inside."""
+
 _FOLDER = Path(__file__).resolve().parents[2] / "training" / "probe"
 
 
