@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ class ZooCampaign(Campaign):
     @property
     def progress(self) -> Path:
         return self.folder / "progress.md"
+
+    def keep_candidates(self, *numbers: int) -> None:
+        """Take all other hypotheses out of the progress file."""
+        head, *entries = re.split(r"(?=^### Hypothesis )", self.text, flags=re.M)
+        kept = [e for e in entries if int(e.split(":")[0].split()[-1]) in numbers]
+        self.progress.write_text("".join([head, *kept]), encoding="utf-8")
 
 
 @dataclass(frozen=True)
