@@ -15,7 +15,7 @@ _DISABLING = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "TORCHINDUCTOR_DIS
 _ENABLING = ("TORCH_COMPILE", "USE_TORCH_COMPILE", "ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_USE_DYNAMO")
 _FALSE = frozenset({"", "0", "false", "no", "none", "off", "eager"})
 # Flags that say where a run writes and what it is called: no speed comes from them.
-_NAMING = word_set(
+NAMING = word_set(
     "output_dir out_dir output_path outdir output run_dir save_dir save_path logdir log_dir logging_dir "
     "work_dir workdir exp_dir experiment_dir results_dir checkpoint_dir ckpt_dir default_root_dir log_folder "
     "name run_name run_id job_name exp_name experiment_name project wandb_project"
@@ -196,7 +196,7 @@ def _command(found: Checklist, a: RunRecord, b: RunRecord) -> None:
         if told and _asked(commandline.Option(name, None, 0, 0, "bare")) is not None:
             continue
         matters, why = True, None
-        if _last(name) in _NAMING:
+        if _last(name) in NAMING:
             matters, why = False, "where it writes, or what it is called"
         elif batch.names_batch(name):
             why = "a step is not the same work"
