@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
 from tests.support.patches import write_patch
+from tests.support.waiting import make_waiting_campaign
 
 from gpudebug.engine.accept import accept
 
@@ -124,3 +125,16 @@ def original_adopted(original_judged: Campaign, tmp_path_factory: pytest.TempPat
 def adopted(original_adopted: Campaign, tmp_path: Path) -> Campaign:
     """The same with patch and flag accepted, in this order, and the baseline recorded with both."""
     return copied(original_adopted, tmp_path / "adopted")
+
+
+@pytest.fixture(scope="session")
+def original_waiting(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    made = make_waiting_campaign(tmp_path_factory.mktemp("waiting"))
+    made.json("next")
+    return made
+
+
+@pytest.fixture
+def waiting(original_waiting: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline, in which training waits for its data."""
+    return copied(original_waiting, tmp_path / "waiting")

@@ -234,7 +234,10 @@ def _recorded(answer: Answer) -> str:
 
 
 def _tested(answer: Answer) -> str:
-    lines = [f"Hypothesis {answer['hypothesis']}: {answer['title']}"]
+    number = answer["hypothesis"]
+    lines = [f"Hypothesis {number}: {answer['title']}"]
+    if (decided := answer.get("decided")) not in (None, f"hypothesis {number} is untested"):
+        lines.append(f"Chosen: {decided}")
     verdict = f"Verdict: {coloured(answer['verdict'])}: " if answer["verdict"] else "No verdict: "
     lines.append(f"{verdict}{answer['why']}")
     lines += [f"  note: {n}" for n in answer["notes"]]
