@@ -18,10 +18,11 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import looks_like_samples
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import store
-from gpudebug.engine import adapters, catalogue, diagnosing
+from gpudebug.engine import adapters, catalogue, diagnosing, layers
 from gpudebug.engine.analyze.samples import log_beside
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case
+from gpudebug.engine.differing import from_reference
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.propose import Duplicate
 from gpudebug.engine.reading import read_log, read_run_samples
@@ -59,6 +60,8 @@ def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
         "untested": untested,
         "case": case,
         "loaded": loaded,
+        "layers": layers.told(loaded),
+        "difference": from_reference(loaded, case.facts),
     }
 
 
@@ -141,6 +144,8 @@ def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> di
         "causes": causes,
         "missing": [{"what": m.what, "why": m.why, "next": m.next} for m in diagnosis.missing],
         "facts": dict(facts.signals),
+        "layers": around.get("layers") or {},
+        "difference": around.get("difference"),
         "next_command": _next(diagnosis, causes, around),
     }
 

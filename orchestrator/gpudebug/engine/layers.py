@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from gpudebug.core.layers import LAYERS, PREFIX, LayerResult, judge
+from gpudebug.core.layers import LAYERS, PREFIX, LayerResult, judge, shown
 from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.words import Outcome
 from gpudebug.engine.loaded import Loaded
@@ -37,6 +38,18 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
             runs.setdefault(layer, []).append(name)
     before = [Evidence.model_validate(e) for e in baseline.evidence]
     return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+
+
+def told(loaded: Loaded) -> dict[str, dict[str, Any]]:
+    """The same for JSON, by the layer as a command line names it."""
+    return {
+        shown(layer): {
+            **asdict(found),
+            "layer": shown(layer),
+            "changed": loaded.workspace.scrub(found.changed),
+        }
+        for layer, found in results(loaded).items()
+    }
 
 
 def changed(record: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpudebug.core import present
+from gpudebug.render.layers import around
 
 Answer = Mapping[str, Any]
 _SHOWN = 3
@@ -30,6 +31,8 @@ def diagnose(answer: Answer) -> str:
     ]
     for place, cause in enumerate(shown, 1):
         lines += [*_cause(place, cause, answer), ""]
+    beside = around(answer)
+    lines += [*(one for line in beside for one in _wrapped(line, "  ", "")), ""] if beside else []
     for missing in answer["missing"]:
         lines += _wrapped(
             f"Missing: {missing['what']} ({missing['why']}). To have it: {missing['next']}", "  "

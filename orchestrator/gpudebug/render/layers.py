@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core import present
 
 Answer = Mapping[str, Any]
+_MOST = 12
 DIAGNOSTIC = "It tells where to look and is no fix: no hypothesis, baseline or verdict uses this run."
 
 
@@ -27,9 +27,14 @@ def layer(answer: Answer) -> str:
     return "\n".join([*lines, DIAGNOSTIC, f"Next: {answer['next_command']}"])
 
 
-def tested(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line for each layer test of a campaign, by layer."""
-    return [
-        f"layer    {name.replace('_', '-')}: {found['means']} (run {shlex.quote(found['run'])})"
-        for name, found in results.items()
+def around(answer: Answer) -> list[str]:
+    """What a diagnosis adds of layer tests and of the reference, a line each; long lists are cut."""
+    lines = [
+        f"Layer {name}: {found['means']} ({', '.join(found['runs'])}; diagnostic only)"
+        for name, found in (answer.get("layers") or {}).items()
     ]
+    told = (answer.get("difference") or {}).get("lines") or []
+    if told:
+        more = [f"and {len(told) - _MOST} more, in --json"] if len(told) > _MOST else []
+        lines += ["Otherwise than the reference:", *(f"  {line}" for line in (*told[:_MOST], *more))]
+    return lines
