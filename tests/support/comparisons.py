@@ -9,10 +9,12 @@ from typing import Any
 
 from tests.support.trials import run as evidence
 
+from gpudebug.core import frameworks
 from gpudebug.core.comparison import Run
 from gpudebug.core.latency import Latency
 from gpudebug.core.models import DeviceEvidence, DeviceInfo, RunRecord
 from gpudebug.edges.store import RunFolder, Workspace
+from gpudebug.engine import adapters
 
 GPU = DeviceInfo(index=0, uuid="GPU-0", name="NVIDIA H200", kind="nvml", driver="580.1")
 CPU = DeviceInfo(index=0, uuid="CPU", name="a CPU", kind="cpu", cores=2.0)
@@ -53,7 +55,8 @@ def run(
         latency = Latency(latency, latency, latency, latency, count=100)
     more.setdefault("devices", (DeviceEvidence(index=0, uuid="GPU-0", name="x"),))
     found = record(command, duration_s=wall, **(facts or {}))
-    return Run(found, evidence(30.0, rate, **more), latency, variables)
+    asked = frameworks.steps_of(found.argv, adapters.known())
+    return Run(found, evidence(30.0, rate, **more), latency, variables, asked)
 
 
 def stored(root: Path, one: Run, log: str = "") -> RunFolder:

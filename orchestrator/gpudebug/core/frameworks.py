@@ -74,11 +74,19 @@ def find(argv: Sequence[str], known: Known, program: Program | None = None) -> F
         if words & set(framework.programs):
             return Found(framework)
     names = {_folded(option.name) for option in commandline.program_options(argv)}
-    counted = [(len(names & {_folded(mark) for mark in k.marks.flags}), k) for k in known]
+    counted = [(len(_marks(k, program) & names), k) for k in known]
     enough = [(count, k) for count, k in counted if k.marks.flags and count >= k.marks.needs]
     if enough:
         return Found(max(enough, key=lambda entry: entry[0])[1])
     return _by_imports(known, program) if program else None
+
+
+def _marks(framework: Framework, program: Program | None) -> set[str]:
+    """The options that give it away; not those that a program which does not use it defines for itself."""
+    marks = {_folded(mark) for mark in framework.marks.flags}
+    if program is None or not framework.imports or _used(program.uses, framework.imports):
+        return marks
+    return marks - {name.lower() for name in program.options}
 
 
 def _by_imports(known: Known, program: Program) -> Found | None:

@@ -77,7 +77,9 @@ def _flat(folder: Path) -> list[Path]:
         return []
     except OSError as e:
         raise _unreadable(e, str(folder)) from None
-    return [Path(entry) for entry in entries if _wanted(entry.name) and not entry.is_dir()]
+    return [
+        Path(entry) for entry in entries if _wanted(entry.name) and not entry.is_dir(follow_symlinks=False)
+    ]
 
 
 def _below(top: Path, shown: str, depth: int = 0) -> Iterator[Path]:
@@ -92,7 +94,7 @@ def _below(top: Path, shown: str, depth: int = 0) -> Iterator[Path]:
         if entry.is_dir(follow_symlinks=False):
             if not entry.name.startswith(".") and depth < _DEEPEST:
                 yield from _below(Path(entry), f"{shown}/{entry.name}", depth + 1)
-        elif _wanted(entry.name) and not entry.is_dir():
+        elif _wanted(entry.name):
             yield Path(entry)
 
 

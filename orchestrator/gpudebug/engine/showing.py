@@ -74,7 +74,7 @@ def one(directory: Path, id: str) -> dict[str, Any]:
         ],
         "exposed": [said_share(share) for share in cause.exposed],
         "framework": framework.name if framework else None,
-        "tests": _tests(cause, framework),
+        "tests": _tests(cause, framework, campaign=root is not None),
         "knobs": [{"names": list(k.names), "direction": k.direction} for k in cause.knobs],
         "layer": cause.layer,
         "fix": cause.fix.strip(),
@@ -93,7 +93,7 @@ def _framework(root: Path | None) -> Framework | None:
     return adapters.of(root, workload).framework
 
 
-def _tests(cause: Cause, framework: Framework | None) -> list[dict[str, Any]]:
+def _tests(cause: Cause, framework: Framework | None, *, campaign: bool) -> list[dict[str, Any]]:
     """What tests the cause, that of this campaign's framework first."""
     titles = {known.name: known.title for known in adapters.known()}
     titles |= {"any": "any program", "env": "any program, by a variable"}
@@ -106,7 +106,7 @@ def _tests(cause: Cause, framework: Framework | None) -> list[dict[str, Any]]:
         {
             "framework": name,
             "title": titles.get(name, name),
-            "here": name == here or (name in GENERAL and here not in cause.interventions),
+            "here": campaign and (name == here or (name in GENERAL and here not in cause.interventions)),
             "change": text_of(intervention),
             "code": intervention.code,
             "versions": intervention.versions,

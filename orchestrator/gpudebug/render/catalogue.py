@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpudebug import render
+
 Answer = Mapping[str, Any]
 _WIDTH = 80
 _LABEL = 9
@@ -42,14 +44,14 @@ def one(answer: Answer) -> str:
     for test in answer["tests"]:
         lines += _test(test)
     for knob in answer["knobs"]:
-        names = ", ".join(f"/{name}/" for name in knob["names"])
+        names = ", ".join(f"/{render.short(name, 60)}/" for name in knob["names"])
         lines += _wrapped(f"options of other programs like {names}: {knob['direction']}", 2)
     if answer["layer"]:
         lines += _wrapped(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)
     lines.append("")
     lines += _labelled("Fix", answer["fix"])
     lines += _listed("Moves", answer["own_signal"])
-    lines += _labelled("Hollow", f"if {answer['hollow_if']}") if answer["hollow_if"] else []
+    lines += _labelled("Hollow", answer["hollow_if"]) if answer["hollow_if"] else []
     lines += _listed("Sources", answer["sources"])
     lines += _labelled("File", answer["file"])
     return "\n".join([*lines, f"Next: {answer['next_command']}"])

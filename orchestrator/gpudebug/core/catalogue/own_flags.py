@@ -86,7 +86,8 @@ def _of_call(call: ast.Call) -> Iterator[OwnFlag]:
 
 def _of_variable(node: ast.Subscript) -> Iterator[OwnFlag]:
     name = constant(node.slice)
-    if called(node.value) in ("os.environ", "environ") and isinstance(name, str):
+    read = isinstance(node.ctx, ast.Load)
+    if read and called(node.value) in ("os.environ", "environ") and isinstance(name, str):
         yield OwnFlag(name, None, "str", variable=True)
 
 
@@ -182,7 +183,7 @@ def _kind(annotation: ast.expr | None, default: Default) -> Kind:
     inner = annotation
     if isinstance(annotation, ast.BinOp):
         inner = annotation.left
-    elif isinstance(annotation, ast.Subscript):
+    elif isinstance(annotation, ast.Subscript) and called(annotation.value).endswith("Optional"):
         inner = annotation.slice
     said = called(inner).rpartition(".")[2]
     if said in _KINDS:

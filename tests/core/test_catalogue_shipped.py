@@ -1,0 +1,51 @@
+"""The root causes that are shipped: each is read in full, and together they are quick to load."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.catalogue import GROUPS, read_cause
+from gpudebug.core.catalogue.saying import said, shows
+from gpudebug.edges import catalogue as files
+from gpudebug.engine import adapters, catalogue
+
+FILES = files.shipped()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: Path(file.shown).stem)
+def test_a_shipped_cause_is_good(file: files.File) -> None:
+    cause = read_cause(file.text, file.shown, group=file.group, frameworks=adapters.known())
+    assert cause.group == file.group
+    assert cause.sources
+    assert cause.gate or cause.interventions
+    assert cause.gate or cause.words or cause.knobs
+    assert len(shows(cause)) > 5
+    assert all(said(condition) for condition in (*cause.requires, *cause.signature))
+
+
+def test_every_group_has_causes() -> None:
+    assert set(catalogue.load(None).groups()) == set(GROUPS)
+
+
+def test_no_two_causes_are_told_alike() -> None:
+    titles = [cause.title.casefold() for cause in catalogue.load(None).causes]
+    assert len(titles) == len(set(titles))
+
+
+def test_expressions_compile_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    for cause in catalogue.load(None).causes:
+        for knob in cause.knobs:
+            assert all(re.compile(name) for name in knob.names)
+    assert not [w for w in recwarn if issubclass(w.category, FutureWarning)]
+
+
+def test_reading_them_takes_a_hundredth_of_what_checking_them_may() -> None:
+    """The files are read each time that `next` looks for a cause: their expressions are not compiled then."""
+    started = time.process_time()
+    for file in FILES:
+        read_cause(file.text, file.shown, group=file.group, trusted=True)
+    assert time.process_time() - started < 1.0
