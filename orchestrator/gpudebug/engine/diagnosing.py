@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,30 @@ class Case:
     cost_s: float | None = None
 
 
+class _Matches(Mapping[int, Mapping[str, float]]):
+    """The causes that each hypothesis tests, found when they are asked for: most of a long campaign's are
+    not."""
+
+    def __init__(
+        self,
+        entries: Mapping[int, HypothesisEntry],
+        match: Callable[[HypothesisEntry], Mapping[str, float]],
+    ) -> None:
+        self._entries, self._match = entries, match
+        self._found: dict[int, Mapping[str, float]] = {}
+
+    def __getitem__(self, number: int) -> Mapping[str, float]:
+        if number not in self._found:
+            self._found[number] = self._match(self._entries[number])
+        return self._found[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 def case_of(loaded: Loaded) -> Case:
     """What the campaign's valid baselines show, made once. Raises CatalogueError for a user's broken file."""
     if loaded.diagnosed is None:
@@ -49,8 +73,9 @@ def case_of(loaded: Loaded) -> Case:
 def _case(loaded: Loaded) -> Case:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
-    entries, defaults = loaded.document.hypotheses, _defaults(loaded)
-    matches = {h.number: causes_of(_said(loaded, h), causes.causes, known, defaults) for h in entries}
+    defaults = _defaults(loaded)
+    entries = {h.number: h for h in loaded.document.hypotheses}
+    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults))
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
     return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known))
 

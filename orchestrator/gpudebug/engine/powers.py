@@ -18,7 +18,7 @@ from gpudebug.engine.inside import sides
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import moved
 
-_NEWEST = 100
+_NEWEST = 40
 """Judged hypotheses that are looked at: each more would change odds that are low already."""
 
 Match = Callable[[HypothesisEntry], Mapping[str, float]]
