@@ -50,7 +50,7 @@ def test_the_heaviest_sign_shows_a_cause() -> None:
     assert shows(cause()) == "training waits more than 20 % of its time for batches"
     gate = cause(TEXT).model_copy(update={"signature": ()})
     assert shows(gate) == "loader workers: less than 1"
-    lighter = cause(having("above: 0.2, weight: 8", "above: 0.2, weight: 2"))
+    lighter = cause(having("above: 0.2, weight: 8", "above: 0.2, weight: 1.4"))
     assert shows(lighter).startswith("stacks through /thing//")
 
 

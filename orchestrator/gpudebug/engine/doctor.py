@@ -184,14 +184,21 @@ def _progress(workspace: store.Workspace, config: Any) -> _Check:
 
 def _command(workspace: store.Workspace, part: str, workload: Any) -> _Check:
     argv = workload.argv()
-    path = launcher.find_command(argv, str(workspace.root / workload.cwd), training_environment(workload))
+    env = training_environment(workload)
+    path = launcher.find_command(argv, str(workspace.root / workload.cwd), env)
     of = adapters.of(workspace.root, workload)
+    shown = f"{path}; {named}" if (named := _framework(of, path, env)) else path
     advice = frameworks.log_advice(argv, adapters.known(), program=of.program)
     if advice:
-        return _Check(
-            part,
-            "warning",
-            f"{path}; logs too rarely to judge the loss",
-            advice.text,
-        )
-    return _Check(part, "ok", path)
+        return _Check(part, "warning", f"{shown}; logs too rarely to judge the loss", advice.text)
+    return _Check(part, "ok", shown)
+
+
+def _framework(of: adapters.Known, path: str, env: dict[str, str]) -> str | None:
+    """The command's framework with its version, as its interpreter has it installed."""
+    if of.framework is None:
+        return None
+    interpreter = host.find_interpreter(path, env.get("PATH", ""))
+    packages = host.ask_interpreter(interpreter, env).packages if interpreter else {}
+    version = adapters.version_of(of.framework, packages)
+    return f"{of.framework.title} {version}" if version else of.framework.title

@@ -11,10 +11,10 @@ _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 
 def shows(cause: Cause) -> str:
-    """The one sign that speaks most for the cause; of several the first."""
+    """The one sign that speaks most for the cause; a signal rather than an expression of half its weight."""
     if not cause.signature:
         return said(cause.requires[0]) if cause.requires else ""
-    return said(max(cause.signature, key=lambda sign: sign.weight))
+    return said(max(cause.signature, key=lambda sign: sign.weight * (1 if sign.signal is None else 2)))
 
 
 def said(condition: Condition) -> str:
