@@ -19,6 +19,7 @@ OWN = {
     "fast": OwnFlag("--fast", False, "bool"),
     "codec": OwnFlag("--codec", "cpu", "str"),
     "every": OwnFlag("--every", 10, "int"),
+    "place": OwnFlag("--place", "cpu", "str", choices=("cpu", "gpu")),
     "LOADERS": OwnFlag("LOADERS", "1", "str", variable=True),
 }
 
@@ -62,6 +63,10 @@ OWN = {
         ("--cache 0", {"names": ("cache",), "direction": "on", "value": True}, ["--set --cache=1"]),
         ("", {"names": ("codec",), "direction": "to", "value": "gpu"}, ["--set --codec=gpu"]),
         ("--codec gpu", {"names": ("codec",), "direction": "to", "value": "gpu"}, []),
+        ("", {"names": ("place",), "direction": "to", "value": "gpu"}, ["--set --place=gpu"]),
+        ("", {"names": ("place",), "direction": "to", "value": "cuda"}, []),
+        ("--every=x", {"names": ("every",), "direction": "to", "value": True}, ["--set --every=1"]),
+        ("", {"names": ("every",), "direction": "to", "value": "never"}, []),
         ("", {"names": ("every",), "direction": "off"}, ["--set --every=0"]),
         ("--every 0", {"names": ("every",), "direction": "off"}, []),
         ("", {"names": ("every",), "direction": "any"}, []),

@@ -26,6 +26,7 @@ class Standing(NamedTuple):
     kind: Kind
     given: bool
     variable: bool = False
+    choices: tuple[str, ...] = ()
 
 
 def standing(argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag]) -> dict[str, Standing]:
@@ -36,13 +37,13 @@ def standing(argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnF
             value = env.get(flag.name, flag.default)
             found[key] = Standing(flag.name, value, "str", flag.name in env, variable=True)
         else:
-            found[key] = Standing(flag.name, flag.default, flag.kind, given=False)
+            found[key] = Standing(flag.name, flag.default, flag.kind, given=False, choices=flag.choices)
     for option in commandline.program_options(argv):
         key = folded(option.name)
         defined = own.get(key)
         kind = defined.kind if defined else _kind_of(option.value)
         bare: Default = kind != "unset_switch" if option.value is None else option.value
-        found[key] = Standing(option.name, bare, kind, given=True)
+        found[key] = Standing(option.name, bare, kind, True, choices=defined.choices if defined else ())
     return found
 
 
@@ -83,9 +84,18 @@ def _change(knob: Knob, key: str, option: Standing, limit: float | None) -> Iter
         yield from _switched(knob.direction == "on", option)
         return
     value = _value(knob, option, limit if _OF_CORES.search(key) else None)
-    if value is not None and not (knob.direction in ("on", "off") and _truth(option.value) == _truth(value)):
+    if value is None or not _takes(option, value):
+        return
+    if not (knob.direction in ("on", "off") and _truth(option.value) == _truth(value)):
         text = f"{option.name}={value}"
         yield f"--env {text}" if option.variable else f"--set {text}"
+
+
+def _takes(option: Standing, value: str) -> bool:
+    """Whether the program would read the value."""
+    if option.choices:
+        return value in option.choices
+    return option.kind not in ("int", "float") or commandline.is_number(value)
 
 
 def _switched(on: bool, option: Standing) -> Iterator[str]:
@@ -132,6 +142,8 @@ def _value(knob: Knob, option: Standing, limit: float | None) -> str | None:
             return None
         return written(float(number))
     text = written(wanted)
+    if isinstance(wanted, bool) and (option.kind in ("int", "float") or str(option.value) in ("0", "1")):
+        text = str(int(wanted))
     return None if option.value is not None and text == written(option.value) else text
 
 

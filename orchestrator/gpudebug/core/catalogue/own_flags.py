@@ -15,6 +15,7 @@ Default = str | float | bool | None
 _FROM_DATACLASS = frozenset(
     {"tyro", "draccus", "simple_parsing", "HfArgumentParser", "TrlParser", "jsonargparse", "pyrallis"}
 )
+_OF_ARGPARSE = frozenset({"action", "choices", "default", "help", "nargs", "required", "type"})
 _DEFINED = {"integer": "int", "float": "float", "string": "str", "boolean": "bool", "bool": "bool"}
 _KINDS: dict[str, Kind] = {"int": "int", "float": "float", "str": "str", "Path": "str", "bool": "bool"}
 
@@ -22,12 +23,14 @@ _KINDS: dict[str, Kind] = {"int": "int", "float": "float", "str": "str", "Path":
 class OwnFlag(NamedTuple):
     """One option of a program. `name` is as it is written, with its dashes; of an environment variable, which
     `variable` tells, as it is. A `switch` stands without a value and turns something on, an `unset_switch`
-    off; a `pair` is `--x` and `--no-x`. `default` is None where nobody can tell."""
+    off; a `pair` is `--x` and `--no-x`. `default` is None where nobody can tell, `choices` are all values
+    that it takes, where it says so."""
 
     name: str
     default: Default
     kind: Kind
     variable: bool = False
+    choices: tuple[str, ...] = ()
 
 
 def folded(name: str) -> str:
@@ -69,10 +72,10 @@ def _found(tree: ast.Module, source: str) -> Iterator[OwnFlag]:
 
 def _of_call(call: ast.Call) -> Iterator[OwnFlag]:
     name = called(call.func).rpartition(".")[2]
-    if name == "add_argument":
-        yield from _of_argparse(call)
-    elif name == "option":
+    if name == "option":
         yield from _of_click(call)
+    elif name == "add_argument" or (name != "Option" and _defines(call)):
+        yield from _of_argparse(call)
     elif name.startswith("DEFINE_") and len(call.args) > 1:
         kind, flag = _DEFINED.get(name[7:]), constant(call.args[0])
         if kind and isinstance(flag, str):
@@ -82,6 +85,12 @@ def _of_call(call: ast.Call) -> Iterator[OwnFlag]:
         if isinstance(variable, str):
             default = constant(call.args[1]) if len(call.args) > 1 else None
             yield OwnFlag(variable, default, "str", variable=True)
+
+
+def _defines(call: ast.Call) -> bool:
+    """Whether a function under another name is called as `add_argument` is."""
+    first = constant(call.args[0]) if call.args else None
+    return isinstance(first, str) and first.startswith("--") and bool(_keywords(call).keys() & _OF_ARGPARSE)
 
 
 def _of_variable(node: ast.Subscript) -> Iterator[OwnFlag]:
@@ -109,7 +118,13 @@ def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
             return
         kind = switches.get(said, kind)
         default = {"switch": False, "unset_switch": True}.get(kind, default)
-    yield OwnFlag(name, default, kind)
+    yield OwnFlag(name, default, kind, choices=_choices(given.get("choices")))
+
+
+def _choices(node: ast.expr | None) -> tuple[str, ...]:
+    """The values of a list that is written out; none where one of them is computed."""
+    found = [constant(e) for e in node.elts] if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
+    return () if None in found else tuple(str(value) for value in found)
 
 
 def _of_click(call: ast.Call) -> Iterator[OwnFlag]:
