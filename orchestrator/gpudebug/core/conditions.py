@@ -16,8 +16,9 @@ _Number = TypeVar("_Number", int, float)
 _UNTHROTTLED = frozenset({"", "none"})
 
 
-def observed(rows: Sequence[Sample], window: Window | None) -> Conditions:
-    """The conditions inside the window; of the whole run where there is none.
+def observed(rows: Sequence[Sample], window: Window | None, cores: float | None = None) -> Conditions:
+    """The conditions inside the window; of the whole run where there is none. `cores` are those that the run
+    may use.
 
     A process that was there before the window and not in it has disturbed nothing that counts.
     """
@@ -33,6 +34,9 @@ def observed(rows: Sequence[Sample], window: Window | None) -> Conditions:
         sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
         throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
         read_mb_s=_mean([r.read_mb_s for r in inside if r.read_mb_s is not None]),
+        write_mb_s=_mean([r.write_mb_s for r in inside if r.write_mb_s is not None]),
+        cpu_cores=_cores([r.cpu_util for r in inside if r.cpu_util is not None]),
+        cores=cores,
     )
 
 
@@ -64,6 +68,20 @@ def _worst_shares(found: Sequence[dict[str, float]]) -> dict[str, float] | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return round(math.fsum(values) / len(values), 3) if values else None
+
+
+def _cores(used: Sequence[float]) -> float | None:
+    """Of percentages of one core."""
+    mean = _mean(used)
+    return None if mean is None else round(mean / 100, 3)
+
+
+def usable(quota: float | None, affinity: object) -> float | None:
+    """How many cores a run may use: those that its process says, and the control group's `quota` where that
+    is less. None where neither is known."""
+    counted = isinstance(affinity, int) and not isinstance(affinity, bool) and affinity > 0
+    known = [value for value in (quota, affinity if counted else None) if isinstance(value, (int, float))]
+    return min(map(float, known), default=None)
 
 
 # Mean clocks further apart than this make other step times; shares of throttled readings likewise.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudebug.core import conditions, losscurve, probe, speed, stats
+from gpudebug.core import conditions, losscurve, probe, speed, stacks, stats
 from gpudebug.core.models import (
     DeviceEvidence,
     DeviceInfo,
@@ -56,11 +56,15 @@ def build(
     loaded: LoadedFiles | None = None,
     told: probe.ProbeRecord | None = None,
     probe_reason: str | None = None,
+    watched: stacks.StacksRecord | None = None,
+    scrub: Callable[[str], str] = str,
+    cpu_quota: float | None = None,
 ) -> Evidence:
     """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
     the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
     the size of its log now, `loaded` what its processes imported, `told` what they told of their training,
-    `probe_reason` why none did.
+    `probe_reason` why none did, `watched` where their threads were; `scrub` takes secrets out of source, and
+    `cpu_quota` is how many cores they were given.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
@@ -84,6 +88,7 @@ def build(
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
     complete = bool(known) and len(known) == len(spreads)
+    cores = conditions.usable(cpu_quota, inside.facts.get("cpus") if inside else None)
     errors = [d.standard_error for d in per_device if d.standard_error is not None]
     return Evidence(
         run=run,
@@ -121,11 +126,12 @@ def build(
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
         missing=missing,
-        conditions=conditions.observed(samples.rows, window),
+        conditions=conditions.observed(samples.rows, window, cores),
         printed=dict(printed or {}),
         loaded=loaded,
         probe=_checked(inside, rate, devices),
         probe_reason=probe_reason if inside is None else None,
+        stacks=stacks.stacks_evidence(watched, window, main.pid if main else None, scrub),
         spark=_spark(series),
     )
 

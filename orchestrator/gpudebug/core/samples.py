@@ -52,6 +52,8 @@ _NAMES = {
     "foreign_procs": ("foreign_procs",),
     "foreign_cpu": ("foreign_cpu",),
     "read_mb_s": ("read_mb_s",),
+    "write_mb_s": ("write_mb_s",),
+    "cpu_util": ("cpu_util",),
 }
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
@@ -83,6 +85,8 @@ class Sample:
     foreign_procs: int | None = None
     foreign_cpu: float | None = None
     read_mb_s: float | None = None
+    write_mb_s: float | None = None
+    cpu_util: float | None = None
 
 
 @dataclass(slots=True)
@@ -209,6 +213,8 @@ class _Rows:
             foreign_procs=_count(cell("foreign_procs")),
             foreign_cpu=_number(cell("foreign_cpu")),
             read_mb_s=_number(cell("read_mb_s")),
+            write_mb_s=_number(cell("write_mb_s")),
+            cpu_util=_number(cell("cpu_util")),
             # Last, so that a row that is refused does not set the start.
             elapsed=self._elapsed(cell("elapsed")),
         )

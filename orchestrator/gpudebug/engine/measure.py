@@ -159,6 +159,7 @@ def run_files(
     """
     argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
     redactor = Redactor(job.env, job.argv)
+    quota = host.cpu_quota()
 
     def read(ended: Ended, outcome: Outcome) -> Evidence:
         return read_evidence(
@@ -173,6 +174,7 @@ def run_files(
             outcome=outcome,
             probed=probed(job),
             redactor=redactor,
+            cpu_quota=quota,
         )
 
     def look(elapsed: float) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from gpudebug.core import batch, frameworks, probe
+from gpudebug.core import batch, frameworks, probe, stacks
 from gpudebug.core import evidence as evidences
 from gpudebug.core.effect import same_value
 from gpudebug.core.errors import StoreError
@@ -88,6 +88,7 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
         ended=record,
         outcome=record.outcome,
         probed=record.probed,
+        cpu_quota=record.cpu_quota,
     )
 
 
@@ -104,10 +105,12 @@ def read_evidence(
     outcome: Outcome,
     probed: bool | None = None,
     redactor: Redactor | None = None,
+    cpu_quota: float | None = None,
 ) -> Evidence:
     """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
-    whether its processes were made to tell of themselves."""
-    told = _told(files.told) if files.told else None
+    whether its processes were made to tell of themselves, `cpu_quota` how many cores they were given."""
+    text = _told(files.told) if files.told else ""
+    told = probe.read_probe(text)
     samples = read_run_samples(files.samples)
     log = read_log(
         files.log,
@@ -139,6 +142,9 @@ def read_evidence(
         loaded=_loaded(files.folder) if files.folder else None,
         told=told,
         probe_reason=absent.reason(argv, probed, told),
+        watched=stacks.read_stacks(text),
+        scrub=(redactor or Redactor()).redact,
+        cpu_quota=cpu_quota,
     )
     if files.told is None:
         return evidence
@@ -165,12 +171,10 @@ def _loaded(folder: Path) -> LoadedFiles | None:
     return read_loaded(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
 
 
-def _told(folder: Path) -> probe.ProbeRecord | None:
-    """What the run's training processes told; None where there was none."""
+def _told(folder: Path) -> str:
+    """What the run's training processes told; nothing where there was none."""
     path = folder / launcher.PROBE
-    if not path.is_file():
-        return None
-    return probe.read_probe(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
+    return store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace") if path.is_file() else ""
 
 
 def _missing(notes: Path) -> dict[str, str]:

@@ -160,6 +160,7 @@ def _answer(
         "probe": evidence.probe.model_dump(mode="json") if evidence.probe else None,
         "probe_reason": evidence.probe_reason,
         "sections": evidence.sections.model_dump(mode="json") if evidence.sections else None,
+        "stacks": evidence.stacks.model_dump(mode="json") if evidence.stacks else None,
         "trace": located(evidence.trace, files.samples.parent),
         "missing": evidence.missing,
         "notes": list(notes),

@@ -152,6 +152,7 @@ def show(answer: Answer) -> str:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
+    lines += _places(next((s for e in reversed(answer["evidence"]) if (s := e.get("stacks"))), None))
     lines += _inside(answer["probe"], [""]) + _sections(answer) + _profile(answer.get("profile"))
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
     return "\n".join(lines)
@@ -167,6 +168,15 @@ def _inside(sides: list[Answer], above: list[str]) -> list[str]:
 
     lines = probe.sides(sides)
     return [*above, *lines] if lines else []
+
+
+def _places(found: Answer | None) -> list[str]:
+    """Where the run's threads were; nothing of nothing."""
+    if not found:
+        return []
+    from gpudebug.render import stacks
+
+    return stacks.places(found)
 
 
 def _sections(answer: Answer) -> list[str]:
@@ -311,7 +321,7 @@ def sample(answer: Answer) -> str:
         lines.append(f"throughput {present.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
     told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}
-    lines += _inside([told], [])
+    lines += [*_inside([told], []), *_places(answer["stacks"])]
     if answer["sections"]:
         from gpudebug.render import sections
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from gpudebug.core.models import Copies, ProbeEvidence, ProbeRank, Window
 from gpudebug.core.probe.reading import ProbeRecord, Process
-from gpudebug.core.probe.spans import Span, percentile, steady
+from gpudebug.core.probe.spans import Span, middle, percentile, steady
 
 MB = 2.0**20
 FEW_STEPS = 5
 """Fewer step times than this have no median worth comparing, as in `core.speed`."""
 FEW_FOR_P95 = 20
+STALLED = 1.5
+"""A step above so many times the median is stalled: its time beyond the median is lost."""
 
 
 def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvidence | None:
@@ -86,10 +88,23 @@ def _figures(span: Span) -> dict[str, Any]:
         "syncs_per_step": _per(span, "sync_n", span.steps),
         "device_time_share": _device_time(span),
         "gc_share": _per(span, "gc_s"),
+        **_stalls(times, span.seconds),
         "cpu_cores": _per(span, "cpu_s"),
         "h2d": _copies(span, "h2d"),
         "d2h": _copies(span, "d2h"),
     }
+
+
+def _stalls(times: dict[int, float], seconds: float) -> dict[str, float | None]:
+    """The share of the time that steps far above the median take beyond it, and one in how many does."""
+    counted = sum(times.values())
+    median = percentile(times, 0.5) if counted >= FEW_STEPS else None
+    if median is None:
+        return {}
+    long = {bucket: count for bucket, count in times.items() if middle(bucket) > STALLED * median}
+    lost = sum(count * (middle(bucket) - median) for bucket, count in long.items())
+    every = counted / sum(long.values()) if long else None
+    return {"stall_share": min(1.0, lost / seconds), "stall_every_steps": every}
 
 
 def _per(span: Span | None, counter: str, by: float | None = None) -> float | None:

@@ -104,6 +104,11 @@ def _at(series: Sequence[tuple[float, float]], t: float) -> float:
     return v1 if t >= t1 else v0 + (v1 - v0) * (t - t0) / (t1 - t0)
 
 
+def middle(bucket: int) -> float:
+    """The step time in seconds in the middle of a bucket, on the log scale."""
+    return float(SHORTEST_S * 2 ** ((bucket + 0.5) / BUCKETS_AN_OCTAVE))
+
+
 def percentile(buckets: dict[int, float], share: float) -> float | None:
     """The step time in seconds below which `share` of the iterations lie; None of nothing.
 

@@ -22,6 +22,7 @@ WATCHERS = (
     "copies",
     "events",
     "phases",
+    "stacks",
     "state",
     "torchprofile",
 )

@@ -67,28 +67,31 @@ class _Phases:
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
     """Module.__call__, of which a step makes hundreds: all but the outermost do next to nothing."""
     recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
-    # Whether calls are only passed on: nobody trains here, or this is a module's inside another's.
-    passing = True
+    # Whether calls are only passed on: nobody trains here, which the first call of all tells the recorder,
+    # or this is a module's inside another's.
+    passing = False
     looking = False
 
     def wake() -> None:
         nonlocal passing, looking
         passing, looking = False, False
 
-    def sleep() -> None:
+    def listen() -> None:
         nonlocal passing
-        passing = True
+        passing = False
 
     def seen_enough() -> bool:
         return all(look() for look in phases.calls.looks)
 
     recorder.on_begin(wake)
-    os.register_at_fork(after_in_child=sleep)
+    recorder.listen = listen
+    os.register_at_fork(after_in_child=listen)
 
     def outermost(self: Any, args: Any, kwargs: Any) -> Any:
         nonlocal passing, looking
         if not recorder.on:
             passing = True
+            recorder.called()
             return original(self, *args, **kwargs)
         thread = get_ident()
         if thread not in trainers or recorder.in_loader:

@@ -13,6 +13,8 @@ LARGEST = 4 << 20
 RESERVE = 256 << 10
 # The fuller the file, the rarer it is written: each twelfth doubles the distance.
 LEVELS = 12
+# Of it, what stacks may fill: beats go on when there is no more room for these.
+STACKS = LARGEST // 2
 
 
 class Record:
@@ -26,9 +28,14 @@ class Record:
     @property
     def rarity(self) -> int:
         """How many times as far apart as at first lines should be; 0 once there is no room for more."""
-        if self._size >= LARGEST - RESERVE:
-            return 0
-        return 1 << (LEVELS * self._size // (LARGEST - RESERVE))
+        return self._rarity(LARGEST - RESERVE)
+
+    @property
+    def rarity_of_stacks(self) -> int:
+        return self._rarity(STACKS)
+
+    def _rarity(self, room: int) -> int:
+        return 0 if self._size >= room else 1 << (LEVELS * self._size // room)
 
     def line(self, kind: str, **entries: Any) -> str:
         told = {"kind": kind, "pid": self.pid, "t": round(time.monotonic(), 6), **entries}
@@ -36,6 +43,12 @@ class Record:
 
     def append(self, lines: list[str], last: bool = False) -> None:
         """Add whole lines, as far as there is room; `last`: in the part that is kept for the end."""
+        self._append(lines, LARGEST if last else LARGEST - RESERVE)
+
+    def append_stacks(self, lines: list[str]) -> None:
+        self._append(lines, STACKS)
+
+    def _append(self, lines: list[str], room: int) -> None:
         # Opened each time: a descriptor kept open may be closed, and its number used, by the training.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(self._path, flags, 0o600)
@@ -43,7 +56,7 @@ class Record:
             self._size = os.fstat(fd).st_size
             for line in lines:
                 data = line.encode("ascii")
-                if self._size + len(data) <= (LARGEST if last else LARGEST - RESERVE):
+                if self._size + len(data) <= room:
                     self._size += len(data)
                     if os.write(fd, data) < len(data):
                         raise OSError("no room for a whole line")

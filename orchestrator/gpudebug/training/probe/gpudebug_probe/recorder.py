@@ -4,7 +4,8 @@ The rules for a watcher's wrapper: look at `recorder.on` first and, where it is 
 original; call the original exactly once and pass its result or exception through untouched; keep errors of
 the own bookkeeping away from the caller (`recorder.failed(error)`); import nothing at exit.
 
-Lines are of the kinds `start`, `beat`, `facts`, `sites`, `off` and `end`, and what watchers `tell`.
+Lines are of the kinds `start`, `beat`, `facts`, `sites`, `off` and `end`, and what watchers `tell`; those of
+kind `stacks` are the only ones that loader workers and processes which only infer write, too.
 """
 
 from __future__ import annotations
@@ -54,13 +55,16 @@ class Recorder:
         # What the wrappers share: see calls.
         self.calls: Any = None
         self._torch = torch
-        self._run = run
+        self.run = run
         self.refused = False
         self._began: list[Callable[[], None]] = []
         self._stepped: list[Callable[[int], None]] = []
         self._fetched: list[Callable[[], None]] = []
         self._refresh: list[Callable[[], None]] = []
         self._ended: list[Callable[[], None]] = []
+        self._called: list[Callable[[], object]] = []
+        # Makes the next call of a module tell `called` once more.
+        self.listen: Callable[[], None] = lambda: None
         self._anew()
         os.register_at_fork(after_in_child=self._anew)
 
@@ -73,7 +77,7 @@ class Recorder:
         self.in_loader = 0
         # The thread of the last step.
         self.thread: int | None = None
-        self._record = Record(self._run)
+        self._record = Record(self.run)
         self._hist: dict[int, int] = {}
         self._last_step: float | None = None
         self._next_beat = 0.0
@@ -106,6 +110,10 @@ class Recorder:
         """
         self._ended.append(callback)
 
+    def on_call(self, callback: Callable[[], object]) -> None:
+        """Call it when a module is called before training begins: once, and again after `listen`."""
+        self._called.append(callback)
+
     def add(self, name: str, amount: float = 1) -> None:
         """Add to a counter."""
         self.counters[name] = self.counters.get(name, 0) + amount
@@ -134,7 +142,7 @@ class Recorder:
                 self.refused = True
                 return False
             self.on = True
-            self._see_the_end()
+            at_end(self._end)
             self._write([self._start()], last=True)
             for callback in self._began:
                 callback()
@@ -167,6 +175,14 @@ class Recorder:
                 callback()
         except Exception as error:  # noqa: BLE001
             self.failed(error, "after a fetch")
+
+    def called(self) -> None:
+        """A module is called, and the training has not begun."""
+        try:
+            for callback in self._called:
+                callback()
+        except Exception as error:  # noqa: BLE001
+            self.failed(error, "before training")
 
     def failed(self, error: BaseException, where: str = "") -> None:
         """An error of ours: everything is switched off, and why is noted."""
@@ -243,14 +259,6 @@ class Recorder:
         worker = sys.modules.get("torch.utils.data._utils.worker")
         return getattr(worker, "_worker_info", None) is not None
 
-    def _see_the_end(self) -> None:
-        atexit.register(self._end)
-        parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-        util = sys.modules.get("multiprocessing.util")
-        if parent is not None and util is not None and parent() is not None:
-            # A forked child of multiprocessing leaves by os._exit.
-            util.Finalize(None, self._end, exitpriority=0)
-
     def _end(self) -> None:
         # Nothing may be imported here: see `loaded`.
         try:
@@ -268,6 +276,16 @@ class Recorder:
     def _call_ended(self, trained: bool) -> None:
         if trained:
             _call_each(self._ended)
+
+
+def at_end(callback: Callable[[], None]) -> None:
+    """Call it as this process ends by itself; in one that is forked later on, it may be called as well."""
+    atexit.register(callback)
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    util = sys.modules.get("multiprocessing.util")
+    if parent is not None and util is not None and parent() is not None:
+        # A forked child of multiprocessing leaves by os._exit.
+        util.Finalize(None, callback, exitpriority=0)
 
 
 def _call_each(callbacks: list[Callable[[], None]]) -> None:

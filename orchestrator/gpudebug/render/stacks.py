@@ -1,0 +1,45 @@
+"""Where the threads of a run were, in a line for each of the places with the most time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Answer = Mapping[str, Any]
+_PLACES = {"training": 6, "workers": 3}
+_WHO = {"training": "the training thread is", "workers": "loader workers are"}
+_LEAST_SHARE = 0.01
+_LONGEST_NAME, _LONGEST_CODE = 40, 60
+
+
+def places(found: Answer | None) -> list[str]:
+    """Of an evidence's `stacks`; nothing where there are none."""
+    if not found:
+        return []
+    lines = [line for who in _PLACES for line in _of(who, found[who])]
+    return [*lines, *(f"  note: {note}" for note in found["notes"])]
+
+
+def _of(who: str, told: Answer | None) -> list[str]:
+    if not told or not told["seconds"]:
+        return []
+    from gpudebug.core.models import Stacks
+    from gpudebug.core.stacks.hottest import hottest
+
+    hot = [one for one in hottest(Stacks.model_validate(told)) if one.share >= _LEAST_SHARE][: _PLACES[who]]
+    ran = 100 * told["cpu_s"] / told["seconds"]
+    heading = f"Where {_WHO[who]} ({told['samples']} samples, running in {ran:.0f}% of the time):"
+    names = [_cut(f"{one.site} {one.function}", _LONGEST_NAME) for one in hot]
+    width = max(map(len, names), default=0)
+    return [
+        heading,
+        *(
+            f"  {100 * one.share:3.0f}%  {one.state:<5}  {one.phase:<9}  {name:<{width}}  "
+            f"{_cut(one.code, _LONGEST_CODE)}".rstrip()
+            for one, name in zip(hot, names, strict=True)
+        ),
+    ]
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,200 @@
+"""A thread's frames -> what is told of its call stack: names, the user's line, the phase. Cheap: it is done
+forty times a second while the thread waits.
+
+A frame is `folder/file.py:function`. The *user's* code is what is neither Python's own library nor installed;
+where a program is installed as a whole, it is the package that the program begins in. Frames of this package
+are left out, and those in which modules only pass their calls on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from .sites import TYPED_IN
+
+# Frames that are walked, and of these the ones that are kept from inside and from outside.
+WALKED, INNERMOST, OUTERMOST = 256, 40, 5
+LONGEST_NAME = 120
+LONGEST_LINE = 120
+LARGEST_FILE = 4 << 20
+MOST_LINES = 4096
+# What could be a key or a token, in a line of source.
+LONG_WORD = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
+LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
+
+DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = "data", "forward", "backward", "optimizer", "other"
+# By file within PyTorch and function: what a call is in while such a frame stands in its stack.
+MARKS = {
+    ("nn/modules/module.py", "_call_impl"): FORWARD,
+    ("nn/modules/module.py", "_wrapped_call_impl"): FORWARD,
+    ("_tensor.py", "backward"): BACKWARD,
+    ("tensor.py", "backward"): BACKWARD,
+    ("autograd/__init__.py", "backward"): BACKWARD,
+    ("autograd/__init__.py", "grad"): BACKWARD,
+}
+LOADER = "utils/data/dataloader.py"
+
+
+class Code:
+    """What is known of a code object, which is kept alive so that no other one gets its id.
+
+    `owner` is "" for the user's, the package for what is installed, None for Python's own. One without a
+    name is not shown.
+    """
+
+    __slots__ = ("code", "file", "mark", "name", "owner")
+
+    def __init__(self, code: CodeType, name: str, owner: str | None, mark: str, file: str) -> None:
+        self.code = code
+        self.name = name
+        self.owner = owner
+        self.mark = mark
+        self.file = file
+
+
+class Frames:
+    """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line."""
+
+    def __init__(self, torch: Any) -> None:
+        self.known: dict[int, Code] = {}
+        self._torch = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+        self._ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
+        self._library = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+        self._programs = {os.path.dirname(os.path.abspath(sys.executable)), os.path.join(sys.prefix, "bin")}
+        self._start = _working_folder()
+        self._lines: dict[tuple[str, int], str] = {}
+
+    def fold(self, frame: FrameType) -> tuple[str, tuple[int, ...], int, int]:
+        """(phase, ids, place of the user's frame among them or -1, its line or 0)."""
+        get = self.known.get
+        ids: list[int] = []
+        phase, package = OTHER, None
+        at, line, walked, last = -1, 0, 0, 0
+        above: FrameType | None = frame
+        while above is not None and walked < WALKED:
+            code = above.f_code
+            key = id(code)
+            entry = get(key) or self._learn(code)
+            mark = entry.mark
+            # Of a forward in a backward, and the other way round, the outer one counts; data before all.
+            if mark and phase is not DATA and not (mark is OPTIMIZER and phase is not OTHER):
+                phase = mark
+            if entry.name and key != last:
+                if at < 0 and entry.owner == "":
+                    at, line = len(ids), above.f_lineno or 0
+                elif entry.owner:
+                    package = entry.owner
+                ids.append(key)
+                last = key
+            walked += 1
+            above = above.f_back
+        if at < 0 and package is not None:
+            at, line = self._in_package(frame, package)
+        if len(ids) > INNERMOST + OUTERMOST:
+            ids, at = _cut(ids, at)
+        return phase, tuple(ids), at, line
+
+    def _in_package(self, frame: FrameType, package: str) -> tuple[int, int]:
+        at, last = 0, 0
+        above: FrameType | None = frame
+        for _ in range(WALKED):
+            if above is None:
+                break
+            key = id(above.f_code)
+            entry = self.known[key]
+            if entry.name and key != last:
+                if entry.owner == package:
+                    return at, above.f_lineno or 0
+                at += 1
+                last = key
+            above = above.f_back
+        return -1, 0
+
+    def forget(self) -> None:
+        """Where generated code made too many: nothing may be folded to ids any more that are not told."""
+        self.known.clear()
+        self._lines.clear()
+
+    def source(self, file: str, line: int) -> str:
+        """A line of source, without white space around it and what could be a secret; "" where it is gone."""
+        key = (file, line)
+        found = self._lines.get(key)
+        if found is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            found = self._lines[key] = _read_line(file, line)
+        return found
+
+    def _learn(self, code: CodeType) -> Code:
+        file = code.co_filename
+        if not file.startswith("<"):
+            file = os.path.normpath(os.path.join(self._start, file))
+        owner, mark, shown = self._classified(file, code.co_name)
+        entry = Code(code, _name(file, code) if shown else "", owner, mark, file)
+        self.known[id(code)] = entry
+        return entry
+
+    def _classified(self, file: str, function: str) -> tuple[str | None, str, bool]:
+        if file.startswith("<"):
+            return "" if file.startswith(TYPED_IN) else None, "", True
+        if file.startswith(self._ours):
+            return None, "", False
+        if file.startswith(self._torch):
+            mark = _mark(file[len(self._torch) :].replace(os.sep, "/"), function)
+            return None, mark, mark != FORWARD
+        parts = file.split(os.sep)
+        for place in ("site-packages", "dist-packages"):
+            if place in parts:
+                return parts[parts.index(place) + 1], "", True
+        if file.startswith(self._library) or os.path.dirname(file) in self._programs:
+            return None, "", True
+        return "", "", True
+
+
+def _cut(ids: list[int], at: int) -> tuple[list[int], int]:
+    """The frames that are kept, the user's among them, and its place."""
+    outer = len(ids) - OUTERMOST
+    kept = ids[:INNERMOST] + ids[outer:]
+    if at >= outer:
+        at -= outer - INNERMOST
+    elif at >= INNERMOST:
+        kept[INNERMOST - 1] = ids[at]
+        at = INNERMOST - 1
+    return kept, at
+
+
+def _mark(file: str, function: str) -> str:
+    if file == LOADER:
+        return DATA
+    if file.startswith("optim/") and function in ("step", "wrapper") and "lr_scheduler" not in file:
+        return OPTIMIZER
+    return MARKS.get((file, function), "")
+
+
+def _name(file: str, code: CodeType) -> str:
+    place = file if file.startswith("<") else "/".join(file.split(os.sep)[-2:]).lstrip("/")
+    return (place[-LONGEST_NAME:] + ":" + getattr(code, "co_qualname", code.co_name))[: 2 * LONGEST_NAME]
+
+
+def _read_line(file: str, line: int) -> str:
+    if file.startswith("<") or line < 1:
+        return ""
+    try:
+        with open(file, "rb") as source:
+            lines = source.read(LARGEST_FILE).split(b"\n", line)
+        text = lines[line - 1].decode("utf-8", "replace").strip()
+    except (OSError, IndexError):
+        return ""
+    hidden = LITERAL.sub(lambda literal: LONG_WORD.sub("...", literal.group()), text)
+    return hidden[:LONGEST_LINE]
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep
