@@ -67,7 +67,7 @@ OWN = {
         ("", {"names": ("place",), "direction": "to", "value": "cuda"}, []),
         ("--every=x", {"names": ("every",), "direction": "to", "value": True}, ["--set --every=1"]),
         ("", {"names": ("every",), "direction": "to", "value": "never"}, []),
-        ("", {"names": ("every",), "direction": "off"}, ["--set --every=0"]),
+        ("", {"names": ("every",), "direction": "off"}, ["--set --every=1000000000"]),
         ("--every 0", {"names": ("every",), "direction": "off"}, []),
         ("", {"names": ("every",), "direction": "any"}, []),
         ("", {"names": ("amp",), "direction": "up", "value": 4}, []),

@@ -142,3 +142,10 @@ def test_workers_rise_to_the_cores_unless_the_cause_waits() -> None:
     assert changes(offered(cause(), "python train.py", OWN, cores=2))[0][0] == "--set --workers=2"
     waiting = cause().model_copy(update={"waits": True})
     assert changes(offered(waiting, "python train.py", OWN, cores=2))[0][0] == "--set --workers=4"
+
+
+def test_a_variable_that_is_not_set_is_not_set_to_nothing() -> None:
+    made = tried_by(env={"env": {"CUDA_LAUNCH_BLOCKING": "0"}})
+    assert offered(made, LEROBOT).refused == ("CUDA_LAUNCH_BLOCKING is not set",)
+    found = offered(made, LEROBOT, env={"CUDA_LAUNCH_BLOCKING": "1"})
+    assert changes(found) == [("--env CUDA_LAUNCH_BLOCKING=0", "env")]

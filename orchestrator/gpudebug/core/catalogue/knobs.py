@@ -14,6 +14,9 @@ from gpudebug.core.catalogue.settings import written
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
+_OFTEN = re.compile(r"every|freq|interval|period|steps$")
+NEVER = 10**9
+"""Steps that no training makes; 0 would be a division by zero in `step % every`."""
 _OF_CORES = re.compile(r"workers?|threads?|proc(s|esses)?$|jobs")
 
 
@@ -83,10 +86,11 @@ def _change(knob: Knob, key: str, option: Standing, limit: float | None) -> Iter
     if knob.direction in ("on", "off") and option.kind in ("switch", "unset_switch", "pair"):
         yield from _switched(knob.direction == "on", option)
         return
-    value = _value(knob, option, limit if _OF_CORES.search(key) else None)
+    value = _value(knob, key, option, limit if _OF_CORES.search(key) else None)
     if value is None or not _takes(option, value):
         return
-    if not (knob.direction in ("on", "off") and _truth(option.value) == _truth(value)):
+    switched = knob.direction in ("on", "off") and value != str(NEVER)
+    if not (switched and _truth(option.value) == _truth(value)):
         text = f"{option.name}={value}"
         yield f"--env {text}" if option.variable else f"--set {text}"
 
@@ -119,10 +123,10 @@ def _dashed(name: str) -> str:
     return name if name.startswith("-") else f"--{name}"
 
 
-def _value(knob: Knob, option: Standing, limit: float | None) -> str | None:
+def _value(knob: Knob, key: str, option: Standing, limit: float | None) -> str | None:
     """What the option is to be set to; None where it stands there already, or nobody can tell."""
     if knob.direction in ("on", "off"):
-        return _said(knob, option)
+        return _said(knob, key, option)
     if option.kind in ("switch", "unset_switch", "pair"):
         return None
     present, wanted = _number(option.value), knob.value
@@ -147,9 +151,12 @@ def _value(knob: Knob, option: Standing, limit: float | None) -> str | None:
     return None if option.value is not None and text == written(option.value) else text
 
 
-def _said(knob: Knob, option: Standing) -> str | None:
-    """On and off in the way in which the option says them."""
+def _said(knob: Knob, key: str, option: Standing) -> str | None:
+    """On and off in the way in which the option says them; of what is done every so often, off is never."""
     on = knob.direction == "on"
+    if not on and option.kind == "int" and _OFTEN.search(key):
+        present = _number(option.value)
+        return str(NEVER) if present is None or 0 < present < NEVER else None
     if knob.value is not None and not isinstance(knob.value, bool) and option.kind != "bool":
         return written(knob.value)
     shown = str(option.value)

@@ -166,6 +166,14 @@ class _Case:
         except InterventionError as e:
             self.refused.append(e.message)
             return
+        unset = [
+            c.name
+            for c in intervention.changes
+            if c.kind == "env" and c.value == "0" and c.name not in self.env
+        ]
+        if unset:
+            self.refused.append(f"{', '.join(unset)} is not set")
+            return
         if locked:
             self.refused.append(f"{intervention.text} touches {', '.join(locked)}, which is locked")
             return
