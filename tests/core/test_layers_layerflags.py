@@ -179,6 +179,22 @@ def test_a_run_that_replayed_nothing_says_nothing() -> None:
     assert "no batch was replayed" in found.notes[0]
 
 
+def test_a_run_that_is_over_soon_is_timed_by_its_replayed_batches() -> None:
+    before, told = evidence("0001", 10.0), {"batches": 100, "steps": 99, "seconds": 0.33}
+    after = evidence("0002", None).model_copy(
+        update={"probe": ProbeEvidence(pid=1, steps=100, facts={"replay": told})}
+    )
+    assert judge("cached_batch", [before], [after], "").ratio == pytest.approx(30)
+    few = after.model_copy(
+        update={"probe": ProbeEvidence(pid=1, steps=4, facts={"replay": {**told, "steps": 3}})}
+    )
+    found = judge("cached_batch", [before], [few], "")
+    assert (found.ratio, found.notes[0]) == (
+        None,
+        "no rate of steps is known on both sides: train for longer",
+    )
+
+
 def test_one_source_tells_of_both_sides() -> None:
     """Steps by the log on one side and by the probe on the other are no ratio of anything."""
     before = evidence("0001", 10.0).model_copy(update={"steps_per_s": 9.0})

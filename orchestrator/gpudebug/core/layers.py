@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.models import Evidence
+from gpudebug.core.speed import FEW_STEPS
 
 LAYERS = ("cached_batch", "quiet", "double_batch")
 PREFIX = "layer-"
@@ -142,9 +144,13 @@ def _times(ratio: float) -> str:
 
 def replayed(evidence: Evidence) -> int:
     """Batches that the training was handed again, as its probe told."""
-    told = evidence.probe.facts.get("replay") if evidence.probe else None
-    count = told.get("batches") if isinstance(told, dict) else None
+    count = _replay(evidence).get("batches")
     return count if isinstance(count, int) else 0
+
+
+def _replay(evidence: Evidence) -> dict[str, Any]:
+    told = evidence.probe.facts.get("replay") if evidence.probe else None
+    return told if isinstance(told, dict) else {}
 
 
 def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
@@ -178,7 +184,15 @@ def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> 
 
 
 def _told(evidence: Evidence, name: str) -> float | None:
-    return getattr(evidence.probe, name, None) if evidence.probe else None
+    """As the probe told it: of the window, else of the iterations that were made on replayed batches."""
+    known = getattr(evidence.probe, name, None) if evidence.probe else None
+    if known or name != "steps_per_s":
+        return known
+    told = _replay(evidence)
+    steps, seconds = told.get("steps"), told.get("seconds")
+    if not isinstance(steps, int) or not isinstance(seconds, (int, float)):
+        return None
+    return steps / seconds if seconds > 0 and steps >= FEW_STEPS else None
 
 
 def _read(evidence: Evidence, name: str) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
+import time
 import weakref
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -89,10 +90,18 @@ class Replay:
 
     def _anew(self) -> None:
         self._count = 0
+        # Iterations and time at the first batch that was replayed, and at the last one.
+        self._first = self._last = (0, 0.0)
         self._caches: dict[int, Cache] = {}
 
     def _tell(self) -> None:
-        self._recorder.facts[FACT] = {"layer": CACHED, "batches": self._count}
+        steps, seconds = (last - first for first, last in zip(self._first, self._last))
+        self._recorder.facts[FACT] = {
+            "layer": CACHED,
+            "batches": self._count,
+            "steps": steps,
+            "seconds": round(seconds, 6),
+        }
 
     def next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Around `__next__` of iterators."""
@@ -169,6 +178,9 @@ class Replay:
         if not cache.placed:
             cache.placed = True
             cache.batch = self._on_device(cache.batch)
+        self._last = self._recorder.steps, time.monotonic()
+        if not self._count:
+            self._first = self._last
         self._count += 1
         return copied(self._torch, cache.batch)
 
