@@ -21,6 +21,7 @@ from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.propose import Duplicate, Proposal, add, refuse
+from gpudebug.engine.written import training_environment
 
 _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
@@ -107,7 +108,7 @@ def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
     return interventions_for(
         cause,
         workload.argv(),
-        env=workload.env,
+        env=training_environment(workload),
         found=known.found,
         version=adapters.version_of(known.framework, packages) if known.framework else None,
         program=known.program,
