@@ -8,7 +8,7 @@ from tests.support.diagnoses import stacks
 from gpudebug.core.diagnosis.stackshares import hottest, seen, share, together
 
 RESIZE = "train.py:main data/images.py:load PIL/Image.py:resize"
-LAYER = "train.py:main nets/net.py:forward torch/nn/modules/linear.py:forward"
+LAYER = "train.py:main nets/net.py:forward modules/linear.py:Linear.forward"
 TABLE = "train.py:main nets/net.py:forward nets/net.py:table"
 SLEEP = "train.py:main sims/env.py:step"
 CODE = {

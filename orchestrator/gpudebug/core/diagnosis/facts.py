@@ -50,6 +50,8 @@ def facts_of(
     signals: Signals = {}
     _add(signals, _devices(evidence, records, cores))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
+    on_cpu, foreign = signals.get("trains_on") == "cpu", number(signals.get("foreign_cpu"))
+    stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, _log(evidence))
     _add(signals, compared.of_trace(trace))

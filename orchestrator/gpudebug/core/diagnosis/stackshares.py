@@ -9,8 +9,13 @@ from typing import NamedTuple
 
 from gpudebug.core.models import Stacks
 
-_OURS = re.compile(r"(?:^|/)torch/")
+_PYTORCH = re.compile(
+    r"^(?:.*/)?(?:torch|nn|modules|optim|autograd|data|_utils|amp|cuda|_dynamo|_inductor|_functorch|parallel"
+    r"|distributed|distributions)/\w+\.py:"
+)
+"""Files of PyTorch by their last folder; asked of libraries' frames only."""
 _SAID = 60
+_LONG_ENOUGH = 0.02
 
 
 class Place(NamedTuple):
@@ -103,7 +108,7 @@ def hottest(
     for one in seen(stacks):
         if one.own is None or (phases is not None and one.phase not in phases):
             continue
-        if any(_OURS.search(frame) for frame in one.frames[one.own + 1 :]):
+        if any(_PYTORCH.match(frame) for frame in one.frames[one.own + 1 :]):
             continue
         frame, seconds = one.frames[one.own], one.within(state)
         functions[frame] += seconds
@@ -113,6 +118,28 @@ def hottest(
         return 0.0, None
     most = max(places, key=lambda frame: functions[frame])
     return min(1.0, functions[most] / stacks.seconds), places[most][1]
+
+
+def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
+    """The part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that were
+    seen for long enough, the one with the most. None where none was."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    cpu_s: defaultdict[str, float] = defaultdict(float)
+    for one in seen(stacks):
+        if one.phase in phases and one.frames and _PYTORCH.match(one.frames[-1]):
+            seconds[one.phase] += one.seconds
+            cpu_s[one.phase] += min(one.cpu_s, one.seconds)
+    known = [cpu_s[p] / s for p, s in seconds.items() if s >= _LONG_ENOUGH * stacks.seconds]
+    return max(known, default=None)
+
+
+def freed(stacks: Stacks, part: float) -> Stacks:
+    """The stacks as they would be if a thread that can run had a core of its own and not `part` of one."""
+    rows = tuple((p, f, line, s, min(s, cpu_s / part)) for p, f, line, s, cpu_s in stacks.stacks)
+    told = sum(row[4] for row in stacks.stacks)
+    rest = max(0.0, stacks.cpu_s - told) / part
+    cpu_s = min(stacks.seconds, sum(row[4] for row in rows) + rest)
+    return stacks.model_copy(update={"stacks": rows, "cpu_s": cpu_s})
 
 
 def together(found: Sequence[Stacks]) -> Stacks | None:
