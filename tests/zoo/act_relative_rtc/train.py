@@ -77,7 +77,7 @@ class Act(nn.Module):
         tokens = torch.cat([self.state_token(state)[:, None], patches], dim=1)
         memory = self.encoder(tokens + self.embed_positions(tokens))
         queries = self.queries.expand(len(images), -1, -1)
-        return self.head(self.decoder(queries, memory))
+        return self.head(self.decoder(queries, memory + self.embed_positions(memory)))
 
 
 class ActRelativeRtc(Act):

@@ -1,7 +1,7 @@
 """Trains a leaf classifier; each photo is augmented before the network sees it.
 
-`--augment_on=sample` does so photo by photo in the dataset, `--augment_on=batch` for a whole batch at once
-on the device: the same transforms, drawn anew for each photo.
+`--augment_on=sample` does so photo by photo, `--augment_on=batch` for a whole batch at once: the same
+transforms, drawn anew for each photo, both in the loader's workers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ PHOTOS, SPECIES, SIDE = 2048, 12, 64
 
 def rotate_and_scale(photos: torch.Tensor) -> torch.Tensor:
     """Turns each of (N, 3, H, W) by up to 20 degrees and scales it by up to a tenth."""
-    angles = (torch.rand(len(photos), device=photos.device) - 0.5) * 0.7
-    scales = 0.9 + 0.2 * torch.rand(len(photos), device=photos.device)
+    angles = (torch.rand(len(photos)) - 0.5) * 0.7
+    scales = 0.9 + 0.2 * torch.rand(len(photos))
     cos, sin, zero = angles.cos() * scales, angles.sin() * scales, torch.zeros_like(angles)
     affine = torch.stack([torch.stack([cos, -sin, zero], 1), torch.stack([sin, cos, zero], 1)], 1)
     grid = nn.functional.affine_grid(affine, list(photos.shape), align_corners=False)
@@ -30,7 +30,7 @@ def rotate_and_scale(photos: torch.Tensor) -> torch.Tensor:
 
 def jitter_colours(photos: torch.Tensor) -> torch.Tensor:
     """Brightness, contrast and saturation of each photo, by up to a fifth."""
-    factors = 0.8 + 0.4 * torch.rand(3, len(photos), 1, 1, 1, device=photos.device)
+    factors = 0.8 + 0.4 * torch.rand(3, len(photos), 1, 1, 1)
     photos = photos * factors[0]
     mean = photos.mean((1, 2, 3), keepdim=True)
     photos = mean + (photos - mean) * factors[1]
@@ -40,8 +40,8 @@ def jitter_colours(photos: torch.Tensor) -> torch.Tensor:
 
 def erase(photos: torch.Tensor) -> torch.Tensor:
     """Greys a random square of each photo."""
-    corner = torch.randint(0, SIDE - 12, (2, len(photos), 1), device=photos.device)
-    at = torch.arange(SIDE, device=photos.device)
+    corner = torch.randint(0, SIDE - 12, (2, len(photos), 1))
+    at = torch.arange(SIDE)
     rows, columns = (((at >= c) & (at < c + 12)) for c in corner)
     return photos.masked_fill((rows[:, :, None] & columns[:, None, :])[:, None], 0.5)
 
@@ -55,8 +55,8 @@ def speckle(photo: torch.Tensor) -> torch.Tensor:
 
 def speckle_batch(photos: torch.Tensor) -> torch.Tensor:
     """`speckle` for (N, 3, H, W) at once."""
-    pixels = torch.randint(0, SIDE * SIDE, (len(photos), 1, 100), device=photos.device)
-    grey = torch.rand(len(photos), 1, 100, device=photos.device)
+    pixels = torch.randint(0, SIDE * SIDE, (len(photos), 1, 100))
+    grey = torch.rand(len(photos), 1, 100)
     return photos.flatten(2).scatter(2, pixels.expand(-1, 3, -1), grey.expand(-1, 3, -1)).view_as(photos)
 
 
@@ -72,7 +72,7 @@ class Leaves(Dataset):
         veins = nn.functional.interpolate(torch.randn(SPECIES, 3, 8, 8, generator=generator), SIDE)
         self.species = torch.randint(0, SPECIES, (PHOTOS,), generator=generator)
         noise = torch.randn(PHOTOS, 3, SIDE, SIDE, generator=generator)
-        self.photos = (128 + 8 * veins[self.species] + 40 * noise).clamp(0, 255).byte()
+        self.photos = (128 + 12 * veins[self.species] + 40 * noise).clamp(0, 255).byte()
         self.augmented = augmented
 
     def __len__(self) -> int:
@@ -83,6 +83,11 @@ class Leaves(Dataset):
         if self.augmented:
             photo = speckle(augment(photo[None])[0])
         return photo, self.species[index]
+
+
+def collate_augmented(samples: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+    photos, species = zip(*samples, strict=True)
+    return speckle_batch(augment(torch.stack(photos))), torch.stack(species)
 
 
 def make_model() -> nn.Module:
@@ -101,6 +106,7 @@ def train(args: argparse.Namespace) -> None:
         Leaves(args.augment_on == "sample"),
         args.batch_size,
         shuffle=True,
+        collate_fn=collate_augmented if args.augment_on == "batch" else None,
         num_workers=args.num_workers,
         prefetch_factor=args.prefetch_factor,
         persistent_workers=bool(args.persistent_workers),
@@ -114,8 +120,6 @@ def train(args: argparse.Namespace) -> None:
         for batch in loader:
             step += 1
             photos, species = (part.to(device, non_blocking=True) for part in batch)
-            if args.augment_on == "batch":
-                photos = speckle_batch(augment(photos))
             loss = nn.functional.cross_entropy(model(photos), species, label_smoothing=smoothing)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -139,7 +143,7 @@ def parse() -> argparse.Namespace:
     add("--pin_memory", type=int, default=0)
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
     add("--label_smoothing", type=float, default=0.0)
-    add("--lr", type=float, default=3e-4)
+    add("--lr", type=float, default=6e-4)
     add("--log_every", type=int, default=5)
     add("--duration", type=float, default=math.inf, help="s to train for after the warm-up")
     add("--warmup_steps", type=int, default=10, help="steps before --duration counts")

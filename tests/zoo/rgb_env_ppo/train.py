@@ -182,7 +182,7 @@ def parse() -> argparse.Namespace:
     add("--render_size", type=int, default=512, help="pixels of the board's side when it is drawn")
     add("--resample", choices=["bilinear", "bicubic", "lanczos"], default="bilinear")
     add("--epochs", type=int, default=1)
-    add("--channels", type=int, default=16)
+    add("--channels", type=int, default=8)
     add("--entropy", type=float, default=0.01)
     add("--validate_args", type=int, default=1, help="0: distributions take their arguments as they are")
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")

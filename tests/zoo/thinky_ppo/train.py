@@ -133,13 +133,13 @@ def train(args: argparse.Namespace) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
-    add("--num_envs", type=int, default=64)
+    add("--num_envs", type=int, default=128)
     add("--horizon", type=int, default=4)
     add("--teacher_calls", choices=["each", "all"], default="each")
     add("--eval_every", type=int, default=10)
     add("--eval_steps", type=int, default=20)
     add("--replay_steps", type=int, default=64)
-    add("--width", type=int, default=256)
+    add("--width", type=int, default=128)
     add("--value_weight", type=float, default=0.5)
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
     add("--set_to_none", type=int, default=1)
