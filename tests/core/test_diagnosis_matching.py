@@ -71,7 +71,7 @@ def test_which_causes_a_change_tests(change: str, expected: set[str]) -> None:
 
 def test_the_frameworks_own_flag_is_the_surest() -> None:
     lerobot = facts(framework="lerobot")
-    assert matched("--set --num_workers=4", known=lerobot)["dl-no-workers"] == 0.95
+    assert matched("--set --num_workers=4", known=lerobot)["dl-no-workers"] >= 0.95
     assert matched("--set --num_workers=4")["dl-no-workers"] < 0.85
     trainer = facts(framework="hf_trainer")
     assert matched("--set --bf16=true", known=trainer) == {"no-amp": 0.95}

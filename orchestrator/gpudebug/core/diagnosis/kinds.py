@@ -27,7 +27,7 @@ _NAMES = {
     ),
     "vision": re.compile(
         r"imag(e|es|ing)|(^|[._/])(img|rgb)|camera|frames?($|[._/:])|video|resolution|backbone|vision|resnet|vit\b"
-        r"|(^|/)(PIL|torchvision|cv2|albumentations|kornia)/|jpe?g|png|decode_frame|augment|crop",
+        r"|conv2d|(^|/)(PIL|torchvision|cv2|albumentations|kornia)[/.]|jpe?g|png|decode_frame|augment|crop",
         re.IGNORECASE,
     ),
     "inference": re.compile(
@@ -38,6 +38,8 @@ _NAMES = {
 }
 _BY_FRAMEWORK, _BY_FLAG, _BY_CODE, _MOST = 3.0, 1.5, 1.0, 4
 _LEAST = 1.5
+_SEEN = 0.005
+"""Less of the time than this says nothing of what the work is."""
 
 
 def kind_of(
@@ -73,7 +75,7 @@ def _frames(stacks: StacksEvidence | None) -> set[str]:
     found: set[str] = set()
     for one in (stacks.training, stacks.workers) if stacks else ():
         for seen in stackshares.seen(one) if one else ():
-            if one is not None and seen.seconds >= 0.02 * one.seconds:
+            if one is not None and seen.seconds >= _SEEN * one.seconds:
                 found.update(seen.frames)
     return found
 

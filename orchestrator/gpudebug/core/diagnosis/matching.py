@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
@@ -13,7 +14,7 @@ from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.intervention import Change, Intervention
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
-BY_TITLE, BY_TEXT = 0.7, 0.35
+BY_TITLE, BY_NAME, BY_TEXT = 0.7, 0.5, 0.35
 """How well a hypothesis tests a cause: the chance that its change would remove it."""
 _UNSURE = 0.8
 """Of a change of which nobody knows the value that stands there."""
@@ -21,6 +22,10 @@ _OTHER = 0.6
 """Of what only words say where the change itself says something else."""
 _LESS = 0.5
 """Of causes that fewer words of a hypothesis speak of than of another."""
+
+_STEM = 6
+_RARE = 2
+"""Letters of a word that tell it apart, and causes that may share it."""
 
 
 class Said(NamedTuple):
@@ -118,8 +123,15 @@ def _of_knob(knob: Knob, part: Change, values: Mapping[str, Value]) -> float | N
     if not any(_whole(pattern, name) for pattern in knob.names):
         return None
     standing = next((v for k, v in values.items() if folded(k).casefold() == name.casefold()), None)
+    if knob.direction == "to" and not _to(knob, part.value):
+        # Another value than the one that is known to test the cause: unless it leaves that, nobody knows.
+        return 0.0 if standing is not None and _to(knob, str(standing)) else None
     goes = _goes(knob, part, standing)
     return BY_KNOB * _UNSURE if goes is None else BY_KNOB if goes else 0.0
+
+
+def _to(knob: Knob, value: str | None) -> bool:
+    return knob.value is not None and value is not None and equal(value, knob.value)
 
 
 def _whole(pattern: str, name: str) -> bool:
@@ -131,7 +143,7 @@ def _whole(pattern: str, name: str) -> bool:
 def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
     """Whether a change of a knob goes where the cause wants it; None where that cannot be known."""
     new: Value | None = None if part.kind == "unset" else True if part.value is None else part.value
-    if knob.direction == "any":
+    if knob.direction in ("any", "to"):
         return True
     if knob.direction == "off":
         return new is None or truth(new) is False or number(new) == 0
@@ -139,8 +151,6 @@ def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
         return None
     if knob.direction == "on":
         return truth(new) is not False
-    if knob.direction == "to":
-        return knob.value is not None and equal(new, knob.value)
     return _moves(new, standing, up=knob.direction == "up")
 
 
@@ -162,22 +172,45 @@ def _as_number(value: Value | None) -> float | None:
     return found if found is not None or as_truth is None else float(as_truth)
 
 
-def _of_words(hypothesis: Said, causes: Iterable[Cause]) -> dict[str, float]:
-    """By the catalogue's words: title before text, and what more expressions speak of before less."""
-    found: dict[str, tuple[int, int]] = {}
+def _of_words(hypothesis: Said, causes: Sequence[Cause]) -> dict[str, float]:
+    """By the catalogue's words, and by rare words of its ids and titles: in the hypothesis's title, in the
+    names that it changes, in its text. What more expressions speak of goes before what fewer do."""
+    said = (hypothesis.title, _spoken(hypothesis.change), hypothesis.text)
+    found: dict[str, tuple[int, ...]] = {}
     for cause in causes:
-        title, text = (
-            sum(1 for word in cause.words if re.search(word, said, re.IGNORECASE))
-            for said in (hypothesis.title, hypothesis.text)
-        )
-        if title or text:
-            found[cause.id] = (title, text)
-    if not found:
-        return {}
-    most = max(found.values())
-    return {id: _weight(counts, most) for id, counts in found.items()}
+        counts = tuple(sum(1 for word in cause.words if re.search(word, s, re.IGNORECASE)) for s in said)
+        if any(counts):
+            found[cause.id] = counts
+    most = max(found.values(), default=())
+    weights = {id: _weight(counts, most) for id, counts in found.items()}
+    for id, weight in _of_names(said, causes).items():
+        weights.setdefault(id, weight)
+    return weights
 
 
-def _weight(counts: tuple[int, int], most: tuple[int, int]) -> float:
-    weight = BY_TITLE if counts[0] else BY_TEXT
+def _spoken(change: Intervention | None) -> str:
+    """The names and words that a change sets, apart: `augment on batch`."""
+    if change is None:
+        return ""
+    parts = [f"{part.name} {part.value or ''}" for part in change.changes if part.kind != "patch"]
+    return re.sub(r"[\W_]+", " ", " ".join(parts)).strip()
+
+
+def _weight(counts: tuple[int, ...], most: tuple[int, ...]) -> float:
+    first = next(place for place, count in enumerate(counts) if count)
+    weight = (BY_TITLE, BY_NAME, BY_TEXT)[first]
     return weight if counts == most or counts[0] == most[0] > 0 else weight * _LESS
+
+
+def _of_names(said: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float]:
+    """By stems that few causes' ids and titles have, in title or change."""
+    stems = {cause.id: _stems(f"{cause.id.replace('-', ' ')} {cause.title}") for cause in causes}
+    common = Counter(stem for own in stems.values() for stem in own)
+    spoken = _stems(f"{said[0]} {said[1]}")
+    shared = {id: sum(1.0 for stem in own & spoken if common[stem] <= _RARE) for id, own in stems.items()}
+    return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
+
+
+def _stems(text: str) -> set[str]:
+    """The first letters of each word that is long enough to mean something."""
+    return {word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM}
