@@ -180,11 +180,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def settled(loaded: Loaded, case: Case) -> set[str]:
-    """Causes that need no new hypothesis: one that tests them is VALIDATED and not accepted, or waits."""
+def settled(loaded: Loaded, case: Case) -> dict[str, HypothesisEntry]:
+    """Causes that need no new hypothesis, with the one that tests them: it waits, is being tested, or is
+    VALIDATED and not accepted."""
     waiting = {Status.UNTESTED, Status.TESTING}
     return {
-        id
+        id: h
         for h in loaded.document.hypotheses
         if h.status in waiting or (h.status is Status.VALIDATED and h.accepted is None)
         for id, weight in case.matches.get(h.number, {}).items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from gpudebug.core.diagnosis.model import Diagnosis, Ranked
 from gpudebug.core.diagnosis.worth import gain_of
 from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
 from gpudebug.engine import diagnosing
 from gpudebug.engine.diagnosing import Case
 from gpudebug.engine.fromcatalogue import likelihood, one_line, proposal, settled
@@ -44,11 +45,13 @@ class Offer:
 class Outlook:
     """A campaign's diagnosis and the catalogue's best fit; `adds` says that `next` proposes it by itself.
 
-    `problem` says why there is none: a catalogue that cannot be read keeps nobody from going on."""
+    `settled` are the causes that a hypothesis tests already. `problem` says why there is none: a catalogue
+    that cannot be read keeps nobody from going on."""
 
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     offer: Offer | None = None
     adds: bool = False
+    settled: Mapping[str, HypothesisEntry] = field(default_factory=dict)
     problem: str | None = None
 
     def why(self, before: str) -> str:
@@ -57,7 +60,7 @@ class Outlook:
 
     def _said(self) -> str:
         if self.offer is None:
-            return self.problem or f"the catalogue names nothing likely: {_nothing(self.diagnosis)}"
+            return self.problem or f"the catalogue names nothing likely: {self._nothing()}"
         ranked, change = self.offer.ranked, self.offer.proposal.change
         said = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
@@ -74,7 +77,7 @@ class Outlook:
     def lines(self) -> list[str]:
         """The diagnosis in a brief: a line a cause, then what would tell more."""
         diagnosis = self.diagnosis
-        told = [_line(ranked) for ranked in self._first()]
+        told = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
         if diagnosis.abstains:
             told.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
         if self.offer is None or diagnosis.abstains:
@@ -94,6 +97,16 @@ class Outlook:
             for ranked in self._first()
         ]
 
+    def _nothing(self) -> str:
+        if self.diagnosis.abstains:
+            return self.diagnosis.abstains
+        first = next(iter(self.diagnosis.causes), None)
+        if first is None:
+            return "nothing was measured"
+        if first.id in self.settled:
+            return f"{first.id}, {likelihood(first)}, is {_tests(self.settled[first.id])}"
+        return "what is likely was tested or cannot be"
+
     def _first(self) -> list[Ranked]:
         """The causes that are worth a line."""
         return [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
@@ -106,16 +119,17 @@ def outlook(loaded: Loaded) -> Outlook:
         case = diagnosing.case_of(loaded)
     except CatalogueError as e:
         return Outlook(problem=f"the catalogue cannot be read: {e}")
+    done = settled(loaded, case)
     if loaded.config.auto_propose:
-        found = next(_offers(loaded, case, mechanical=True), None)
+        found = next(_offers(loaded, case, done, mechanical=True), None)
         if found is not None:
-            return Outlook(case.diagnosis, found, adds=True)
-    return Outlook(case.diagnosis, next(_offers(loaded, case, mechanical=False), None))
+            return Outlook(case.diagnosis, found, adds=True, settled=done)
+    return Outlook(case.diagnosis, next(_offers(loaded, case, done, mechanical=False), None), settled=done)
 
 
-def _offers(loaded: Loaded, case: Case, *, mechanical: bool) -> Iterator[Offer]:
+def _offers(loaded: Loaded, case: Case, done: Collection[str], *, mechanical: bool) -> Iterator[Offer]:
     """Likely causes with a hypothesis that may be proposed, what promises most first."""
-    points, done = loaded.metric.points, settled(loaded, case)
+    points = loaded.metric.points
     likely = [r for r in case.diagnosis.causes if _is_likely(r) and r.id not in done]
     if case.diagnosis.abstains:
         return
@@ -133,17 +147,18 @@ def _is_likely(ranked: Ranked) -> bool:
     return ranked.probability >= _LIKELY and (ranked.exposed is None or ranked.exposed >= _LIKELY)
 
 
-def _nothing(diagnosis: Diagnosis) -> str:
-    if diagnosis.abstains:
-        return diagnosis.abstains
-    return "what is likely was tested or cannot be" if diagnosis.causes else "nothing was measured"
+def _tests(entry: HypothesisEntry) -> str:
+    """`hypothesis 1, VALIDATED: gpudebug accept 1`."""
+    accept = f": gpudebug accept {entry.number}" if entry.status is Status.VALIDATED else ""
+    return f"hypothesis {entry.number}, {entry.status}{accept}"
 
 
-def _line(ranked: Ranked) -> str:
+def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
     said = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
     said += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
     said += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
     said += [f"ceiling +{ranked.ceiling_pp:.0f}pp"] if ranked.ceiling_pp is not None else []
+    said += [_tests(entry)] if entry is not None else []
     return "; ".join(said)
 
 
