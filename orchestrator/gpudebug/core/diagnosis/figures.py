@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Condition, Share, Term
 from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.patterns import pattern
 from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.diagnosis.stackshares import Place, share
 
@@ -33,7 +33,7 @@ def figure(term: Term, facts: Facts) -> Figure | None:
     if term.stack is not None or term.code is not None:
         return _of_stacks(term, facts)
     if term.section is not None:
-        wanted = re.compile(term.section, re.IGNORECASE)
+        wanted = pattern(term.section)
         found = [s for s in facts.sections if wanted.search(s.name)]
         largest = max(found, key=lambda s: s.share, default=None)
         return Figure(largest.share, largest.name) if largest else None
@@ -50,9 +50,9 @@ def _of_stacks(term: Term, facts: Facts) -> Figure | None:
     return Figure(value, term.of, place)
 
 
-def _named(pattern: str, values: Mapping[str, str | bool], last: bool = False) -> Figure | None:
+def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> Figure | None:
     """The value of the last name that matches as a whole; `last`: also by its last dotted part."""
-    wanted = re.compile(pattern, re.IGNORECASE)
+    wanted = pattern(names)
     for name in reversed(list(values)):
         if wanted.fullmatch(name) or (last and wanted.fullmatch(name.rpartition(".")[2])):
             return Figure(values[name], name)
@@ -88,7 +88,7 @@ def compares(condition: Condition, value: Value) -> bool | None:
     if condition.equals is not None:
         return equal(value, condition.equals)
     if condition.matches is not None:
-        return re.search(condition.matches, str(value), re.IGNORECASE) is not None
+        return pattern(condition.matches).search(str(value)) is not None
     found = number(value)
     if found is None:
         return None

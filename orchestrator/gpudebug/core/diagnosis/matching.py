@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gpudebug.core.catalogue.model import Cause, Knob
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.patterns import pattern
 from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.intervention import Change, Intervention
 
@@ -120,7 +121,7 @@ def _toward(wanted: Value, given: str | None) -> float:
 
 def _of_knob(knob: Knob, part: Change, values: Mapping[str, Value]) -> float | None:
     name = folded(part.name)
-    if not any(_whole(pattern, name) for pattern in knob.names):
+    if not any(_whole(names, name) for names in knob.names):
         return None
     standing = next((v for k, v in values.items() if folded(k).casefold() == name.casefold()), None)
     if knob.direction == "to" and not _to(knob, part.value):
@@ -134,9 +135,9 @@ def _to(knob: Knob, value: str | None) -> bool:
     return knob.value is not None and value is not None and equal(value, knob.value)
 
 
-def _whole(pattern: str, name: str) -> bool:
+def _whole(names: str, name: str) -> bool:
     """A name's last dotted part counts as well: `data.num_workers` is `num_workers`."""
-    found = re.compile(pattern, re.IGNORECASE)
+    found = pattern(names)
     return bool(found.fullmatch(name) or found.fullmatch(name.rpartition(".")[2]))
 
 
@@ -178,7 +179,7 @@ def _of_words(hypothesis: Said, causes: Sequence[Cause]) -> dict[str, float]:
     said = (hypothesis.title, _spoken(hypothesis.change), hypothesis.text)
     found: dict[str, tuple[int, ...]] = {}
     for cause in causes:
-        counts = tuple(sum(1 for word in cause.words if re.search(word, s, re.IGNORECASE)) for s in said)
+        counts = tuple(sum(1 for word in cause.words if pattern(word).search(s)) for s in said)
         if any(counts):
             found[cause.id] = counts
     most = max(found.values(), default=())

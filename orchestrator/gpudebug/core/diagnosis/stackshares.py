@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from gpudebug.core.diagnosis.patterns import pattern
 from gpudebug.core.models import Stacks
 
 _PYTORCH = re.compile(
@@ -60,8 +62,31 @@ class Seen(NamedTuple):
         return cpu_s if state == "running" else self.seconds - cpu_s
 
 
-def seen(stacks: Stacks) -> Iterator[Seen]:
+class _Same:
+    """Stacks as a key: equal to nothing but itself."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        self.stacks = stacks
+
+    def __hash__(self) -> int:
+        return id(self.stacks)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.stacks is other.stacks
+
+
+def seen(stacks: Stacks) -> tuple[Seen, ...]:
     """Every stack that is told of."""
+    return _seen(_Same(stacks))
+
+
+@lru_cache(maxsize=8)
+def _seen(key: _Same) -> tuple[Seen, ...]:
+    """Each term of the catalogue asks for the same ones."""
+    return tuple(_each(key.stacks))
+
+
+def _each(stacks: Stacks) -> Iterator[Seen]:
     for phase, indices, line, seconds, cpu_s in stacks.stacks:
         frames = tuple(stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames))
         places = range(len(frames) - 1, -1, -1)
@@ -80,20 +105,27 @@ def share(
 ) -> tuple[float, Place | None]:
     """The share (0 to 1) of the watched time that stacks take which match either expression, in a phase and
     a state where these are given, and the place with the most of it. Letter case does not count."""
-    by_frame = re.compile(stack, re.IGNORECASE) if stack is not None else None
-    by_code = re.compile(code, re.IGNORECASE) if code is not None else None
+    frames = _matching(stack, stacks.frames)
+    sources = _matching(code, stacks.code.values())
     places: defaultdict[Place, float] = defaultdict(float)
     for one in seen(stacks):
         if phase is not None and one.phase != phase:
             continue
-        matched = by_frame is not None and any(by_frame.search(frame) for frame in one.frames)
-        matched = matched or (by_code is not None and bool(one.source and by_code.search(one.source)))
+        matched = one.source in sources or not frames.isdisjoint(one.frames)
         seconds = one.within(state) if matched else 0.0
         if seconds > 0:
             places[one.place] += seconds
     if not places or stacks.seconds <= 0:
         return 0.0, None
     return min(1.0, sum(places.values()) / stacks.seconds), max(places, key=lambda place: places[place])
+
+
+def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
+    """Those of the texts that an expression is found in; none without one."""
+    if expression is None:
+        return frozenset()
+    search = pattern(expression).search
+    return frozenset(text for text in texts if search(text))
 
 
 def hottest(
