@@ -45,18 +45,33 @@ def test_the_command_lists_them(tmp_path: Path) -> None:
 
 def test_one_cause_in_full(campaign: Path) -> None:
     answer = showing.one(campaign, "dl-no-workers")
-    assert answer["framework"] == "lerobot"
-    assert [t["framework"] for t in answer["tests"] if t["here"]] == ["lerobot"]
-    assert answer["tests"][0]["change"] == "--set num_workers=4"
+    assert answer["here"]["framework"] == answer["tests"][0]["framework"] == "lerobot"
+    assert answer["here"]["offers"][0]["change"] == "--set num_workers=4"
     text = render.one(answer)
-    for part in ("Signs    x", "LeRobot (this campaign)", "\nFix ", "\nMoves ", "\nHollow ", "\nSources "):
+    for part in (
+        "Signs    x",
+        "In this campaign\n  --set num_workers=4",
+        "\nFix ",
+        "\nMoves ",
+        "\nHollow ",
+        "\nSources ",
+    ):
         assert part in text
     assert max(map(len, text.splitlines())) < 120
 
 
+def test_the_campaigns_own_program_decides_what_tests_it(campaign: Path) -> None:
+    (campaign / "gpudebug.yaml").write_text(CONFIG.replace("lerobot-train", "python train.py"))
+    (campaign / "train.py").write_text("import lightning as L\nL.Trainer(max_steps=9)\n")
+    found = showing.one(campaign, "eval-frequent")["here"]
+    assert (found["framework"], found["offers"][0]["change"]) == ("lightning", None)
+    assert found["offers"][0]["instructions"].startswith("In train.py, set check_val_every_n_epoch=10 where")
+
+
 def test_without_a_campaign_no_test_is_of_it(tmp_path: Path) -> None:
     answer = showing.one(tmp_path, "dl-no-workers")
-    assert (answer["framework"], [t for t in answer["tests"] if t["here"]]) == (None, [])
+    assert answer["here"] is None
+    assert "In this campaign" not in render.one(answer)
 
 
 def test_own_causes_stand_beside_those_that_are_shipped(campaign: Path) -> None:

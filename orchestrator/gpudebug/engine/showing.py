@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.catalogue import GROUPS, Catalogue, Cause, Framework
+from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
+from gpudebug.core.catalogue.offers import interventions_for
 from gpudebug.core.catalogue.reading import nearest
 from gpudebug.core.catalogue.saying import said, said_own, said_share, shows
 from gpudebug.core.catalogue.settings import text_of
@@ -14,7 +15,7 @@ from gpudebug.core.diagnosis.signals import SIGNALS
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import store
 from gpudebug.engine import adapters, catalogue
-from gpudebug.engine.written import read_config
+from gpudebug.engine.written import read_config, training_environment
 
 
 def signals() -> dict[str, Any]:
@@ -61,7 +62,7 @@ def one(directory: Path, id: str) -> dict[str, Any]:
     root = store.find_root(directory)
     known = catalogue.load(root, strict=True)
     cause = known.cause(id)
-    framework = _framework(root)
+    here = _here(root, cause) if root else None
     return {
         **_row(known, cause),
         "group": cause.group,
@@ -73,8 +74,8 @@ def one(directory: Path, id: str) -> dict[str, Any]:
             for sign in cause.signature
         ],
         "exposed": [said_share(share) for share in cause.exposed],
-        "framework": framework.name if framework else None,
-        "tests": _tests(cause, framework, campaign=root is not None),
+        "here": here,
+        "tests": _tests(cause, here["framework"] if here else None),
         "knobs": [{"names": list(k.names), "direction": k.direction} for k in cause.knobs],
         "layer": cause.layer,
         "fix": cause.fix.strip(),
@@ -86,18 +87,30 @@ def one(directory: Path, id: str) -> dict[str, Any]:
     }
 
 
-def _framework(root: Path | None) -> Framework | None:
-    if root is None:
-        return None
-    workload = read_config(store.Workspace(root)).workload
-    return adapters.of(root, workload).framework
+def _here(root: Path, cause: Cause) -> dict[str, Any]:
+    """What tests the cause in the campaign's own command, by its framework, its options and its source."""
+    config = read_config(store.Workspace(root))
+    workload = config.workload
+    of = adapters.of(root, workload)
+    found = interventions_for(
+        cause,
+        workload.argv(),
+        env=training_environment(workload),
+        found=of.found,
+        program=of.program,
+        locked=config.locked,
+    )
+    return {
+        "framework": of.framework.name if of.framework else None,
+        "offers": [offer._asdict() for offer in found.offers],
+        "refused": list(found.refused),
+    }
 
 
-def _tests(cause: Cause, framework: Framework | None, *, campaign: bool) -> list[dict[str, Any]]:
-    """What tests the cause, that of this campaign's framework first."""
+def _tests(cause: Cause, here: str | None) -> list[dict[str, Any]]:
+    """What tests the cause in each framework, that of this campaign first."""
     titles = {known.name: known.title for known in adapters.known()}
     titles |= {"any": "any program", "env": "any program, by a variable"}
-    here = framework.name if framework else None
 
     def place(name: str) -> tuple[bool, bool]:
         return name != here, name in GENERAL
@@ -106,7 +119,6 @@ def _tests(cause: Cause, framework: Framework | None, *, campaign: bool) -> list
         {
             "framework": name,
             "title": titles.get(name, name),
-            "here": campaign and (name == here or (name in GENERAL and here not in cause.interventions)),
             "change": text_of(intervention),
             "code": intervention.code,
             "versions": intervention.versions,

@@ -40,6 +40,7 @@ def one(answer: Answer) -> str:
     lines += _listed("Only if", answer["requires"])
     lines += _listed("Signs", [_sign(sign) for sign in answer["signs"]])
     lines += _listed("Explains", answer["exposed"])
+    lines += _here(answer["here"]) if answer["here"] else []
     lines += ["", "Tests"]
     for test in answer["tests"]:
         lines += _test(test)
@@ -72,10 +73,19 @@ def _sign(sign: Answer) -> str:
     return f"x{sign['weight']:g}{otherwise}  {sign['says']}"
 
 
+def _here(here: Answer) -> list[str]:
+    """What tests it in this campaign: what gpudebug can do by itself, else what to write."""
+    changes = [offer["change"] for offer in here["offers"] if offer["change"]]
+    lines = ["", "In this campaign", *(f"  {change}" for change in changes)]
+    written = [offer["instructions"] for offer in here["offers"] if offer["instructions"]]
+    if not changes:
+        lines += _wrapped(written[0] if written else "nothing that the catalogue knows", 2)
+    return lines + [line for why in here["refused"] for line in _wrapped(f"not offered: {why}", 2)]
+
+
 def _test(test: Answer) -> list[str]:
     holds = f" {test['versions']}" if test["versions"] else ""
-    here = " (this campaign)" if test["here"] else ""
-    lines = [f"  {test['title']}{holds}{here}"]
+    lines = [f"  {test['title']}{holds}"]
     if test["change"]:
         lines.append(f"    {test['change']}")
     if test["code"]:
