@@ -37,23 +37,29 @@ MARKS = {
     ("autograd/__init__.py", "grad"): BACKWARD,
 }
 LOADER = "utils/data/dataloader.py"
+# What stands outside of these is left over from the process that was forked.
+WORKER = ("utils/data/_utils/worker.py", "_worker_loop")
+CHILD = (os.path.join("multiprocessing", "process.py"), "_bootstrap")
 
 
 class Code:
     """What is known of a code object, which is kept alive so that no other one gets its id.
 
     `owner` is "" for the user's, the package for what is installed, None for Python's own. One without a
-    name is not shown.
+    name is not shown. `first`: a process begins there.
     """
 
-    __slots__ = ("code", "file", "mark", "name", "owner")
+    __slots__ = ("code", "file", "first", "mark", "name", "owner")
 
-    def __init__(self, code: CodeType, name: str, owner: str | None, mark: str, file: str) -> None:
+    def __init__(
+        self, code: CodeType, name: str, owner: str | None, mark: str, file: str, first: bool
+    ) -> None:
         self.code = code
         self.name = name
         self.owner = owner
         self.mark = mark
         self.file = file
+        self.first = first
 
 
 class Frames:
@@ -90,6 +96,8 @@ class Frames:
                     package = entry.owner
                 ids.append(key)
                 last = key
+            if entry.first:
+                break
             walked += 1
             above = above.f_back
         if at < 0 and package is not None:
@@ -111,6 +119,8 @@ class Frames:
                     return at, above.f_lineno or 0
                 at += 1
                 last = key
+            if entry.first:
+                break
             above = above.f_back
         return -1, 0
 
@@ -134,7 +144,9 @@ class Frames:
         if not file.startswith("<"):
             file = os.path.normpath(os.path.join(self._start, file))
         owner, mark, shown = self._classified(file, code.co_name)
-        entry = Code(code, _name(file, code) if shown else "", owner, mark, file)
+        place = (file[len(self._torch) :] if file.startswith(self._torch) else "", code.co_name)
+        first = place == WORKER or (file.endswith(CHILD[0]) and code.co_name == CHILD[1])
+        entry = Code(code, _name(file, code) if shown else "", owner, mark, file, first)
         self.known[id(code)] = entry
         return entry
 
