@@ -149,3 +149,11 @@ def test_a_variable_that_is_not_set_is_not_set_to_nothing() -> None:
     assert offered(made, LEROBOT).refused == ("CUDA_LAUNCH_BLOCKING is not set",)
     found = offered(made, LEROBOT, env={"CUDA_LAUNCH_BLOCKING": "1"})
     assert changes(found) == [("--env CUDA_LAUNCH_BLOCKING=0", "env")]
+
+
+def test_of_several_parts_those_with_an_effect_are_offered() -> None:
+    made = tried_by(lerobot={"set": {"a": 1, "b": 2}, "unset": ["c"]})
+    assert changes(offered(made, LEROBOT + " --a=1"))[0][0] == "--set b=2"
+    assert changes(offered(made, LEROBOT + " --c"))[0][0] == "--compound --set a=1 --set b=2 --unset c"
+    found = offered(made, LEROBOT + " --a=1 --b=2")
+    assert (found.offers, len(found.refused)) == ((), 3)

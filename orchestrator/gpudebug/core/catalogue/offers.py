@@ -10,12 +10,14 @@ from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
 from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
-from gpudebug.core.catalogue.model import Cause, Intervention
+from gpudebug.core.catalogue.model import Cause
+from gpudebug.core.catalogue.model import Intervention as Settings
 from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.frameworks import Found
+from gpudebug.core.intervention import Change, Intervention, NoEffect
 
 
 class Offer(NamedTuple):
@@ -74,7 +76,7 @@ class _Case:
     locked: Sequence[str]
     refused: list[str]
 
-    def own(self) -> Intervention | None:
+    def own(self) -> Settings | None:
         """What the catalogue says of this framework, where it holds for this version."""
         intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
         if intervention is None or self.found is None:
@@ -92,7 +94,7 @@ class _Case:
         if general is not None and general.set | general.env:
             yield from self._tried(_changes(general), "any", general.note)
 
-    def _of_framework(self, own: Intervention, found: Found) -> Iterator[Offer]:
+    def _of_framework(self, own: Settings, found: Found) -> Iterator[Offer]:
         framework = found.framework
         if not (own.set or own.unset or own.env):
             return
@@ -118,7 +120,7 @@ class _Case:
             return True
         return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
 
-    def _beyond(self, own: Intervention) -> bool:
+    def _beyond(self, own: Settings) -> bool:
         """Whether a knob of the cause stands further already than the intervention would put it."""
         for name, value in own.set.items():
             option = self.options.get(folded(name))
@@ -158,26 +160,34 @@ class _Case:
             yield from self._tried(_changes(variables), "env", variables.note)
 
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[Offer]:
-        """The offer, where the change does something to this command."""
+        """The offer, of as much of the change as does something to this command."""
         try:
-            intervention = interventions.parse(change)
-            locked = intervention.locked_by(self.locked)
-            intervention.apply(self.argv, self.env)
+            asked = interventions.parse(change)
+            reasons = {part: self._idle(part) for part in asked.changes}
+            kept = tuple(part for part, idle in reasons.items() if idle is None)
+            made = Intervention(kept, compound=len(kept) > 1)
+            if kept:
+                made.apply(self.argv, self.env)
         except InterventionError as e:
             self.refused.append(e.message)
             return
-        unset = [
-            c.name
-            for c in intervention.changes
-            if c.kind == "env" and c.value == "0" and c.name not in self.env
-        ]
-        if unset:
-            self.refused.append(f"{', '.join(unset)} is not set")
-            return
+        locked = made.locked_by(self.locked)
         if locked:
-            self.refused.append(f"{intervention.text} touches {', '.join(locked)}, which is locked")
-            return
-        yield Offer(intervention.text, None, by, note)
+            self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
+        elif kept:
+            yield Offer(made.text, None, by, note)
+        else:
+            self.refused.extend(idle for idle in reasons.values() if idle)
+
+    def _idle(self, part: Change) -> str | None:
+        """Why a part of a change would do nothing; None where it does something."""
+        if part.kind == "env" and part.value == "0" and part.name not in self.env:
+            return f"{part.name} is not set"
+        try:
+            Intervention((part,)).apply(self.argv, self.env)
+        except NoEffect as e:
+            return e.message
+        return None
 
     def written(self) -> Iterator[Offer]:
         """What somebody has to write: this framework's, then any program's."""
@@ -189,7 +199,7 @@ class _Case:
         if general is not None and general.code:
             yield Offer(None, general.code.strip(), "any", general.note)
 
-    def _in_code(self, own: Intervention, found: Found) -> str | None:
+    def _in_code(self, own: Settings, found: Found) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""
         names = {name: self._name(name, found.framework) for name in own.set}
         if not own.set or None in names.values() or all(self._taken(n or "", found) for n in names.values()):
@@ -202,7 +212,7 @@ class _Case:
         return f"In {found.path or 'the program'}, set {settings}{where}."
 
 
-def _changes(intervention: Intervention, bare: set[str] | frozenset[str] = frozenset()) -> str:
+def _changes(intervention: Settings, bare: set[str] | frozenset[str] = frozenset()) -> str:
     """The intervention in `propose`'s words; options in `bare` stand without a value."""
     sets = [
         name if folded(name) in bare and value is True else f"{name}={written(value)}"
