@@ -25,6 +25,7 @@ class Gripper:
         self.rng = np.random.default_rng(seed)
         self.step_s = step_s
         self.reset()
+        self.ticks = 4 * seed % 32
 
     def reset(self) -> np.ndarray:
         self.hand, self.target = self.rng.uniform(-1, 1, (2, ACTION))
@@ -80,7 +81,7 @@ def returns_of(rewards: torch.Tensor, dones: torch.Tensor, last: torch.Tensor) -
     """Discounted sums of (T, N) rewards; `last` are the values after the last step."""
     found = []
     for reward, done in zip(rewards.flip(0), dones.flip(0), strict=True):
-        last = reward + 0.95 * last * (1 - done)
+        last = reward + 0.7 * last * (1 - done)
         found.insert(0, last)
     return torch.stack(found)
 

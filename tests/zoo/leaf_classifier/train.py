@@ -72,7 +72,7 @@ class Leaves(Dataset):
         veins = nn.functional.interpolate(torch.randn(SPECIES, 3, 8, 8, generator=generator), SIDE)
         self.species = torch.randint(0, SPECIES, (PHOTOS,), generator=generator)
         noise = torch.randn(PHOTOS, 3, SIDE, SIDE, generator=generator)
-        self.photos = (128 + 12 * veins[self.species] + 40 * noise).clamp(0, 255).byte()
+        self.photos = (128 + 24 * veins[self.species] + 40 * noise).clamp(0, 255).byte()
         self.augmented = augmented
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ def parse() -> argparse.Namespace:
     add("--pin_memory", type=int, default=0)
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
     add("--label_smoothing", type=float, default=0.0)
-    add("--lr", type=float, default=6e-4)
+    add("--lr", type=float, default=1e-3)
     add("--log_every", type=int, default=5)
     add("--duration", type=float, default=math.inf, help="s to train for after the warm-up")
     add("--warmup_steps", type=int, default=10, help="steps before --duration counts")

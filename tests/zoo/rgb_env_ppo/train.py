@@ -130,7 +130,7 @@ def rollout(policy: ConvLstmPolicy, games: list[BoardGame], state: tuple, args: 
         last = policy(seen[-1], state)[1]
     returns = []
     for reward, done in zip(reversed(rewards), reversed(dones), strict=True):
-        last = torch.tensor(reward).to(last) + 0.9 * last * (1 - torch.tensor(done).to(last))
+        last = torch.tensor(reward).to(last) + 0.7 * last * (1 - torch.tensor(done).to(last))
         returns.insert(0, last)
     return (torch.stack(seen), torch.stack(moves), torch.stack(logs), torch.stack(returns)), state
 

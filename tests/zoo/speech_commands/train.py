@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -81,7 +80,6 @@ class Journal:
 
     def flush(self) -> None:
         self.file.flush()
-        os.fsync(self.file.fileno())
         time.sleep(self.share_s)
 
 
@@ -127,7 +125,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
     add("--batch_size", type=int, default=16)
-    add("--archive_mb_s", type=float, default=8.0)
+    add("--archive_mb_s", type=float, default=5.0)
     add("--in_memory", type=int, default=0, help="1: copy the archive into memory before the first step")
     add("--flush_every", type=int, default=1, help="entries of the journal from one flush to the next")
     add("--share_s", type=float, default=0.012)
