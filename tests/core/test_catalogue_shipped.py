@@ -40,3 +40,10 @@ def test_expressions_compile_without_a_warning(recwarn: pytest.WarningsRecorder)
         for knob in cause.knobs:
             assert all(re.compile(name) for name in knob.names)
     assert not [w for w in recwarn if issubclass(w.category, FutureWarning)]
+
+
+def test_the_example_for_users_is_good() -> None:
+    readme = files.shipped_folder("catalogue").with_name("README.md").read_text("utf-8")
+    text = readme.partition("```yaml\n")[2].partition("```")[0]
+    found = read_cause(text, "hypotheses/slow-logger.yaml", frameworks=adapters.known())
+    assert found.group == "stalls"
