@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -126,6 +126,12 @@ def test_twice_the_batch(words: str, source: str, changed: str) -> None:
 def test_a_batch_that_nobody_can_double(words: str, source: str, said: str) -> None:
     with pytest.raises(LayerError, match=said):
         doubled(command(words, source))
+
+
+@pytest.mark.parametrize("make", [doubled, lambda c: quiet(c, told=True)], ids=["doubled", "quiet"])
+def test_flags_in_a_shell_are_out_of_reach(make: Callable[[Command], object]) -> None:
+    with pytest.raises(LayerError, match="the flags of a shell command"):
+        make(Command(["/bin/sh", "-c", "python train.py --batch_size=8 --eval_every=5"]))
 
 
 def evidence(run: str, steps: float | None, samples: float | None = None, **facts: object) -> Evidence:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpudebug.core import commandline
 from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue.knobs import Standing, standing
 from gpudebug.core.catalogue.model import Cause, Knob
@@ -56,6 +57,7 @@ class Command:
 def quiet(command: Command, *, told: bool) -> Intervention:
     """The change with which nothing is logged, evaluated or saved; `told` says that logging need not tell
     of steps. LayerError where no flag is known."""
+    _refuse_shell(command)
     framework = command.found.framework if command.found else None
     known = framework.quiet if framework else Settings()
     parts = [
@@ -75,6 +77,7 @@ def quiet(command: Command, *, told: bool) -> Intervention:
 
 def doubled(command: Command) -> Intervention:
     """The change with which a step takes twice the samples. LayerError where no one flag says how many."""
+    _refuse_shell(command)
     framework = command.found.framework if command.found else None
     options = command.options
     named = framework.batch if framework else None
@@ -101,6 +104,14 @@ def doubled(command: Command) -> Intervention:
         "no flag of this command says how large a batch is",
         next="write the batch size into workload.command (--batch_size=N), then gpudebug next",
     )
+
+
+def _refuse_shell(command: Command) -> None:
+    if commandline.is_shell(command.argv):
+        raise LayerError(
+            "the flags of a shell command cannot be changed",
+            next="write workload.command without shell: true",
+        )
 
 
 def _set(name: str, value: int) -> Intervention:

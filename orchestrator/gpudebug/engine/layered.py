@@ -88,7 +88,8 @@ def _test(loaded: Loaded, layer: str) -> _Test:
         return _Test(layer, None, before)
     command = _command(loaded, before)
     if layer == "quiet":
-        return _Test(layer, quiet(command, told=loaded.config.probe), before)
+        told = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
+        return _Test(layer, quiet(command, told=bool(told)), before)
     change = doubled(command)
     locked = change.locked_by(loaded.config.locked)
     notes = (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()

@@ -37,7 +37,11 @@ class Source:
         """Whether the loader stands for one that is gone."""
         data = self.data() if self.data is not None else None
         gone = self.loader() is None and data is not None
-        return gone and data is loader.dataset and self.size == getattr(loader, "batch_size", None)
+        return (
+            gone
+            and data is getattr(loader, "dataset", None)
+            and self.size == getattr(loader, "batch_size", None)
+        )
 
     def fetch(self, steps: int) -> None:
         """A batch is asked for after so many iterations."""
