@@ -17,6 +17,8 @@ from gpudebug.edges import store
 from gpudebug.engine import adapters, catalogue
 from gpudebug.engine.written import read_config, training_environment
 
+_BEGIN = "gpudebug init --command 'YOUR TRAINING COMMAND'"
+
 
 def signals() -> dict[str, Any]:
     """What conditions can read: the names, units and sentences of all evidence."""
@@ -83,7 +85,7 @@ def one(directory: Path, id: str) -> dict[str, Any]:
         "hollow_if": cause.hollow_if,
         "sources": list(cause.sources),
         "file": known.files[cause.id],
-        "next_command": f"gpudebug propose --from-catalogue {cause.id}",
+        "next_command": f"gpudebug propose --from-catalogue {cause.id}" if root else _BEGIN,
     }
 
 
