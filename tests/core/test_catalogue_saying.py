@@ -20,7 +20,7 @@ from gpudebug.core.catalogue.saying import said, said_own, said_share, shows
         ({"signal": "loader_workers", "equals": 0}, "loader workers: 0"),
         ({"signal": "loader_used", "equals": True}, "a DataLoader feeds the training: yes"),
         ({"signal": "framework", "equals": "sb3"}, "the framework is sb3"),
-        ({"signal": "trains_on", "matches": "^cuda"}, "the parameters live on like /^cuda/"),
+        ({"signal": "trains_on", "matches": "^cuda"}, "the parameters live on something like /^cuda/"),
         (
             {"stack": "PIL/", "phase": "forward", "above": 0.1},
             "stacks through /PIL// in the forward phase take more than 10 % of the watched time",

@@ -68,7 +68,7 @@ def _compared(condition: Condition) -> str:
     if below is not None:
         return f"less than {_figure(below, unit)}"
     if condition.matches is not None:
-        return f"like {_short(condition.matches)}"
+        return f"something like {_short(condition.matches)}"
     value = condition.equals
     if isinstance(value, bool):
         return "yes" if value else "no"
