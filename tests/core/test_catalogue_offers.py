@@ -44,6 +44,7 @@ def changes(found: Offers) -> list[tuple[str | None, str]]:
     [
         (LEROBOT, None, [("--set num_workers=4", "lerobot"), (None, "any")]),
         (LEROBOT + " --num_workers=4", None, [(None, "any")]),
+        (LEROBOT + " --num_workers=0", None, [("--set num_workers=4", "lerobot"), (None, "any")]),
         (LEROBOT + " --num_workers=8", None, [(None, "any")]),
         ("python train.py", OWN, [("--set --workers=4", "knob"), (None, "any")]),
         ("python train.py --workers=4", OWN, [(None, "any")]),

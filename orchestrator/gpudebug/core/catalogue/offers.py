@@ -59,10 +59,12 @@ def interventions_for(
     options = standing(argv, env or {}, program.options if program else {})
     case = _Case(cause, argv, env or {}, found, version, options, locked, [])
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
-    kept: dict[str, Offer] = {}
+    kept: list[Offer] = []
     for offer in changes:
-        kept.setdefault(offer.change or "", offer)
-    return Offers((*kept.values(), *case.written()), tuple(dict.fromkeys(case.refused)))
+        asked = interventions.parse(offer.change or "")
+        if not any(asked.same_effect(interventions.parse(k.change or ""), argv, env) for k in kept):
+            kept.append(offer)
+    return Offers((*kept, *case.written()), tuple(dict.fromkeys(case.refused)))
 
 
 @dataclass(frozen=True)
