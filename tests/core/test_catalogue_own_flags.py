@@ -169,3 +169,8 @@ def test_they_are_known_by_one_spelling() -> None:
 @given(st.text(max_size=80))
 def test_any_text_can_be_read(source: str) -> None:
     own_flags(source)
+
+
+def test_nothing_is_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    own_flags("p.add_argument('--x', default='\\d')\nassert (1, 'x')")
+    assert not recwarn.list

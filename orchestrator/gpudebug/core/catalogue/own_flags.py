@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -49,8 +50,11 @@ def own_flags(source: str) -> dict[str, OwnFlag]:
 
 
 def parsed(source: str) -> ast.Module | None:
+    """The tree of a source; None where it is none. What the compiler would warn of is the program's matter."""
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
