@@ -86,7 +86,7 @@ def test_what_a_proposal_needs_stands_on_one_page_in_order(story: Campaign) -> N
     page = answer["brief"]
     found = sections(page)
     assert list(found) == [
-        *("", "What counts", "Measured so far", TRIED, "Device and last run"),
+        *("", "What counts", "Measured so far", TRIED, "Diagnosis", "Device and last run"),
         *("Files to read", "Locked, never to be changed", "Guidelines", "What to do now"),
     ]
     assert "Keep the device busy." in found[""] and "session s1" in found[""]
