@@ -158,3 +158,10 @@ def test_of_several_parts_those_with_an_effect_are_offered() -> None:
     assert changes(offered(made, LEROBOT + " --c"))[0][0] == "--compound --set a=1 --set b=2 --unset c"
     found = offered(made, LEROBOT + " --a=1 --b=2")
     assert (found.offers, len(found.refused)) == ((), 3)
+
+
+def test_of_several_flags_those_that_the_version_has_are_offered() -> None:
+    made = tried_by(lerobot={"set": {"num_workers": 2, "prefetch_factor": 2}})
+    found = offered(made, LEROBOT, version="0.5.1")
+    assert changes(found) == [("--set num_workers=2", "lerobot")]
+    assert found.refused == ("LeRobot 0.5.1 has no prefetch_factor: it came with 0.6",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,18 +100,18 @@ class _Case:
         framework = found.framework
         if not (own.set or own.unset or own.env):
             return
-        names = {name: self._name(name, framework) for name in (*own.set, *own.unset)}
-        if any(name is None for name in names.values()):
+        names = self._names((*own.set, *own.unset), framework)
+        if not names and not own.env:
             return
-        if not all(self._taken(name or "", found) for name in names.values()):
+        if not all(self._taken(name, found) for name in names.values()):
             return
         if self._beyond(own):
             return
         bare = {folded(flag) for flag in framework.bare}
         renamed = own.model_copy(
             update={
-                "set": {names[name]: value for name, value in own.set.items()},
-                "unset": tuple(names[name] for name in own.unset),
+                "set": {names[name]: value for name, value in own.set.items() if name in names},
+                "unset": tuple(names[name] for name in own.unset if name in names),
             }
         )
         yield from self._tried(_changes(renamed, bare), framework.name, own.note)
@@ -133,6 +133,11 @@ class _Case:
             if option.value is not None and not list(turned([probe], {folded(name): option}, None)):
                 return True
         return False
+
+    def _names(self, names: Iterable[str], framework: Framework) -> dict[str, str]:
+        """What this version calls the options that it has."""
+        found = {name: self._name(name, framework) for name in names}
+        return {name: now for name, now in found.items() if now is not None}
 
     def _name(self, name: str, framework: Framework) -> str | None:
         """What this version calls an option; None where it has none, and that is noted."""
@@ -203,11 +208,11 @@ class _Case:
 
     def _in_code(self, own: Settings, found: Found) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""
-        names = {name: self._name(name, found.framework) for name in own.set}
-        if not own.set or None in names.values() or all(self._taken(n or "", found) for n in names.values()):
+        names = self._names(own.set, found.framework)
+        if not names or all(self._taken(name, found) for name in names.values()):
             return None
         settings = ", ".join(
-            f"{(names[name] or name).rpartition('.')[2]}={_python(value)}" for name, value in own.set.items()
+            f"{folded(name).rpartition('.')[2]}={_python(own.set[key])}" for key, name in names.items()
         )
         called = {name.rpartition(".")[2] for name in found.framework.configured_by}
         where = f" where {' or '.join(sorted(called))} is made" if called else ""

@@ -50,7 +50,7 @@ def own_flags(source: str) -> dict[str, OwnFlag]:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The tree of a source; None where it is none. What the compiler would warn of is the program's matter."""
+    """The tree of a source; None where it is none. What one would be warned of is the program's matter."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
