@@ -59,6 +59,8 @@ def test_a_command_differs_in_nothing_from_itself() -> None:
         # What neither side measured: the reference itself is in it, and layers are other runs.
         ("reference_gap_pp", 50.0, 0.0, None),
         ("layer_quiet_ratio", 2.0, 1.0, None),
+        ("device_idle_share", 0.8, 0.1, None),
+        ("foreign_cpu", 80.0, 10.0, None),
     ],
 )
 def test_figures_count_where_they_are_apart(

@@ -13,7 +13,7 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.frameworks import find
 from gpudebug.core.layerflags import Command, doubled, quiet
 from gpudebug.core.layers import LAYERS, LayerError, asked, feeds_training, judge, layer_named, signals
-from gpudebug.core.models import Evidence, ProbeEvidence
+from gpudebug.core.models import Conditions, Evidence, ProbeEvidence
 from gpudebug.core.words import Outcome
 from gpudebug.engine.adapters import known
 
@@ -152,6 +152,7 @@ REPLAYED = {"replay": {"layer": "cached_batch", "batches": 40}}
         ("quiet", 10.0, 10.5, 1.05, "a step is 1.05 times as fast: 5% of the time goes into these"),
         ("double_batch", 10.0, 9.5, 1.9, "takes 1.05 times as long: it is flat, so the host bounds"),
         ("double_batch", 10.0, 5.2, 1.04, "takes 1.92 times as long: the work on each sample bounds it"),
+        ("double_batch", 10.0, 8.0, 1.6, "takes 1.25 times as long: 75% of it does not depend on the batch"),
         ("double_batch", 10.0, None, None, "the time of a step is unknown"),
         ("quiet", 10.0, None, None, "the rate of steps is unknown"),
     ],
@@ -199,6 +200,15 @@ def test_a_run_that_is_over_soon_is_timed_by_its_replayed_batches() -> None:
         None,
         "no rate of steps is known on both sides: train for longer",
     )
+
+
+def test_runs_that_were_not_alone_are_named() -> None:
+    busy = evidence("0002", 20.0).model_copy(update={"conditions": Conditions(foreign_cpu=80.0)})
+    shared = evidence("0003", 20.0).model_copy(update={"conditions": Conditions(foreign_procs=1)})
+    rough = judge("quiet", [evidence("0001", 10.0)], [busy], "")
+    assert rough.ratio == pytest.approx(2)
+    assert rough.notes == ("other processes used the run's cores (80% in 0002): the ratio is rough",)
+    assert "another process computed on the device in 0003" in judge("quiet", [busy], [shared], "").notes[0]
 
 
 def test_one_source_tells_of_both_sides() -> None:

@@ -22,6 +22,14 @@ LEAST_POINTS = 5.0
 LEAST_RATIO = 1.25
 """So are other figures whose ratio is below this."""
 
+# What another signal says already, what is no doing of the training's, and how much was seen.
+_SAID_OTHERWISE = frozenset(
+    {
+        *("device_idle_share", "cores_busy_share", "loader_workers_over_cores", "threads_over_cores"),
+        *("foreign_procs", "foreign_cpu", "probe_steps", "stacks_s", "loss_points"),
+    }
+)
+
 
 @dataclass(frozen=True)
 class Flag:
@@ -103,6 +111,7 @@ def _figures(workload: Facts, reference: Facts) -> list[Figure]:
         Figure(name, signal.unit, mine, theirs)
         for name, signal in SIGNALS.items()
         if signal.source not in ("reference", "layer", "command", "host")
+        and name not in _SAID_OTHERWISE
         and (mine := workload.signals.get(name)) is not None
         and (theirs := reference.signals.get(name)) is not None
         and not _close(signal, mine, theirs)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.gates.device import SHARED
 from gpudebug.core.models import Evidence
 from gpudebug.core.speed import FEW_STEPS
 
@@ -22,6 +23,8 @@ PREFIX = "layer-"
 FLAT = 1.15
 """A step whose time grows less than this with twice the batch is bound by the host (a judgement: a step of
 pure computation would take twice as long, and runs of one program differ by a few per cent)."""
+LINEAR = 1.85
+"""From here on nearly all of a step grows with the batch (a judgement, as above)."""
 LEAST = 1.03
 """A ratio below this is no difference: the same that a throughput gate asks for."""
 
@@ -88,6 +91,7 @@ def judge(
         found.append("samples per second are not known, so only times of steps are compared")
     if steps is None and not found:
         found.append("no rate of steps is known on both sides: train for longer")
+    found += _company([*before, *after])
     return LayerResult(
         layer=layer,
         run=after[-1].run,
@@ -129,7 +133,11 @@ def _of_batch(steps: float | None) -> str:
             f"at twice the batch a step takes {longer:.2f} times as long: it is flat, so the host bounds the "
             "step, not the work on a sample"
         )
-    return f"at twice the batch a step takes {longer:.2f} times as long: the work on each sample bounds it"
+    said = f"at twice the batch a step takes {longer:.2f} times as long"
+    if longer < LINEAR:
+        # Of a + b * batch, that is a over all: 2 - (a + 2b) / (a + b).
+        return f"{said}: {2 - longer:.0%} of it does not depend on the batch"
+    return f"{said}: the work on each sample bounds it"
 
 
 def _times(ratio: float) -> str:
@@ -170,6 +178,20 @@ def feeds_training(evidence: Evidence) -> bool:
     loaders = evidence.probe.facts.get("loaders") if evidence.probe else None
     known = loaders if isinstance(loaders, list) else []
     return any(isinstance(one, dict) and one.get("training") is not False for one in known)
+
+
+def _company(runs: Sequence[Evidence]) -> list[str]:
+    """That the runs were not alone: then a ratio is rough, or worse."""
+    shared = [e.run for e in runs if e.conditions.foreign_procs]
+    if shared:
+        return [
+            f"another process computed on the device in {', '.join(shared)}: the ratio is not to be trusted"
+        ]
+    loads = {e.run: load for e in runs if (load := e.conditions.foreign_cpu) is not None and load > SHARED}
+    if not loads:
+        return []
+    said = ", ".join(f"{load:.0f}% in {run}" for run, load in loads.items())
+    return [f"other processes used the run's cores ({said}): the ratio is rough"]
 
 
 def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> float | None:
