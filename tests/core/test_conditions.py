@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.readings import GPU, row
 
-from gpudebug.core.conditions import apart, doubt, observed
+from gpudebug.core.conditions import apart, doubt, observed, usable
 from gpudebug.core.models import Conditions, Window
 from gpudebug.core.samples import Sample, Samples
 
@@ -58,6 +58,28 @@ def test_clocks_and_throttling_are_the_worst_of_the_devices() -> None:
 
 def test_the_load_of_others_is_a_mean() -> None:
     assert observed(rows({"foreign_cpu": 10.0}, {"foreign_cpu": 40.0}, {}), None).foreign_cpu == 25
+
+
+def test_what_the_run_writes_and_uses_are_means() -> None:
+    found = observed(rows({"write_mb_s": 1.0, "cpu_util": 150.0}, {"cpu_util": 50.0}, {}), None, 4.0)
+    assert (found.write_mb_s, found.cpu_cores, found.cores) == (1.0, 1.0, 4.0)
+
+
+USABLE: list[tuple[float | None, object, float | None]] = [
+    (None, None, None),
+    (1.5, None, 1.5),
+    (None, 8, 8.0),
+    (1.5, 8, 1.5),
+    (16.0, 8, 8.0),
+    (2.0, "many", 2.0),
+    (2.0, True, 2.0),
+    (None, 0, None),
+]
+
+
+@pytest.mark.parametrize(("quota", "affinity", "cores"), USABLE)
+def test_the_cores_that_a_run_may_use(quota: float | None, affinity: object, cores: float | None) -> None:
+    assert usable(quota, affinity) == cores
 
 
 def side(clock: float | None = None, **throttle: float) -> list[Conditions]:

@@ -1,0 +1,372 @@
+"""Where threads of real programs are, by samples of their stacks."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import environment
+from tests.support.interpreters import VERSIONS, interpreter
+from tests.support.probed import PROBE, Told, lines_of, needs_torch, probed, stories
+
+from gpudebug.core.diagnosis.stackshares import share
+from gpudebug.core.models import Stacks
+from gpudebug.core.stacks import read_stacks, stacks_evidence
+
+# The oldest and the newest, and the others where there is time.
+ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]
+
+# A sampler of this thread, driven by hand: on every Python, without PyTorch.
+ALONE = f"""
+import sys, os, threading, time, types, gc
+sys.path.append({str(PROBE)!r})
+from _thread import get_ident, get_native_id
+from gpudebug_probe.frames import Frames
+from gpudebug_probe.record import Record
+from gpudebug_probe.sampler import Sampler
+torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
+lost = []
+frames = Frames(torch)
+sampler = Sampler("training", Record(os.environ["GPUDEBUG_RUN_DIR"]), frames, lambda: lost.append(1))
+def watch():
+    sampler.target = get_ident(), time.pthread_getcpuclockid(get_ident()), get_native_id()
+def burn(seconds):
+    end, n = time.thread_time() + seconds, 0
+    while time.thread_time() < end:
+        n += sum(range(200))
+def doze(seconds):
+    time.sleep(seconds)
+"""
+
+
+def alone(folder: Path, code: str, python: str = sys.executable) -> Told:
+    run = folder / "run"
+    run.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(ALONE + code)
+    done = subprocess.run(
+        [python, "train.py"],
+        cwd=folder,
+        env=environment({"GPUDEBUG_RUN_DIR": str(run), "GPUDEBUG_T0": "0.5"}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Told(done.returncode, done.stdout, done.stderr, lines_of(run))
+
+
+def of(told: Told, kind: str = "training") -> Stacks:
+    """What was seen of a kind of thread, as evidence has it."""
+    text = "".join(json.dumps(line) + "\n" for line in told.lines)
+    evidence = stacks_evidence(read_stacks(text), None)
+    assert evidence is not None
+    found: Stacks | None = getattr(evidence, kind)
+    assert found is not None, told
+    return found
+
+
+def part(stacks: Stacks, code: str = "", stack: str = "", **more: Any) -> float:
+    return share(stacks, code=code or None, stack=stack or None, **more)[0]
+
+
+@pytest.mark.parametrize("version", ON_EACH)
+def test_a_thread_that_sleeps_waits_and_one_that_counts_runs(tmp_path: Path, version: str) -> None:
+    code = """
+def main():
+    watch()
+    before = threading.active_count(), sys.getswitchinterval()
+    sampler.start()
+    burn(0.15); doze(0.3)
+    sampler.finish()
+    print(before == (threading.active_count(), sys.getswitchinterval()), lost, gc.isenabled())
+main()
+"""
+    told = alone(tmp_path, code, interpreter(version))
+    assert (told.status, told.out, told.err) == (0, "True [] True\n", "")
+    found = of(told)
+    slept = part(found, r"time\.sleep")
+    assert slept * found.seconds >= 0.2
+    assert part(found, r"time\.sleep", state="waiting") >= 0.8 * slept
+    burnt = part(found, stack=r"train\.py:burn$")
+    assert burnt * found.seconds >= 0.1
+    assert part(found, stack=r"train\.py:burn$", state="running") >= 0.5 * burnt
+    assert part(found, stack=r"/train\.py:main$", phase="other") >= 0.95
+    (line,) = [line for line in told.lines if line["stacks"]]
+    assert (line["kind"], line["of"], line["t0"]) == ("stacks", "training", 0.5)
+    assert line["since"] <= line["t"]
+
+
+def test_a_thread_that_has_ended_is_lost_and_nothing_is_seen_then(tmp_path: Path) -> None:
+    code = """
+def work():
+    watch()
+    doze(0.2)
+thread = threading.Thread(target=work)
+sampler.start(); thread.start(); thread.join()
+time.sleep(0.3)
+sampler.finish()
+print(lost, sampler.target)
+"""
+    told = alone(tmp_path, code)
+    assert (told.out, told.err) == ("[1] (0, 0, 0)\n", "")
+    assert of(told).seconds < 0.3
+
+
+def test_signals_go_to_the_training(tmp_path: Path) -> None:
+    code = """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: print("rang", threading.current_thread().name))
+watch(); sampler.start()
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+time.sleep(0.3)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.kill(os.getpid(), signal.SIGUSR1)
+time.sleep(0.1)
+print(signal.sigtimedwait([signal.SIGUSR1], 5).si_signo == signal.SIGUSR1)
+sampler.finish()
+"""
+    told = alone(tmp_path, code)
+    assert (told.status, told.out, told.err) == (0, "rang MainThread\nTrue\n", "")
+
+
+FOLDS = """
+def walked(depth, then):
+    return then() if depth == 0 else other(depth, then)
+def other(depth, then):
+    return walked(depth - 1, then)
+def fold():
+    phase, ids, at, line = frames.fold(sys._getframe())
+    return [frames.known[key].name for key in ids], at, line, phase
+"""
+
+
+def test_a_deep_stack_keeps_its_ends(tmp_path: Path) -> None:
+    code = (
+        FOLDS + "names, at, line, _ = walked(60, fold); print(len(names), names[0], names[-1], at, line > 0)"
+    )
+    folder = tmp_path.name
+    assert alone(tmp_path, code).out == f"45 {folder}/train.py:fold {folder}/train.py:<module> 0 True\n"
+
+
+def test_a_call_of_itself_is_one_frame(tmp_path: Path) -> None:
+    code = FOLDS + "def again(n): return again(n - 1) if n else fold()\nprint(len(again(30)[0]))"
+    assert alone(tmp_path, code).out == "3\n"
+
+
+def test_the_program_of_an_installed_package_is_its_own_code(tmp_path: Path) -> None:
+    """A console script that only calls into the package is not the program."""
+    site = tmp_path / "lib" / "site-packages"
+    for name, text in {
+        "tool": "import lib2\ndef main(then): return lib2.call(then)\n",
+        "lib2": "def call(then): return then()\n",
+    }.items():
+        (site / name).mkdir(parents=True)
+        (site / name / "__init__.py").write_text(text)
+    code = (
+        FOLDS
+        + f"""
+sys.path.append({str(site)!r})
+import tool
+own = os.path.abspath(__file__)
+frames._programs.add(os.path.dirname(own))
+names, at, line, _ = tool.main(fold)
+print(names[at], line)
+"""
+    )
+    assert alone(tmp_path, code).out == "tool/__init__.py:main 2\n"
+
+
+def test_source_is_told_without_what_could_be_a_secret(tmp_path: Path) -> None:
+    token = "hf_" + "a1b2" * 9
+    (tmp_path / "code.py").write_text(f'\n    login("{token}", retries=3)  # once\n' + "x" * 500)
+    places = [("code.py", 2), ("code.py", 3), ("code.py", 9), ("none", 1)]
+    code = f"for place in {places}: print(frames.source(*place))"
+    told = alone(tmp_path, code).out.splitlines()
+    assert tuple(told) == ('login("...", retries=3)  # once', "x" * 120, "", "")
+
+
+def test_many_stacks_are_told_in_lines_that_are_read(tmp_path: Path) -> None:
+    code = """
+def doors(n):
+    names = [f"door_{n}_{k}_" + "x" * 90 for k in range(30)]
+    text = "".join(f"def {a}(t): return {b}(t)\\n" for a, b in zip(names, names[1:]))
+    space = {names[-1]: lambda then: then()}
+    exec(compile(text, f"/job/file_{n}.py", "exec"), space)
+    return space[names[0]]
+import gpudebug_probe.sampler as module
+module.MOST_STACKS = 300
+for n in range(320):
+    sampler._add(doors(n)(lambda: frames.fold(sys._getframe())), 1.0 + (n == 7), 0.5)
+sampler.finish()
+print(len(sampler._seen))
+"""
+    told = alone(tmp_path, code)
+    assert (told.status, told.err, told.out) == (0, "", "0\n")
+    found = read_stacks("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in told.lines))
+    assert found is not None
+    (one,) = found.told
+    assert one.seconds == 321
+    # What was too much is counted together, and what did not fit into the line is part of the sum alone.
+    assert max(spent for spent, _ in one.places.values()) == 20
+    assert 10 <= len(one.places) <= 100
+
+
+def test_an_error_of_ours_ends_it_and_is_told(tmp_path: Path) -> None:
+    told = alone(tmp_path, "watch()\nframes.fold = None\nsampler.start(); time.sleep(0.2)\nsampler.finish()")
+    assert (told.status, told.err) == (0, "")
+    (line,) = told.of("stacks")
+    assert "TypeError" in line["why"]
+
+
+def test_a_record_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
+    code = "os.rmdir(os.environ['GPUDEBUG_RUN_DIR'])\nwatch(); sampler.start(); doze(0.1); sampler.finish()"
+    told = alone(tmp_path, code)
+    assert (told.status, told.out, told.err) == (0, "", "")
+
+
+PROGRAM = """
+import os, threading, time
+class Stored(torch.utils.data.Dataset):
+    def __init__(self, work, count=24): self.work, self.count = work, count
+    def __len__(self): return self.count
+    def __getitem__(self, index):
+        self.work()
+        return torch.ones(4)
+def store():
+    time.sleep(0.012)
+def resize():
+    end, n = time.thread_time() + 0.012, 0
+    while time.thread_time() < end: n += sum(range(500))
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def forward(self, x):
+        table(0.04)
+        return self.layer(x)
+def table(seconds):
+    end, n = time.thread_time() + seconds, 0
+    while time.thread_time() < end: n += sum(range(500))
+def train(net, dataset, **loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in torch.utils.data.DataLoader(dataset, batch_size=4, **loader):
+        net(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+CODES = {
+    "store and table": "train(Net(), Stored(store))",
+    "inference": """
+net = Net()
+with torch.no_grad():
+    for _ in range(5):
+        net(torch.ones(1, 4))
+        store()
+""",
+    "no forward": "time.sleep(0.1)",
+    "killed": """
+net = Net()
+train(net, Stored(store, 8))
+os.kill(os.getpid(), 15)
+""",
+    "a fork that trains": """
+train(Net(), Stored(store, 8))
+pid = os.fork()
+if pid: os.waitpid(pid, 0)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+    return stories(tmp_path_factory.mktemp("stacks"), {name: PROGRAM + code for name, code in CODES.items()})
+
+
+@needs_torch
+def test_a_slow_store_waits_and_a_loop_in_the_forward_runs(found: dict[str, Told]) -> None:
+    told = found["store and table"]
+    assert told.status == 0, told.out
+    seen = of(told)
+    assert part(seen, stack="store$", phase="data", state="waiting") >= 0.15
+    assert part(seen, stack="store$", state="running") <= 0.1
+    assert part(seen, stack="Net.forward$", phase="forward", state="running") >= 0.25
+    assert part(seen, stack="table$", phase="data") == 0
+    assert not any("gpudebug_probe" in frame or "_call_impl" in frame for frame in seen.frames)
+
+
+@needs_torch
+def test_a_program_that_only_infers_is_seen(found: dict[str, Told]) -> None:
+    told = found["inference"]
+    assert (told.status, set(told.kinds)) == (0, {"stacks"})
+    assert part(of(told), stack="table$", phase="forward", state="running") >= 0.4
+
+
+@needs_torch
+def test_nobody_is_seen_who_neither_trains_nor_infers(found: dict[str, Told]) -> None:
+    assert (found["no forward"].status, found["no forward"].lines) == (0, [])
+
+
+@needs_torch
+def test_a_fork_of_the_training_is_not_seen_until_it_trains(found: dict[str, Told]) -> None:
+    told = found["a fork that trains"]
+    assert (told.status, {line["pid"] for line in told.of("stacks")}) == (0, {told.end["pid"]})
+
+
+@needs_torch
+def test_a_training_that_is_killed_ends_at_once(found: dict[str, Told]) -> None:
+    told = found["killed"]
+    assert (told.status, told.kinds[:2]) == (-signal.SIGTERM, ["start", "beat"])
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_are_seen_however_they_begin(tmp_path: Path, method: str) -> None:
+    code = f"""
+import torch
+{PROGRAM}
+if __name__ == "__main__":
+    train(torch.nn.Linear(4, 1), Stored(resize, 64), num_workers=2, multiprocessing_context={method!r})
+    print("done")
+"""
+    told = probed(tmp_path / "run", code)
+    assert (told.status, told.out, told.err) == (0, "done\n", "")
+    assert len({line["pid"] for line in told.of("stacks")}) == 3
+    seen = of(told, "workers")
+    assert part(seen, stack="resize$", state="running") >= 0.3
+    # What the training did as it made them is not theirs.
+    assert part(seen, stack="DataLoader|train$") == 0
+    assert part(of(told), stack="Queue.get|connection", phase="data", state="waiting") >= 0.2
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_program_goes_on_as_without_us(tmp_path: Path) -> None:
+    """Threads that come and go, forks, a compiled net, warnings that are errors."""
+    code = f"""
+import torch, warnings
+{PROGRAM}
+warnings.simplefilter("error")
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 1)
+def serve():
+    for _ in range(5): net(torch.ones(1, 4)); time.sleep(0.01)
+for _ in range(3):
+    thread = threading.Thread(target=serve); thread.start(); thread.join()
+for _ in range(5):
+    pid = os.fork()
+    if not pid: os._exit(0)
+    os.waitpid(pid, 0)
+compiled = torch.compile(net, backend="eager")
+train(compiled, Stored(lambda: None, 40))
+print(net.weight.sum().item().hex(), threading.active_count(), len(os.listdir("/proc/self/fd")))
+"""
+    plain, seen = (probed(tmp_path / name, code, probe=probe) for name, probe in (("a", False), ("b", True)))
+    assert (plain.status, seen.status) == (0, 0), plain.err + seen.err
+    assert (seen.out, seen.err) == (plain.out, plain.err)
+    assert seen.of("stacks")
