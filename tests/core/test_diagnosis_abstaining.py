@@ -8,6 +8,7 @@ from tests.support.diagnoses import cause, facts
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.ranking import diagnose
 
+SIGN = {"above": 0.5, "weight": 6}
 WAITS = cause(
     signature=[{"signal": "data_wait_share", "above": 0.2, "weight": 8, "otherwise": 0.5}],
     exposed=[{"signal": "data_wait_share"}],
@@ -39,3 +40,15 @@ def test_many_causes_of_which_none_stands_out() -> None:
     many = [cause(f"cause-{n:02}", signature=signature) for n in range(20)]
     found = diagnose(many, facts(data_wait_share=0.6))
     assert found.abstains == "no cause stands out: the most probable, cause-00, has 5%"
+
+
+def test_what_others_do_on_the_host_is_no_cause_of_the_workloads_own() -> None:
+    crowd = cause(
+        "cpu-contention", gate=True, group="hardware", signature=[{**SIGN, "signal": "foreign_cpu"}]
+    )
+    debug = cause("debug-mode", gate=True, group="python", signature=[{**SIGN, "signal": "gc_share"}])
+    known = facts(foreign_cpu=80.0, data_wait_share=0.01, gc_share=0.9)
+    found = diagnose([crowd], known)
+    assert found.abstains is not None
+    assert [g.id for g in found.gates] == ["cpu-contention"]
+    assert diagnose([crowd, debug], known).abstains is None

@@ -38,7 +38,7 @@ def test_priors_are_those_of_the_kind() -> None:
     assert prior(cause(), "rl") == 1
 
 
-@given(st.lists(st.floats(1.01, 100), max_size=6), st.lists(st.floats(0.001, 0.99), max_size=6))
+@given(st.lists(st.floats(2, 100), max_size=6), st.lists(st.floats(0.001, 0.99), max_size=6))
 def test_signs_together_stay_within_the_cap(high: list[float], low: list[float]) -> None:
     signs = [{"signal": "gc_share", "above": 0.0, "weight": w} for w in (*high, *low)]
     found = score(cause(signature=signs), facts(gc_share=0.5)).odds
@@ -141,8 +141,28 @@ def test_no_trial_raises_a_cause(trials: list[tuple[str, float]]) -> None:
     assert math.isfinite(left)
 
 
-def test_definite_is_a_cause_with_all_signs_that_could_be_looked_for() -> None:
-    signs = [WAIT, NONE]
-    assert score(cause(signature=signs), facts(data_wait_share=0.3)).definite
-    assert not score(cause(signature=signs), facts(data_wait_share=0.3, loader_workers=2)).definite
-    assert not score(cause(signature=signs), facts()).definite
+ANY = {"signal": "anomaly", "equals": True, "weight": 30.0, "otherwise": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("known", "definite"),
+    [
+        (facts(anomaly=True, foreign_procs=1), True),
+        (facts(anomaly=True, foreign_procs=1, launch_blocking=False), True),
+        (facts(anomaly=True), False),
+        (facts(foreign_procs=1), False),
+        (facts(launch_blocking=True, anomaly=False, foreign_procs=1), False),
+    ],
+    ids=["one sign", "not the other", "requirement unknown", "nothing known", "little"],
+)
+def test_what_is_known_without_a_run(known: Any, definite: bool) -> None:
+    blocking = {"signal": "launch_blocking", "equals": True, "weight": 8.0, "otherwise": 0.6}
+    requires = [{"signal": "foreign_procs", "above": 0}]
+    assert score(cause(requires=requires, signature=[ANY, blocking]), known).definite is definite
+
+
+@pytest.mark.parametrize(("weight", "factor"), [(1.0, 0.1), (1.3, 0.31), (2.0, 2.0), (9.0, 9.0)])
+def test_a_cause_without_a_clear_sign_is_a_tenth_as_likely(weight: float, factor: float) -> None:
+    sign = {"signal": "gc_share", "above": 0.0, "weight": weight}
+    bare = odds(facts(), signature=[]) / 0.1
+    assert odds(facts(gc_share=0.5), signature=[sign]) / bare == pytest.approx(factor, abs=0.01)

@@ -13,7 +13,7 @@ STACKS = stacks(
     ("other", "train.py:main", 5, 6.9, 6.0),
     code={"data/images.py:load:87": "img = img.resize(size)"},
 )
-BATCHES, NOTHING = "of its time for batches", "time is in code like `x`"
+BATCHES, NOTHING = "of its time for batches", "time is in code of this kind"
 RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
 
 
@@ -31,11 +31,16 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
         ({"signal": "step_time_s"}, {"step_time_s": 0.0123}, "a step takes 12.3 ms"),
         ({"signal": "gpu_util"}, {"gpu_util": 27.4}, "the device is busy 27%"),
         ({"stack": "images"}, {}, f"31% of the time in {RESIZE}"),
-        ({"stack": "decode|av/"}, {}, "none of the time is in code like `decode|av/`"),
+        (
+            {"stack": "main"},
+            {},
+            "100% of the time in code of this kind, most of it in train.py main (running)",
+        ),
+        ({"stack": r"\bdecode\w*|av/"}, {}, "none of the time is in code such as decode"),
         (
             {"stack": "x", "of": "workers"},
             {"workers": STACKS},
-            "none of loader workers' time is in code like `x`",
+            "none of loader workers' time is in code of this kind",
         ),
         ({"flag": "(num_)?workers"}, {"flags": {"workers": "0"}}, "--workers is 0"),
         ({"flag": "sync"}, {"flags": {"sync": True}}, "--sync is set"),

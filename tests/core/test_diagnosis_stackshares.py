@@ -45,7 +45,8 @@ MIXED = stacks(
     ],
 )
 def test_the_share_of_code_of_a_kind(wanted: dict[str, str], expected: float, place: str | None) -> None:
-    value, found = share(MIXED, **wanted)
+    value, found, part = share(MIXED, **wanted)
+    assert 0.3 < part <= 1.0
     assert value == pytest.approx(expected)
     assert (None if found is None else str(found)) == place
 

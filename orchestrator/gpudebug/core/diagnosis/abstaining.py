@@ -12,6 +12,7 @@ LIKELY = 0.15
 """Below it the first cause is no better than a guess among those that come behind it."""
 FEW_STEPS = 10
 """Iterations of which no share is worth believing (knowledge of the field: profiles of fewer are empty)."""
+_SUPPORT = 0.5
 _TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio")
 
 
@@ -26,9 +27,16 @@ def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
     steps = number(facts.signals.get("probe_steps"))
     if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
         return f"the runs are too short: {steps:.0f} iterations; {facts.absent['device']}"
-    likely = [(s, p) for s, p in ranked if s.supported and not (s.exposed is not None and s.exposed < SMALL)]
+    likely = [(s, p) for s, p in ranked if _is_likely(s)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"
     if likely[0][1] < LIKELY:
         return f"no cause stands out: the most probable, {likely[0][0].cause.id}, has {likely[0][1]:.0%}"
     return None
+
+
+def _is_likely(scored: Scored) -> bool:
+    """Whether a cause has a sign and takes time. What others do on the host is none of the workload's own."""
+    surroundings = scored.cause.gate and scored.cause.group == "hardware"
+    small = scored.exposed is not None and scored.exposed < SMALL
+    return scored.support >= _SUPPORT and not small and not surroundings

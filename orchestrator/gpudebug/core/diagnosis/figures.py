@@ -18,11 +18,13 @@ _SIMILAR_SHARE = 0.05
 
 
 class Figure(NamedTuple):
-    """`name` is what told it: of a signal, flag, section or printed name; `place` where a stack's time is."""
+    """`name` is what told it: of a signal, flag, section or printed name; `place` where a stack's time is, or
+    `part` of it."""
 
     value: Value
     name: str
     place: Place | None = None
+    part: float = 1.0
 
 
 def figure(term: Term, facts: Facts) -> Figure | None:
@@ -46,8 +48,8 @@ def _of_stacks(term: Term, facts: Facts) -> Figure | None:
     told = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
     if not told or told.seconds <= 0:
         return None
-    value, place = share(told, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
-    return Figure(value, term.of, place)
+    found = share(told, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
+    return Figure(found.value, term.of, found.place, found.part)
 
 
 def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> Figure | None:

@@ -55,7 +55,13 @@ def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
 
 
 def _said(signs: Sequence[Told], facts: Facts, most: int) -> tuple[str, ...]:
-    """The strongest, each fact once."""
+    """The strongest, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
-    sentences = (said(told, facts) for told in ordered)
-    return tuple(dict.fromkeys(s for s in sentences if s))[:most]
+    facts_by_place: dict[object, str] = {}
+    for told in ordered:
+        sentence = said(told, facts)
+        place = told.found.place if told.found is not None else None
+        key = sentence if place is None else (place.frame, place.line)
+        if sentence:
+            facts_by_place.setdefault(key, sentence)
+    return tuple(dict.fromkeys(facts_by_place.values()))[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpudebug.core.catalogue.model import Cause, Sign
 from gpudebug.core.diagnosis.figures import Figure, compares, figure, holds, largest, number, similar
@@ -19,6 +19,9 @@ _REACH_AT = 0.25
 _REACH_SMALL = 0.1
 _REACH_UNKNOWN = 0.4
 _UNSUPPORTED = 0.1
+_CLEAR = 2.0
+"""What multiplies odds by less than this is hardly a sign of a cause."""
+_DEFINITE = 4.0
 _ONLY_HERE = 2.0
 _INCONCLUSIVE = 0.5
 _BUSY = 90.0
@@ -42,7 +45,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Scored:
-    """A cause's odds against none. `ruled_out` by one of its requirements; `signs` in the catalogue's order.
+    """A cause's odds against none. `ruled_out` by one of its requirements, `required` where all are known to
+    hold; `signs` in the catalogue's order.
 
     `exposed` is None where nothing tells it, or where the cause is one that takes no time of its own.
     """
@@ -50,31 +54,34 @@ class Scored:
     cause: Cause
     odds: float
     ruled_out: bool = False
+    required: bool = True
     signs: tuple[Told, ...] = ()
     exposed: float | None = None
 
     @property
-    def supported(self) -> bool:
-        """Whether any sign speaks for it."""
-        return any(t.true and t.factor > 1 for t in self.signs)
+    def support(self) -> float:
+        """How strongly the strongest sign speaks for it: 0 not at all, 1 clearly."""
+        best = max((t.factor for t in self.signs if t.true), default=1.0)
+        return min(1.0, max(0.0, math.log(best) / math.log(_CLEAR)))
 
     @property
     def definite(self) -> bool:
-        """Whether nothing has to be measured: every sign that would speak for it is there or unknown."""
-        return self.supported and not any(t.true is False and t.sign.weight > 1 for t in self.signs)
+        """Whether it is known without a run: what it requires is there, and its signs as a whole say so."""
+        return self.required and math.prod(t.factor for t in self.signs) >= _DEFINITE
 
 
 def score(cause: Cause, facts: Facts, tested: Sequence[Tested] = ()) -> Scored:
     """Prior odds times what signs, reach and trials say; 0 where a requirement is known not to hold."""
-    if any(holds(condition, facts) is False for condition in cause.requires):
+    required = [holds(condition, facts) for condition in cause.requires]
+    if False in required:
         return Scored(cause, 0.0, ruled_out=True)
     signs = tuple(_told(sign, facts) for sign in cause.signature)
     exposed = largest(cause.exposed, facts)
-    scored = Scored(cause, 1.0, signs=signs, exposed=exposed)
+    scored = Scored(cause, 1.0, required=all(required), signs=signs, exposed=exposed)
     odds = prior(cause, facts.kind) * combined(signs, facts) * _reach(cause, exposed)
-    odds *= 1.0 if scored.supported else _UNSUPPORTED
+    odds *= _UNSUPPORTED ** (1.0 - scored.support)
     odds *= _busy(scored, facts) * lowered(cause.id, tested)
-    return Scored(cause, odds, signs=signs, exposed=exposed)
+    return replace(scored, odds=odds)
 
 
 def prior(cause: Cause, kind: str) -> float:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudebug.core import present
 from gpudebug.core.diagnosis.figures import Figure, figure, number
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.scoring import Told
 from gpudebug.core.diagnosis.signals import SIGNALS, Value
 
-_LONGEST = 48
+_NEARLY_ALL = 0.8
+_NAMED = 3
+_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
+"""Words of an expression as people know them."""
 
 
 def said(told: Told, facts: Facts) -> str:
@@ -39,14 +44,15 @@ def _sentence(told: Told, found: Figure) -> str:
 
 
 def _of_stacks(told: Told, found: Figure) -> str:
-    """Most of the time's place; of none, what was looked for."""
-    share = value(found.value, "share")
+    """How much of the time, and the place with the most of it."""
     whose = "loader workers' time" if told.sign.of == "workers" else "the time"
     if found.place is None:
         wanted = told.sign.stack or told.sign.code or ""
-        shown = wanted if len(wanted) <= _LONGEST else wanted[: _LONGEST - 1] + "…"
-        return f"none of {whose} is in code like `{shown}`"
-    return f"{share} of {whose} in {found.place}"
+        words = list(dict.fromkeys(_WORD.findall(_ESCAPE.sub(" ", wanted))))[:_NAMED]
+        kind = f"such as {', '.join(words)}" if words else "of this kind"
+        return f"none of {whose} is in code {kind}"
+    where = "in" if found.part >= _NEARLY_ALL else "in code of this kind, most of it in"
+    return f"{value(found.value, 'share')} of {whose} {where} {found.place}"
 
 
 def value(found: Value, unit: str) -> str:

@@ -36,6 +36,14 @@ class Place(NamedTuple):
         return f"{at} {function} ({self.state})" + (f": `{shown}`" if shown else "")
 
 
+class Taken(NamedTuple):
+    """A share of the time (0 to 1), the place with the most of it, and the part of it that this place has."""
+
+    value: float
+    place: Place | None = None
+    part: float = 1.0
+
+
 class Seen(NamedTuple):
     """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame."""
 
@@ -102,9 +110,9 @@ def share(
     code: str | None = None,
     phase: str | None = None,
     state: str | None = None,
-) -> tuple[float, Place | None]:
-    """The share (0 to 1) of the watched time that stacks take which match either expression, in a phase and
-    a state where these are given, and the place with the most of it. Letter case does not count."""
+) -> Taken:
+    """What of the watched time stacks take that match either expression, in a phase and a state where these
+    are given. Letter case does not count."""
     frames = _matching(stack, stacks.frames)
     sources = _matching(code, stacks.code.values())
     places: defaultdict[Place, float] = defaultdict(float)
@@ -116,8 +124,9 @@ def share(
         if seconds > 0:
             places[one.place] += seconds
     if not places or stacks.seconds <= 0:
-        return 0.0, None
-    return min(1.0, sum(places.values()) / stacks.seconds), max(places, key=lambda place: places[place])
+        return Taken(0.0)
+    total, most = sum(places.values()), max(places, key=lambda place: places[place])
+    return Taken(min(1.0, total / stacks.seconds), most, places[most] / total)
 
 
 def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
