@@ -2,13 +2,16 @@
 
 Two trainings take turns, one with the probe and one without, each some dozens of short steps at a time. The
 cost of a step is the difference of their medians of CPU time, as a share of a step of 10 ms; the goal is at
-most 1 %. Another training goes through a million steps, and must not grow.
+most 1 %. Another training goes through a million steps, and must not grow. The stack sampler is a thread of
+its own: what it spends of a CPU beside a thread that waits deep in a stack is bound to 0.3 % of the time, and
+how much slower it makes Python code that never waits is shown.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -20,6 +23,7 @@ from tests.support.probed import lines_of, variables
 
 BOUND_PERCENT = 1.0
 BOUND_MB = 1.0
+BOUND_STACKS_PERCENT = 0.3
 STEP_S = 0.010
 ROUNDS = 30
 STEPS = 150
@@ -76,6 +80,40 @@ steps(1000000)
 print(json.dumps(resident() - before))
 """
 
+# Ten milliseconds at a time in a stack of 60 calls. The clock of the sampler's thread is the only one of the
+# process that is neither this thread's nor counted before it began.
+DEEP = """
+import sys, time, os, json
+def deep(depth, then):
+    return then() if depth == 0 else deeper(depth, then)
+def deeper(depth, then):
+    return deep(depth - 1, then)
+net = torch.nn.Linear(1, 1)
+def wait():
+    for _ in range(2000):
+        time.sleep(0.010)
+net(torch.ones(1))
+before = time.process_time() - time.thread_time()
+began = time.monotonic()
+deep(30, wait)
+print(json.dumps((time.process_time() - time.thread_time() - before) / (time.monotonic() - began)))
+"""
+
+BURN = """
+import json
+net = torch.nn.Linear(1, 1)
+net(torch.ones(1))
+def burn(rounds):
+    n = 0
+    for k in range(rounds):
+        n += k & 3
+for line in sys.stdin:
+    began = time.thread_time()
+    burn(int(line))
+    print(time.thread_time() - began, flush=True)
+"""
+BURN_ROUNDS = 4_000_000
+
 
 def _start(folder: Path, name: str, code: str, probe: bool) -> subprocess.Popen[str]:
     run = folder / name
@@ -117,15 +155,37 @@ def growth(folder: Path) -> float:
     return float(json.loads(said))
 
 
+def stacks_beside(folder: Path) -> float:
+    """The share of a CPU that the stack sampler takes while the thread that it looks at waits."""
+    said, _ = _start(folder, "deep", DEEP, True).communicate()
+    if not lines_of(folder / "deep"):
+        raise SystemExit("nobody looked at the stacks")
+    return float(json.loads(said))
+
+
+def stacks_within(folder: Path) -> float:
+    """By which share of its time the stack sampler slows Python code down that never waits, CPU time."""
+    seen, bare = _start(folder, "burnt", BURN, True), _start(folder, "burning", BURN, False)
+    try:
+        pairs = [(_ask(seen, BURN_ROUNDS), _ask(bare, BURN_ROUNDS)) for _ in range(ROUNDS)]
+    finally:
+        for training in (seen, bare):
+            training.communicate()
+    return statistics.median(s / b for s, b in pairs) - 1
+
+
 def rows() -> list[Row]:
-    """Cost of a step, growth over a million."""
+    """Cost of a step, growth over a million, cost of looking at stacks."""
     if importlib.util.find_spec("torch") is None:
         return []
     with tempfile.TemporaryDirectory() as name:
         (seconds, _), grown = cost(Path(name)), growth(Path(name))
+        beside, within = stacks_beside(Path(name)), stacks_within(Path(name))
     return [
         Row("probe, of a step of 10 ms", 100 * seconds / STEP_S, BOUND_PERCENT, "% CPU time"),
         Row("  its memory over a million steps", grown, BOUND_MB, "MB more"),
+        Row("  its stack sampler, of a CPU, 60 calls deep", 100 * beside, BOUND_STACKS_PERCENT, "% CPU time"),
+        Row("  and of Python code that never waits", 100 * within, math.inf, "% CPU time"),
     ]
 
 

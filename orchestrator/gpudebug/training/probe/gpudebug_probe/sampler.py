@@ -18,7 +18,7 @@ from .frames import DATA, Frames
 from .record import Record
 from .recorder import described
 
-EVERY_S = 0.025
+EVERY_S = 0.033
 # What one sample stands for at most: a process may have been stopped.
 LONGEST_S = 0.5
 # Shares of the time on a CPU that leave no doubt, and how long it is looked at where there is one.
