@@ -78,6 +78,10 @@ STORIES = {
         "data = Numbers()\nfor _ in range(3): fit(DataLoader(data, batch_size=2), 1)",
         Seen("10 10 10", 3, 27),
     ),
+    "epochs of other lengths": (
+        "data = Numbers()\nfor n in 20, 8, 12: fit(DataLoader(data, batch_size=2, sampler=range(n)), 1)",
+        Seen("10 4 6", 3, 17),
+    ),
     "an epoch for each step": (
         "loader = DataLoader(Numbers(), batch_size=2)\nfor _ in range(8): train(*next(iter(loader)))",
         Seen("", 1, 5),

@@ -161,9 +161,21 @@ class Replay:
         cache = self._cache(source)
         if cache.loader() is not loader:
             cache.loader = weakref.ref(loader)
-            told = self._told[source.place] if source.place < len(self._told) else None
-            cache.length = length(loader, told or cache.length)
+            cache.length = self._length(source, length(loader), cache.length)
         return self._ready(source)
+
+    def _length(self, source: Source, known: int | None, before: int | None) -> int | None:
+        """How many batches an epoch has: as the loader says, else as a run before told or an epoch showed.
+
+        A first loader that had more than it says does not end by itself: the training ends first, and where
+        it does not, it must not go on for ever.
+        """
+        told = self._told[source.place] if source.place < len(self._told) else None
+        if known is None:
+            return told or before
+        if told is not None and before is None and told > known:
+            return ENDLESS * told
+        return known
 
     def _ready(self, source: Source) -> Cache | None:
         """Its batch, where that is replayed from now on."""
@@ -212,20 +224,17 @@ class Replay:
             cache.batch, cache.elements = kept, sum(sizes)
 
 
-def length(loader: Any, seen: int | None) -> int | None:
-    """How many batches an epoch of the loader has; `seen` is how many one had. None is not known.
+def length(loader: Any) -> int | None:
+    """How many batches an epoch has by what the loader says; None where it does not.
 
-    One that had more than the loader says does not end by itself: the training ends first, and where it does
-    not, it must not go on for ever. What a data set that is only iterated says of its length is a guess, and
-    being asked it takes for a promise.
+    What a data set that is only iterated says of it is a guess, and being asked it takes for a promise.
     """
     if getattr(loader, "_dataset_kind", None) == ITERATED:
-        return seen
+        return None
     try:
-        known = len(loader)
+        return len(loader)
     except Exception:  # noqa: BLE001 - a sampler of the user's, without a length
-        return seen
-    return known if seen is None or seen <= known else ENDLESS * seen
+        return None
 
 
 def copied(torch: Any, value: Any, each: Callable[[Any], Any] | None = None, depth: int = DEEPEST) -> Any:
