@@ -62,9 +62,10 @@ def test_a_cause_of_unknown_share_and_code_to_write() -> None:
 
 
 def test_gates_stand_before_causes_and_improbable_causes_are_left_out() -> None:
-    gate = {**CAUSE, "id": "debug-mode", "title": "Anomaly detection is on", "probability": 0.01}
-    text = diagnose({**ANSWER, "gates": ["debug-mode"], "causes": [CAUSE, gate]})
-    assert "Known without a run: debug-mode: Anomaly detection is on" in text
+    gate = {"id": "debug-mode", "title": "Anomaly detection is on", "for": ["it is on: yes"]}
+    rare = {**CAUSE, "id": "debug-mode", "probability": 0.01}
+    text = diagnose({**ANSWER, "gates": [gate], "causes": [CAUSE, rare]})
+    assert "Known without a run: debug-mode: Anomaly detection is on (it is on: yes)" in text
     assert "2. debug-mode" not in text
 
 

@@ -32,7 +32,7 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
         ({"signal": "gpu_util"}, {"gpu_util": 27.4}, "the device is busy 27%"),
         ({"stack": "images"}, {}, f"31% of the time in {RESIZE}"),
         (
-            {"stack": "main"},
+            {"stack": "load|main"},
             {},
             "100% of the time in code of this kind, most of it in train.py main (running)",
         ),

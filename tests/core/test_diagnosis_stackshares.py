@@ -38,8 +38,9 @@ MIXED = stacks(
         (
             {"stack": "table", "state": "waiting"},
             0.02,
-            "net.py:30 table (running): `rows.append(math.sin(i))`",
+            "net.py:30 table (waiting): `rows.append(math.sin(i))`",
         ),
+        ({"stack": "main$"}, 1.0, "train.py main (running)"),
         ({"stack": "sims", "state": "running"}, 0.0, None),
         ({"stack": "nothing"}, 0.0, None),
     ],

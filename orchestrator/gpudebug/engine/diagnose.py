@@ -131,7 +131,7 @@ def _of_samples(path: Path) -> Facts:
 def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> dict[str, Any]:
     shown = [c for c in diagnosis.causes[:_MOST] if c.probability >= _LEAST or c is diagnosis.causes[0]]
     causes = [_cause(ranked, facts, around) for ranked in shown]
-    gated = [g.id for g in diagnosis.gates]
+    gates = [{"id": g.id, "title": g.title, "for": list(g.speaks_for)} for g in diagnosis.gates]
     return {
         "campaign": around.get("campaign"),
         "runs": list(facts.runs),
@@ -140,7 +140,7 @@ def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> di
         "gpu_util": facts.signals.get("gpu_util"),
         "stand_in": facts.signals.get("device_stand_in"),
         "abstains": diagnosis.abstains,
-        "gates": gated,
+        "gates": gates,
         "causes": causes,
         "missing": [{"what": m.what, "why": m.why, "next": m.next} for m in diagnosis.missing],
         "facts": dict(facts.signals),

@@ -20,11 +20,9 @@ def diagnose(answer: Answer) -> str:
     lines = [_head(answer), ""]
     if answer["abstains"]:
         lines += [*_wrapped(f"No cause is named: {answer['abstains']}.", ""), ""]
-    by_id = {cause["id"]: cause for cause in answer["causes"]}
     for gate in answer["gates"]:
-        lines.append(
-            f"Known without a run: {gate}: {by_id[gate]['title'] if gate in by_id else ''}".rstrip(": ")
-        )
+        facts = f" ({'; '.join(gate['for'])})" if gate["for"] else ""
+        lines += _wrapped(f"Known without a run: {gate['id']}: {gate['title']}{facts}", "  ")
     lines += [""] if answer["gates"] else []
     shown = [c for c in answer["causes"] if c["probability"] >= _LIKELY][
         : 1 if answer["abstains"] else _SHOWN

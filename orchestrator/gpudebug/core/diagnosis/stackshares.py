@@ -56,11 +56,15 @@ class Seen(NamedTuple):
     source: str | None
 
     @property
+    def spot(self) -> tuple[str, int | None, str | None]:
+        """The frame of its line, the line and its source; the innermost frame where nobody knows the line."""
+        if self.own is None:
+            return self.frames[-1] if self.frames else "?:?", None, None
+        return self.frames[self.own], self.line, self.source
+
+    @property
     def place(self) -> Place:
-        known = self.own is not None
-        frame = self.frames[self.own if self.own is not None else -1] if self.frames else "?:?"
-        state = "running" if self.cpu_s >= self.seconds / 2 else "waiting"
-        return Place(frame, self.line if known else None, self.source, state)
+        return Place(*self.spot, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
 
     def within(self, state: str | None) -> float:
         """Its seconds in a state."""
@@ -115,18 +119,29 @@ def share(
     are given. Letter case does not count."""
     frames = _matching(stack, stacks.frames)
     sources = _matching(code, stacks.code.values())
-    places: defaultdict[Place, float] = defaultdict(float)
+    spent: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for one in seen(stacks):
         if phase is not None and one.phase != phase:
             continue
         matched = one.source in sources or not frames.isdisjoint(one.frames)
         seconds = one.within(state) if matched else 0.0
         if seconds > 0:
-            places[one.place] += seconds
-    if not places or stacks.seconds <= 0:
+            sums = spent[one.spot if one.source in sources else _spot(one, frames)]
+            sums[0], sums[1], sums[2] = sums[0] + seconds, sums[1] + one.seconds, sums[2] + one.cpu_s
+    if not spent or stacks.seconds <= 0:
         return Taken(0.0)
-    total, most = sum(places.values()), max(places, key=lambda place: places[place])
-    return Taken(min(1.0, total / stacks.seconds), most, places[most] / total)
+    total, most = sum(sums[0] for sums in spent.values()), max(spent, key=lambda spot: spent[spot][0])
+    taken, seconds, cpu_s = spent[most]
+    place = Place(*most, state or ("running" if cpu_s >= seconds / 2 else "waiting"))
+    return Taken(min(1.0, total / stacks.seconds), place, taken / total)
+
+
+def _spot(one: Seen, frames: frozenset[str | None]) -> tuple[str, int | None, str | None]:
+    """Where a stack is that frames match: the innermost of them, in a library the line that called it."""
+    index = max(i for i, frame in enumerate(one.frames) if frame in frames)
+    if one.own is None or index >= one.own:
+        return one.spot
+    return one.frames[index], None, None
 
 
 def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
