@@ -76,7 +76,8 @@ def test_what_is_locked_is_left_to_somebody_who_writes(waiting: Campaign) -> Non
     assert not found.adds
     assert found.offer is not None
     assert found.offer.ranked.id == "dl-no-workers"
-    assert not found.offer.mechanical
+    assert found.offer.proposal.change is not None
+    assert found.offer.proposal.change.needs_code
 
 
 def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign) -> None:

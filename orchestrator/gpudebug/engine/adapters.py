@@ -55,8 +55,13 @@ def program_of(root: Path, workload: Workload) -> Program | None:
         if source is not None:
             beside = programs.neighbours(source, path)[:_MOST_NEIGHBOURS]
             others = [text for other in beside if (text := _source(folder / other, root)) is not None]
-            return programs.look(path, [source, *others])
+            return _looked(path, (source, *others))
     return None
+
+
+@lru_cache(maxsize=4)
+def _looked(path: str, sources: tuple[str, ...]) -> Program:
+    return programs.look(path, sources)
 
 
 def version_of(framework: Framework, packages: dict[str, str]) -> str | None:

@@ -24,7 +24,7 @@ def of_trial(
     `probe` has both sides, `sections` those that their code named, `a` and `b` of each. `names` are the runs
     of its entry. Nothing before it has run.
     """
-    before, after = sides(loaded, number, names, verdict)
+    before, after = _sides(loaded, number, names, verdict)
     if not after:
         return {"probe": [], "sections": []}
     return {
@@ -33,10 +33,9 @@ def of_trial(
     }
 
 
-def sides(
+def _sides(
     loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """evidence.json of the baseline's runs and of the trial's, as far as their folders are here."""
     used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
     after = [e for e in _evidence(loaded, names) if e.get("role") == f"h{number}"]
     return _evidence(loaded, used) or list(loaded.baselines["workload"].evidence), after

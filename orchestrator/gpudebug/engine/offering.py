@@ -34,12 +34,6 @@ class Offer:
     ranked: Ranked
     proposal: Proposal
 
-    @property
-    def mechanical(self) -> bool:
-        """Whether gpudebug can test it by itself."""
-        change = self.proposal.change
-        return change is not None and change.mechanical
-
 
 @dataclass(frozen=True)
 class Outlook:

@@ -14,9 +14,9 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention, parse
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.inside import sides
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import moved
+from gpudebug.engine.written import stored_record
 
 _NEWEST = 40
 """Judged hypotheses that are looked at: each more would change odds that are low already."""
@@ -47,12 +47,22 @@ def _said(
 
 
 def _signals(loaded: Loaded, entry: HypothesisEntry) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
-    """Of the baseline that a trial was judged against and of the trial; empty where no run is there."""
-    verdict: Mapping[str, Any] | None = loaded.trials[entry.number].verdict
-    before, after = sides(loaded, entry.number, entry.runs, verdict)
+    """Of the baseline that a trial was judged against and of the trial; empty where no sound run is there."""
+    trial = loaded.trials[entry.number]
+    used: list[Mapping[str, Any]] = trial.verdict["runs"] if trial.verified and trial.verdict else []
+    before, after = (
+        [e for run in used if run["part"] == part and (e := _evidence(loaded, str(run["name"])))]
+        for part in ("baseline", "trial")
+    )
     if not before or not after:
         return {}, {}
     return facts_of(before).signals, facts_of(after).signals
+
+
+def _evidence(loaded: Loaded, name: str) -> dict[str, Any]:
+    """evidence.json of a run as it was sealed, else {}."""
+    run = loaded.workspace.run(name)
+    return stored_record(run, "evidence.json") if run.intact("evidence.json") else {}
 
 
 def _change(entry: HypothesisEntry) -> Intervention | None:

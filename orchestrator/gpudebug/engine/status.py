@@ -85,7 +85,7 @@ def _under_way(loaded: Loaded) -> machine.Action:
     """What the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
     if live is None:
-        return machine.decide(loaded.campaign)
+        return _next(loaded)
     role = str(loaded.records[live.name].get("role"))
     why = f"run {live.name} is under way"
     if role.startswith("baseline-") and live.hypothesis is None:
@@ -93,7 +93,7 @@ def _under_way(loaded: Loaded) -> machine.Action:
     if live.hypothesis is not None:
         return machine.Action(machine.Kind.TEST, why, hypothesis=live.hypothesis)
     kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
-    after = machine.decide(replace(loaded.campaign, loose_runs=kept))
+    after = machine.decide(weighed(loaded, replace(loaded.campaign, loose_runs=kept)))
     return replace(after, why=f"{why}; after it: {after.why}")
 
 

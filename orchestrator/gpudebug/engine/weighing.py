@@ -11,13 +11,13 @@ from gpudebug.core.words import Status
 from gpudebug.engine.loaded import Loaded
 
 
-def weighed(loaded: Loaded) -> machine.Campaign:
+def weighed(loaded: Loaded, campaign: machine.Campaign | None = None) -> machine.Campaign:
     """The campaign with the worth of its untested hypotheses, where several wait for one decision.
 
-    Elsewhere it is the campaign as it was read: neither catalogue nor evidence is looked at. A catalogue
-    that cannot be read keeps nobody from testing; the campaign says so.
+    Elsewhere it stays as it is: neither catalogue nor evidence is looked at. A catalogue that cannot be read
+    keeps nobody from testing; the campaign says so. `campaign` is by default the one that was read.
     """
-    campaign = loaded.campaign
+    campaign = campaign or loaded.campaign
     if not _to_choose(campaign):
         return campaign
     from gpudebug.engine import diagnosing
