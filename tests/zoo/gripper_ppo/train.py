@@ -25,11 +25,10 @@ class Gripper:
         self.rng = np.random.default_rng(seed)
         self.step_s = step_s
         self.reset()
-        self.ticks = 4 * seed % 32
 
     def reset(self) -> np.ndarray:
         self.hand, self.target = self.rng.uniform(-1, 1, (2, ACTION))
-        self.ticks = 0
+        self.ticks = int(self.rng.integers(0, 24))
         return self.observe()
 
     def observe(self) -> np.ndarray:
@@ -122,7 +121,7 @@ def train(args: argparse.Namespace) -> None:
                 advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-6)
             ratio = (policy.log_prob(actions).sum(-1) - old).exp()
             clipped = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
-            loss = nn.functional.mse_loss(values, returns) - clipped.mean()
+            loss = nn.functional.mse_loss(values, returns) - 0.1 * clipped.mean()
             loss = loss - args.entropy * policy.entropy().sum(-1).mean()
             optimizer.zero_grad(set_to_none=bool(args.set_to_none))
             loss.backward()
@@ -151,7 +150,7 @@ def parse() -> argparse.Namespace:
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
     add("--set_to_none", type=int, default=1)
     add("--clip_norm", type=float, default=0.5)
-    add("--lr", type=float, default=3e-4)
+    add("--lr", type=float, default=2e-5)
     add("--log_every", type=int, default=2)
     add("--duration", type=float, default=math.inf, help="s to train for after the warm-up")
     add("--warmup_steps", type=int, default=10, help="steps before --duration counts")

@@ -188,7 +188,7 @@ def parse() -> argparse.Namespace:
     add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
     add("--set_to_none", type=int, default=1)
     add("--clip_norm", type=float, default=1.0)
-    add("--lr", type=float, default=1e-3)
+    add("--lr", type=float, default=3e-4)
     add("--log_every", type=int, default=2)
     add("--duration", type=float, default=math.inf, help="s to train for after the warm-up")
     add("--warmup_steps", type=int, default=10, help="steps before --duration counts")
