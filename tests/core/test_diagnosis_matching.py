@@ -53,6 +53,7 @@ def matched(change: str, title: str = "", known: Any = None, **more: Any) -> dic
         ("--env OMP_NUM_THREADS=1", {"dl-oversubscribed"}),
         ("--set --anomaly=off", {"debug-mode"}),
         ("--set --anomaly=on", set()),
+        ("--set --anomaly=sometimes", {"debug-mode"}),
         ("--unset --detect-anomaly", {"debug-mode"}),
         ("--set --amp", {"no-amp"}),
         ("--set --amp=false", set()),
@@ -114,3 +115,9 @@ def test_more_words_speak_louder() -> None:
 def test_the_cause_that_the_author_named_is_the_one() -> None:
     assert matched("--set --workers=0", "Mixed precision", cause="debug-mode") == {"debug-mode": 1.0}
     assert matched("--set --workers=8", cause="gone") == {}
+
+
+def test_a_rare_word_of_a_cause_is_a_hint_and_a_common_one_is_not() -> None:
+    assert matched("--set --oversubscription_guard=1") == {"dl-oversubscribed": pytest.approx(0.5)}
+    assert matched("--set --horizons_kept=1", "A short horizon") == {"short-horizon": pytest.approx(0.35)}
+    assert matched("--set --lr=1", "The training is slow in the forward and in the backward") == {}

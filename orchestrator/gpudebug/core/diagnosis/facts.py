@@ -50,7 +50,9 @@ def facts_of(
     signals: Signals = {}
     _add(signals, _devices(evidence, records, cores))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
-    on_cpu, foreign = signals.get("trains_on") == "cpu", number(signals.get("foreign_cpu"))
+    foreign = number(signals.get("foreign_cpu"))
+    # Without an optimizer nobody tells where the parameters live.
+    on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, _log(evidence))

@@ -27,6 +27,14 @@ _LESS = 0.5
 _STEM = 6
 _RARE = 2
 """Letters of a word that tell it apart, and causes that may share it."""
+_EVERYWHERE = frozenset(
+    {
+        *("backwa", "before", "betwee", "comput", "device", "during", "enough", "forwar", "instea", "itself"),
+        *("longer", "memory", "needed", "proces", "second", "smalle", "sample", "throug", "traini", "update"),
+        *("withou", "writte"),
+    }
+)
+"""Stems that say nothing of a cause: any hypothesis may have them."""
 
 
 class Said(NamedTuple):
@@ -147,12 +155,17 @@ def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
     if knob.direction in ("any", "to"):
         return True
     if knob.direction == "off":
-        return new is None or truth(new) is False or number(new) == 0
+        return True if new is None or number(new) == 0 else _not(truth(new))
     if new is None:
         return None
     if knob.direction == "on":
         return truth(new) is not False
     return _moves(new, standing, up=knob.direction == "up")
+
+
+def _not(said: bool | None) -> bool | None:
+    """Of a word such as a mode's name nobody knows whether it is off."""
+    return None if said is None else not said
 
 
 def _moves(new: Value, standing: Value | None, *, up: bool) -> bool | None:
@@ -214,4 +227,5 @@ def _of_names(said: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float
 
 def _stems(text: str) -> set[str]:
     """The first letters of each word that is long enough to mean something."""
-    return {word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM}
+    found = {word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM}
+    return found - _EVERYWHERE

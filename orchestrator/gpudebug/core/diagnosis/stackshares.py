@@ -31,7 +31,8 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         """``train.py:87 resize (running): `img.resize(size)` ``."""
         file, _, function = self.frame.rpartition(":")
-        at = f"{file.rsplit('/', 1)[-1]}:{self.line}" if self.line else file
+        name = file.rsplit("/", 1)[-1]
+        at = f"{name}:{self.line}" if self.line else name
         shown = self.source if self.source is None or len(self.source) <= _SAID else self.source[:_SAID] + "…"
         return f"{at} {function} ({self.state})" + (f": `{shown}`" if shown else "")
 
