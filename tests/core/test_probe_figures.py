@@ -167,7 +167,8 @@ def test_time_is_lost_in_steps_far_above_the_median(
 ) -> None:
     """Of steps of 100 ms."""
     found = figures(_uneven(0.1, long_s, every), None)
-    assert found.stall_share == pytest.approx(share, rel=0.05)
+    # The window may begin or end a long step earlier or later.
+    assert found.stall_share == pytest.approx(share, rel=0.1)
     assert found.stall_every_steps == (None if one_in is None else pytest.approx(one_in, rel=0.05))
 
 
