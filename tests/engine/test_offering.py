@@ -58,7 +58,7 @@ def test_status_and_next_offer_the_best_fit_in_the_same_words(waiting: Campaign)
     assert waiting.progress.read_bytes() == before
 
 
-@pytest.mark.parametrize("verdict", ["REJECTED", "VALIDATED", "TESTING"])
+@pytest.mark.parametrize("verdict", ["REJECTED", "VALIDATED", "TESTING", "INVALID"])
 def test_what_was_tested_is_not_offered_again(waiting: Campaign, verdict: str) -> None:
     by_hand(waiting, 1, "--set --num_workers=2", verdict)
     by_hand(waiting, 2, "--set num_workers=4", verdict)
@@ -68,6 +68,8 @@ def test_what_was_tested_is_not_offered_again(waiting: Campaign, verdict: str) -
         assert offered != "--set --num_workers=4"
     else:
         assert found.offer is None or found.offer.ranked.id != "dl-no-workers"
+    if verdict == "INVALID":
+        assert found.lines()[0].endswith("; hypothesis 2, INVALID: gpudebug reopen 2")
 
 
 def test_what_is_locked_is_left_to_somebody_who_writes(waiting: Campaign) -> None:

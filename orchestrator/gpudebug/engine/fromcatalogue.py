@@ -181,13 +181,12 @@ def one_line(text: str) -> str:
 
 
 def settled(loaded: Loaded, case: Case) -> dict[str, HypothesisEntry]:
-    """Causes that need no new hypothesis, with the one that tests them: it waits, is being tested, or is
+    """Causes that need no new hypothesis, with the one that tests them: its answer is not known yet, or is
     VALIDATED and not accepted."""
-    waiting = {Status.UNTESTED, Status.TESTING}
     return {
         id: h
         for h in loaded.document.hypotheses
-        if h.status in waiting or (h.status is Status.VALIDATED and h.accepted is None)
+        if h.status is not Status.REJECTED and h.accepted is None
         for id, weight in case.matches.get(h.number, {}).items()
         if weight >= _CLEARLY
     }

@@ -26,6 +26,8 @@ _TELLS = 0.01
 _TRIED = 10
 """Causes that are looked at for a way to test them."""
 
+_AFTER = {Status.VALIDATED: "accept", Status.INCONCLUSIVE: "reopen", Status.INVALID: "reopen"}
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -143,8 +145,10 @@ def _is_likely(ranked: Ranked) -> bool:
 
 def _tests(entry: HypothesisEntry) -> str:
     """`hypothesis 1, VALIDATED: gpudebug accept 1`."""
-    accept = f": gpudebug accept {entry.number}" if entry.status is Status.VALIDATED else ""
-    return f"hypothesis {entry.number}, {entry.status}{accept}"
+    after = _AFTER.get(entry.status)
+    return f"hypothesis {entry.number}, {entry.status}" + (
+        f": gpudebug {after} {entry.number}" if after else ""
+    )
 
 
 def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
