@@ -78,11 +78,18 @@ def decode(message: bytes) -> Any:
     return torch.load(io.BytesIO(message))
 
 
+def open_socket(kind: int) -> zmq.Socket:
+    """One that gives the other side up after a minute without a word."""
+    socket = zmq.Context.instance().socket(kind)
+    socket.setsockopt(zmq.RCVTIMEO, 60_000)
+    return socket
+
+
 class ServedPolicy:
     """The same in a server process: observations and actions are serialised and go through a socket."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.socket = zmq.Context.instance().socket(zmq.REQ)
+        self.socket = open_socket(zmq.REQ)
         port = self.socket.bind_to_random_port("tcp://127.0.0.1")
         self.server = subprocess.Popen([sys.executable, *sys.argv, f"--serve={port}"])
 
@@ -98,7 +105,7 @@ class ServedPolicy:
 
 def serve(args: argparse.Namespace) -> None:
     """Answers observations until an empty one comes."""
-    policy, socket = DirectPolicy(args), zmq.Context.instance().socket(zmq.REP)
+    policy, socket = DirectPolicy(args), open_socket(zmq.REP)
     socket.connect(f"tcp://127.0.0.1:{args.serve}")
     while message := socket.recv():
         socket.send(encode(policy.get_action(decode(message))))
