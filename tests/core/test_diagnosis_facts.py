@@ -51,6 +51,7 @@ GPU: dict[str, Any] = {
     "run": "0001-baseline-workload",
     "duration_s": 10.0,
     "utilisation": 30.0,
+    "steps_per_s": 9.0,
     "devices": [{"uuid": "GPU-1"}],
     "peak_device_mb": 4000.0,
     "data_s": 0.03,
@@ -134,7 +135,7 @@ def test_several_runs_give_means_of_what_is_known_and_the_last_ones_facts() -> N
     other = {**GPU, "run": "0002", "utilisation": 50.0, "duration_s": 20.0, "probe": None, "conditions": {}}
     found = facts_of([GPU, other], [RECORD, RECORD])
     assert found.runs == ("0001-baseline-workload", "0002")
-    assert found.run_s == 15.0
+    assert (found.run_s, found.steps_per_s) == (15.0, 9.0)
     assert found.signals["gpu_util"] == 40.0
     assert found.signals["data_wait_share"] == 0.5
     assert "probe" not in found.absent

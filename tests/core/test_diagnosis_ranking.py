@@ -36,7 +36,7 @@ ALL = (WAITS, READS, DEBUG)
 
 def test_the_cause_with_the_signs_is_first_with_its_facts_and_ceiling() -> None:
     known = facts(
-        gpu_util=30.0, device_stand_in=False, step_time_s=0.1, data_wait_share=0.6, loader_workers=0,
+        gpu_util=30.0, device_stand_in=False, steps_per_s=10.0, data_wait_share=0.6, loader_workers=0,
         log_data_share=0.6, step_time_spread=1.1, blocking_read_share=0.01, blocking_reads_per_step=1,
     )  # fmt: skip
     found = diagnose(ALL, known)

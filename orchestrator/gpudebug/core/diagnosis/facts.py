@@ -73,6 +73,7 @@ def facts_of(
         reference=reference,
         runs=tuple(str(e["run"]) for e in evidence if e.get("run")),
         run_s=mean([e.get("duration_s") for e in evidence]),
+        steps_per_s=mean([e.get("steps_per_s") for e in evidence]),
         absent=_absent(evidence, stacks),
     )
 

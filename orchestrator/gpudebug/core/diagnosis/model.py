@@ -16,8 +16,8 @@ class Facts:
     `signals` by the names of `core.diagnosis.signals`, absent where nothing tells; `flags` are the command's
     options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
-    is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes, `absent`
-    says of what could have told (`probe`, `log`, `device`, `stacks`) why it did not.
+    is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
+    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`) why it did not.
     """
 
     signals: Mapping[str, Value] = field(default_factory=dict)
@@ -31,6 +31,7 @@ class Facts:
     reference: Facts | None = None
     runs: tuple[str, ...] = ()
     run_s: float | None = None
+    steps_per_s: float | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -35,10 +35,9 @@ def diagnose(causes: Iterable[Cause], facts: Facts, tested: Sequence[Tested] = (
 
 def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
     cause, signals = scored.cause, facts.signals
-    util, step = number(signals.get("gpu_util")), number(signals.get("step_time_s"))
+    util = number(signals.get("gpu_util"))
     shows = cause.waits or signals.get("device_stand_in") is False
-    rate = number(signals.get("steps_per_s")) or (1.0 / step if step else None)
-    top = ceiling(scored.exposed, util, rate, shows=shows)
+    top = ceiling(scored.exposed, util, facts.steps_per_s, shows=shows)
     return Ranked(
         id=cause.id,
         title=cause.title,
