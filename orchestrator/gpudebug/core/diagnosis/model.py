@@ -17,7 +17,8 @@ class Facts:
     options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
-    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`) why it did not.
+    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`)
+    why it did not.
     """
 
     signals: Mapping[str, Value] = field(default_factory=dict)
