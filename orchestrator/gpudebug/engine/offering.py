@@ -55,8 +55,14 @@ class Outlook:
         return f"{before}; {self._said()}"
 
     def _said(self) -> str:
+        if self.problem:
+            return self.problem
+        held = self._held()
+        return "; ".join([held, self._offered()] if held and self.offer else [held or self._offered()])
+
+    def _offered(self) -> str:
         if self.offer is None:
-            return self.problem or f"the catalogue names nothing likely: {self._nothing()}"
+            return f"the catalogue names nothing likely: {self._nothing()}"
         ranked, change = self.offer.ranked, self.offer.proposal.change
         said = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
@@ -93,15 +99,17 @@ class Outlook:
             for ranked in self._first()
         ]
 
+    def _held(self) -> str | None:
+        """What tests the first cause already, where that is likely."""
+        first = next(iter(self.diagnosis.causes), None)
+        if first is None or first.id not in self.settled or not _is_likely(first) or self.diagnosis.abstains:
+            return None
+        return f"{first.id}, {likelihood(first)}, is {_tests(self.settled[first.id])}"
+
     def _nothing(self) -> str:
         if self.diagnosis.abstains:
             return self.diagnosis.abstains
-        first = next(iter(self.diagnosis.causes), None)
-        if first is None:
-            return "nothing was measured"
-        if first.id in self.settled:
-            return f"{first.id}, {likelihood(first)}, is {_tests(self.settled[first.id])}"
-        return "what is likely was tested or cannot be"
+        return "what is likely was tested or cannot be" if self.diagnosis.causes else "nothing was measured"
 
     def _first(self) -> list[Ranked]:
         """The causes that are worth a line."""
