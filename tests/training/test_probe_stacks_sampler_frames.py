@@ -181,6 +181,14 @@ print(names[at], line)
     assert alone(tmp_path, code).out == "tool/__init__.py:main 2\n"
 
 
+def test_a_comprehension_is_its_functions_code(tmp_path: Path) -> None:
+    squares = "def squares(): return [fold() for _ in range(1)][0]\n"
+    code = FOLDS + squares + "print([n.split(':')[1] for n in squares()[0]])"
+    names = alone(tmp_path, code).out
+    assert "comp>" not in names
+    assert "'squares'" in names
+
+
 def test_source_is_told_without_what_could_be_a_secret(tmp_path: Path) -> None:
     token = "hf_" + "a1b2" * 9
     (tmp_path / "code.py").write_text(f'\n    login("{token}", retries=3)  # once\n' + "x" * 500)

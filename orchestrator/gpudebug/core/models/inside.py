@@ -131,9 +131,9 @@ class Stacks(Record):
 
     `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, backward, optimizer,
     other), its frames from the outermost in as places in `frames`, the line of the innermost frame of code
-    that is no library's, the seconds that it was seen and those of them that it ran on a CPU; at most 100,
-    those with the most time. `seconds` and `cpu_s` are of all, `code` the source of such lines by
-    `frame:line`.
+    that is no library's, the seconds that it was seen and those of them that it ran on a CPU, or was ready
+    to while others had it; at most 100, those with the most time. `seconds` and `cpu_s` are of all, `code`
+    the source of such lines by `frame:line`.
     """
 
     seconds: float

@@ -24,6 +24,8 @@ LARGEST_FILE = 4 << 20
 MOST_LINES = 4096
 # What could be a key or a token, in a line of source.
 LONG_WORD = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
+# A comprehension is its function's code, as it is from Python 3.12 on.
+INNER = re.compile(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
 LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = "data", "forward", "backward", "optimizer", "other"
@@ -189,7 +191,8 @@ def _mark(file: str, function: str) -> str:
 
 def _name(file: str, code: CodeType) -> str:
     place = file if file.startswith("<") else "/".join(file.split(os.sep)[-2:]).lstrip("/")
-    return (place[-LONGEST_NAME:] + ":" + getattr(code, "co_qualname", code.co_name))[: 2 * LONGEST_NAME]
+    function = INNER.sub("", getattr(code, "co_qualname", code.co_name))
+    return (place[-LONGEST_NAME:] + ":" + function)[: 2 * LONGEST_NAME]
 
 
 def _read_line(file: str, line: int) -> str:

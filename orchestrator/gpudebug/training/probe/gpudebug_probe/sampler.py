@@ -28,7 +28,7 @@ TELL_S, WORKER_TELL_S = 2.0, 4.0
 # Later than that, somebody kept Python's lock from us: the thread, where its CPU clock shows that it can be.
 LATE_S, BY_IT = 0.001, 0.7
 SWITCH_S = 0.0005
-ROUNDS, MOST_SCALED = 4, 5.0
+ROUNDS, HARDLY = 4, 0.15
 # Innermost frames of threads that are not at work.
 IDLE = {("threading.py", "wait"), ("threading.py", "_wait_for_tstate_lock"), ("selectors.py", "select")}
 MOST_STACKS = 2000
@@ -238,6 +238,7 @@ class Sampler:
             places = [names.setdefault(known[key].name, len(names)) for key in reversed(ids)]
             if at >= 0:
                 code[f"{places[len(ids) - 1 - at]}:{line}"] = self._frames.source(known[ids[at]].file, line)
+            places = [n for before, n in zip([-1, *places], places) if n != before]
             stacks.append([phase, places, line, round(seconds, 4), _within(ran, seconds), count])
         totals = [sum(entry[place] for entry in seen.values()) for place in range(3)]
         return self.record.line(
@@ -274,7 +275,7 @@ def _spread(seen: dict[Any, list[float]], used: float) -> None:
     """Scale what each stack ran, up to all of its time: together they ran as long as the thread did, or was
     ready to. One that was hardly seen to run stays so: who wakes often is ready often, and yet waits.
     """
-    most = [min(entry[0], max(0.0, MOST_SCALED * entry[1])) for entry in seen.values()]
+    most = [entry[0] if entry[1] >= HARDLY * entry[0] else max(0.0, entry[1]) for entry in seen.values()]
     for _ in range(ROUNDS):
         ran = sum(entry[1] for entry in seen.values())
         for entry, largest in zip(seen.values(), most):
