@@ -121,3 +121,16 @@ def test_a_rare_word_of_a_cause_is_a_hint_and_a_common_one_is_not() -> None:
     assert matched("--set --oversubscription_guard=1") == {"dl-oversubscribed": pytest.approx(0.5)}
     assert matched("--set --horizons_kept=1", "A short horizon") == {"short-horizon": pytest.approx(0.35)}
     assert matched("--set --lr=1", "The training is slow in the forward and in the backward") == {}
+
+
+def test_a_hypothesis_that_speaks_of_the_code_that_takes_the_time_is_about_its_cause() -> None:
+    code = {"dl-no-workers": "to_square return pad(photo, side)", "no-amp": "CentreClient.download"}
+    found = matched("--set --kept=squares", "Squares are made of full photos", shown=code)
+    assert found == {"dl-no-workers": pytest.approx(0.5)}
+    assert matched("--set --archive=mirror", "Recordings come from the centre", shown=code) == {
+        "no-amp": 0.35
+    }
+    assert (
+        matched("--set --lr=1", "Each batch of the training", shown={"no-amp": "train for batch in loader"})
+        == {}
+    )

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.diagnoses import cause, facts
+from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.diagnosis import model
-from gpudebug.core.diagnosis.ranking import diagnose
+from gpudebug.core.diagnosis.ranking import diagnose, shown
 
 WAITS = cause(
     "dl-waits",
@@ -118,3 +118,16 @@ def test_a_longer_wait_never_ranks_lower(one: float, other: float) -> None:
         known = facts(data_wait_share=wait, blocking_read_share=0.3, blocking_reads_per_step=9)
         places.append([c.id for c in diagnose(ALL, known).causes].index("dl-waits"))
     assert places[1] <= places[0]
+
+
+def test_the_code_that_a_cause_shows_in() -> None:
+    seen = stacks(
+        ("data", "t.py:main d.py:Set.to_square PIL/ImageOps.py:pad", 7, 3.0, 3.0),
+        ("other", "t.py:main", 2, 1.0, 1.0),
+        code={"d.py:Set.to_square:7": "return pad(photo, side)", "t.py:main:2": "pass"},
+    )
+    resizes = cause("pp-resize-cpu", signature=[{"stack": "PIL/", "above": 0.2, "weight": 5}])
+    sleeps = cause("dl-storage", signature=[{"code": "sleep", "above": 0.2, "weight": 5}])
+    assert shown([resizes, sleeps, WAITS], facts(stacks=seen, data_wait_share=0.9)) == {
+        "pp-resize-cpu": "Set.to_square return pad(photo, side)"
+    }

@@ -12,7 +12,7 @@ from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
-from gpudebug.core.diagnosis.ranking import diagnose
+from gpudebug.core.diagnosis.ranking import diagnose, shown
 from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
@@ -75,7 +75,8 @@ def _case(loaded: Loaded) -> Case:
     causes = catalogue.load(loaded.workspace.root)
     defaults = _defaults(loaded)
     entries = {h.number: h for h in loaded.document.hypotheses}
-    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults))
+    code = shown(causes.causes, known)
+    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code))
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
     return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known))
 

@@ -35,6 +35,14 @@ _EVERYWHERE = frozenset(
     }
 )
 """Stems that say nothing of a cause: any hypothesis may have them."""
+_PART = 5
+_IN_ANY_CODE = frozenset(
+    {
+        *("batch", "class", "devic", "first", "float", "forwa", "input", "itera", "label", "layer", "loade"),
+        *("model", "numpy", "optim", "other", "outpu", "range", "retur", "sampl", "tenso", "torch", "train"),
+        *("value", "yield", "image", "every", "worke", "param", "times", "lambd", "local", "listc", "while"),
+    }
+)
 
 
 class Said(NamedTuple):
@@ -51,11 +59,14 @@ def causes_of(
     causes: Iterable[Cause],
     facts: Facts,
     standing: Mapping[str, Value] | None = None,
+    shown: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """The causes that the hypothesis tests, by id, with how well (0 to 1).
 
     `standing` are values that the program has where neither its command nor what it printed says one: its
-    own defaults. A change into the wrong direction tests nothing, whatever the words say.
+    own defaults; `shown` is the code that each cause shows in, as `ranking.shown` tells it: a hypothesis that
+    speaks of the same things is about it. A change into the wrong direction tests nothing, whatever the
+    words say.
     """
     known = list(causes)
     if hypothesis.cause is not None:
@@ -69,7 +80,8 @@ def causes_of(
             by_change[cause.id] = weight
         elif weight is not None:
             against.add(cause.id)
-    by_words = {k: v for k, v in _of_words(hypothesis, known).items() if k not in against}
+    spoken = {**_of_code(hypothesis, shown or {}), **_of_words(hypothesis, known)}
+    by_words = {k: v for k, v in spoken.items() if k not in against}
     if by_change:
         by_words = {k: v if k in by_change else v * _OTHER for k, v in by_words.items()}
     return {k: _either(by_change.get(k, 0.0), by_words.get(k, 0.0)) for k in sorted({*by_change, *by_words})}
@@ -223,6 +235,19 @@ def _of_names(said: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float
     spoken = _stems(f"{said[0]} {said[1]}")
     shared = {id: sum(1.0 for stem in own & spoken if common[stem] <= _RARE) for id, own in stems.items()}
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
+
+
+def _of_code(hypothesis: Said, shown: Mapping[str, str]) -> dict[str, float]:
+    """By words that stand in the code, too: `photos` where `to_square(photo)` takes the time."""
+    spoken = _parts(f"{hypothesis.title} {_spoken(hypothesis.change)}")
+    shared = {id: len(spoken & _parts(code)) for id, code in shown.items()}
+    return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
+
+
+def _parts(text: str) -> set[str]:
+    """The beginnings of the words of a text or of names such as `CentreClient` and `to_square`."""
+    words = re.findall(r"[A-Z]?[a-z]+", text)
+    return {w[:_PART].lower() for w in words if len(w) >= _PART} - _IN_ANY_CODE
 
 
 def _stems(text: str) -> set[str]:

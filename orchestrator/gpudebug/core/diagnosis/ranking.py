@@ -33,6 +33,19 @@ def diagnose(causes: Iterable[Cause], facts: Facts, tested: Sequence[Tested] = (
     )
 
 
+def shown(causes: Iterable[Cause], facts: Facts) -> dict[str, str]:
+    """By id the code that each cause with a sign shows in: names of functions and source of lines."""
+    found: dict[str, str] = {}
+    for cause in causes:
+        signs = [t for t in score(cause, facts).signs if t.true and t.factor > 1 and t.found is not None]
+        places = {t.found.place for t in signs if t.found is not None and t.found.place is not None}
+        if places:
+            found[cause.id] = "\n".join(
+                sorted(f"{p.frame.rpartition(':')[2]} {p.source or ''}" for p in places)
+            )
+    return found
+
+
 def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
     cause, signals = scored.cause, facts.signals
     util = number(signals.get("gpu_util"))
