@@ -72,7 +72,9 @@ class Sampler:
     # Called in other threads
 
     def start(self) -> None:
-        if self._halt is None and self._why is None:
+        # One that did not end in time goes on to its end: there are never two.
+        ended = self._done is None or self._done.acquire(False)
+        if self._halt is None and self._why is None and ended:
             halt, done = allocate_lock(), allocate_lock()
             halt.acquire()
             done.acquire()
