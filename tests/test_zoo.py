@@ -49,7 +49,7 @@ def test_the_configuration_is_the_program_s(name: str) -> None:
     read = settings(name)
     assert read.campaign == name
     assert read.progress == "progress.md"
-    assert read.device == "cpu:1"
+    assert read.device == {"cpu": "cpu:1", "cuda": "auto"}[zoo.truth(name).shows]
     assert read.workload.env["OMP_NUM_THREADS"] == "1"
     options = set(_OPTION.findall(program(name)))
     commands = [read.workload, *([read.reference] if read.reference else [])]
