@@ -89,6 +89,7 @@ class Update:
         self.loss.copy_(loss.detach())
 
     def record(self) -> torch.cuda.CUDAGraph:
+        """Recording needs a few steps on a side stream first; what they learnt is taken back."""
         self.graph = torch.cuda.CUDAGraph()
         state = [parameter.detach().clone() for parameter in self.cloth.parameters()]
         side = torch.cuda.Stream()
@@ -102,6 +103,9 @@ class Update:
         with torch.no_grad():
             for parameter, before in zip(self.cloth.parameters(), state, strict=True):
                 parameter.copy_(before)
+            for moments in self.optimizer.state.values():
+                for moment in moments.values():
+                    moment.zero_()
         return self.graph
 
     def __call__(self, pushes: Tensor, seen: Tensor) -> Tensor:
