@@ -132,11 +132,10 @@ class TwoTower(nn.Module):
         return shoppers @ items.T / self.temperature
 
 
-def train(args: argparse.Namespace) -> None:
+def train(args: argparse.Namespace, path: str) -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    path = os.path.join(tempfile.mkdtemp(prefix="features_"), "store.sock")
     FeatureStore(path, args.lookup_ms).start()
     data = BasketDataset(FeatureClient(path), args.history)
     loader = DataLoader(
@@ -195,4 +194,5 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    train(parse())
+    with tempfile.TemporaryDirectory(prefix="features_") as folder:
+        train(parse(), os.path.join(folder, "store.sock"))

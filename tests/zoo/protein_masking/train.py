@@ -88,9 +88,13 @@ class Proteins(Dataset):
         return PROTEINS
 
     def __getitem__(self, accession: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Residues with some of them masked, and what was there (-100 where nothing is masked)."""
+        """Residues with some of them masked, and what was there (-100 where nothing is masked).
+
+        A protein's mask is always the same.
+        """
         chain = torch.tensor([self.codes[residue] for residue in self.bank.fetch(accession)])
-        hidden = torch.rand(LENGTH) < self.masked
+        draws = torch.rand(LENGTH, generator=torch.Generator().manual_seed(accession))
+        hidden = draws < self.masked
         return chain.masked_fill(hidden, MASK), chain.masked_fill(~hidden, -100)
 
 
