@@ -26,7 +26,7 @@ ALONE = f"""
 import sys, os, threading, time, types, gc
 sys.path.append({str(PROBE)!r})
 from _thread import get_ident, get_native_id
-from gpudebug_probe.frames import Frames
+from gpudebug_probe.frames import Frames, stack_from
 from gpudebug_probe.record import Record
 from gpudebug_probe.sampler import Sampler
 torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
@@ -140,7 +140,7 @@ def walked(depth, then):
 def other(depth, then):
     return walked(depth - 1, then)
 def fold():
-    phase, ids, at, line = frames.fold(sys._getframe())
+    phase, ids, at, line = frames.fold(stack_from(sys._getframe()))
     return [frames.known[key].name for key in ids], at, line, phase
 """
 
@@ -189,6 +189,35 @@ def test_a_comprehension_is_its_functions_code(tmp_path: Path) -> None:
     assert "'squares'" in names
 
 
+def test_nothing_runs_while_frames_of_another_thread_are_walked(tmp_path: Path) -> None:
+    """Garbage that is collected there would let the other thread go on, and that crashes Python 3.11."""
+    code = """
+from gpudebug_probe.sampler import _stack
+walking, met, depths, halt = [False], [0], set(), []
+class Loop:
+    def __init__(self): self.me = self
+    def __del__(self):
+        met[0] += walking[0] and get_ident() == looker.ident
+        time.sleep(0)
+def deep(n): return deep(n - 1) + 1 if n else len([Loop() for _ in range(5)])
+def look():
+    for _ in range(2000):
+        walking[0] = True
+        stack = _stack(main, sampler._collects)
+        walking[0] = False
+        depths.add(all(hasattr(frame, "f_code") for frame in stack) and len(stack) > 0)
+    halt.append(1)
+main, looker = get_ident(), threading.Thread(target=look)
+gc.set_threshold(1, 1, 1)
+sys.setswitchinterval(1e-5)
+looker.start()
+while not halt: deep(60)
+print(met[0], depths, len(_stack(12345, True)), gc.isenabled())
+"""
+    done = alone(tmp_path, code)
+    assert (done.status, done.out) == (0, "0 {True} 0 True\n"), done
+
+
 def test_source_is_told_without_what_could_be_a_secret(tmp_path: Path) -> None:
     token = "hf_" + "a1b2" * 9
     (tmp_path / "code.py").write_text(f'\n    login("{token}", retries=3)  # once\n' + "x" * 500)
@@ -209,7 +238,7 @@ def doors(n):
 import gpudebug_probe.sampler as module
 module.MOST_STACKS = 300
 for n in range(320):
-    sampler._add(doors(n)(lambda: frames.fold(sys._getframe())), 1.0 + (n == 7), 0.5)
+    sampler._add(doors(n)(lambda: frames.fold(stack_from(sys._getframe()))), 1.0 + (n == 7), 0.5)
 sampler.finish()
 print(len(sampler._seen))
 """

@@ -76,15 +76,14 @@ class Frames:
         self._start = _working_folder()
         self._lines: dict[tuple[str, int], str] = {}
 
-    def fold(self, frame: FrameType) -> tuple[str, tuple[int, ...], int, int]:
-        """(phase, ids, place of the user's frame among them or -1, its line or 0)."""
+    def fold(self, stack: list[FrameType]) -> tuple[str, tuple[int, ...], int, int]:
+        """(phase, ids, place of the user's frame among them or -1, its line or 0); innermost frame first."""
         get = self.known.get
         ids: list[int] = []
         phase, package = OTHER, None
-        at, line, walked, last = -1, 0, 0, 0
-        above: FrameType | None = frame
-        while above is not None and walked < WALKED:
-            code = above.f_code
+        at, line, last = -1, 0, 0
+        for frame in stack:
+            code = frame.f_code
             key = id(code)
             entry = get(key) or self._learn(code)
             mark = entry.mark
@@ -93,37 +92,31 @@ class Frames:
                 phase = mark
             if entry.name and key != last:
                 if at < 0 and entry.owner == "":
-                    at, line = len(ids), above.f_lineno or 0
+                    at, line = len(ids), frame.f_lineno or 0
                 elif entry.owner:
                     package = entry.owner
                 ids.append(key)
                 last = key
             if entry.first:
                 break
-            walked += 1
-            above = above.f_back
         if at < 0 and package is not None:
-            at, line = self._in_package(frame, package)
+            at, line = self._in_package(stack, package)
         if len(ids) > INNERMOST + OUTERMOST:
             ids, at = _cut(ids, at)
         return phase, tuple(ids), at, line
 
-    def _in_package(self, frame: FrameType, package: str) -> tuple[int, int]:
+    def _in_package(self, stack: list[FrameType], package: str) -> tuple[int, int]:
         at, last = 0, 0
-        above: FrameType | None = frame
-        for _ in range(WALKED):
-            if above is None:
-                break
-            key = id(above.f_code)
+        for frame in stack:
+            key = id(frame.f_code)
             entry = self.known[key]
             if entry.name and key != last:
                 if entry.owner == package:
-                    return at, above.f_lineno or 0
+                    return at, frame.f_lineno or 0
                 at += 1
                 last = key
             if entry.first:
                 break
-            above = above.f_back
         return -1, 0
 
     def forget(self) -> None:
@@ -167,6 +160,16 @@ class Frames:
         if file.startswith(self._library) or os.path.dirname(file) in self._programs:
             return None, "", True
         return "", "", True
+
+
+def stack_from(frame: FrameType) -> list[FrameType]:
+    """The frames of the thread that calls, from this one out. Those of another thread: see `sampler`."""
+    stack: list[FrameType] = []
+    above: FrameType | None = frame
+    while above is not None and len(stack) < WALKED:
+        stack.append(above)
+        above = above.f_back
+    return stack
 
 
 def _cut(ids: list[int], at: int) -> tuple[list[int], int]:

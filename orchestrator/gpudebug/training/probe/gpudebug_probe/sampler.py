@@ -10,11 +10,14 @@ import time
 from _thread import allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from itertools import accumulate, chain, islice, repeat
+from operator import itemgetter
 from random import Random
 from types import CodeType, FrameType
 from typing import Any
 
-from .frames import DATA, Frames
+from .frames import DATA, WALKED, Frames, stack_from
 from .record import Record
 from .recorder import described
 
@@ -106,7 +109,12 @@ class Sampler:
         """This stack counts until `measure`; not while the thread looks."""
         if self._why is None:
             clock = self.target[1]
-            self._marked = self._frames.fold(frame), time.monotonic(), clock, time.clock_gettime(clock)
+            self._marked = (
+                self._frames.fold(stack_from(frame)),
+                time.monotonic(),
+                clock,
+                time.clock_gettime(clock),
+            )
 
     def measure(self) -> None:
         marked, self._marked = self._marked, None
@@ -164,11 +172,12 @@ class Sampler:
         self._last, self._last_cpu, self._last_clock = now, cpu, clock
 
     def _folded(self, ident: int) -> tuple[str, tuple[int, ...], int, int] | None:
-        frames = _frames(self._collects)
-        frame = frames.pop(ident, None)
-        frames.pop(get_ident(), None)
-        self._hurry(all(_idle(other.f_code) for other in frames.values()))
-        return None if frame is None else self._frames.fold(frame)
+        stack = _stack(ident, self._collects) if ident else []
+        others = _uncollected(sys._current_frames, self._collects)
+        for known in (ident, get_ident()):
+            others.pop(known, None)
+        self._hurry(all(_idle(other.f_code) for other in others.values()))
+        return self._frames.fold(stack) if stack else None
 
     def _hurry(self, alone: bool) -> None:
         """Be handed Python's lock sooner, while nobody but the thread has to do with that."""
@@ -261,13 +270,28 @@ def _idle(code: CodeType) -> bool:
     return (os.path.basename(code.co_filename), code.co_name) in IDLE
 
 
-def _frames(collects: bool) -> dict[int, Any]:
+def _stack(ident: int, collects: bool) -> list[FrameType]:
+    """The frames of another thread, from inside out; none where it has ended.
+
+    In one call of C, and without collecting garbage in it: Python's lock is never let go of there. A thread
+    that ran meanwhile would leave frames that are walked, which crashes Python 3.11.
+    """
+    stack: list[FrameType] = []
+    inside = islice(map(itemgetter(ident), iter(sys._current_frames, None)), 1)
+    outwards = accumulate(chain(inside, repeat("f_back", WALKED - 1)), getattr)
+    # The outermost frame has None outside of it, and that has nothing.
+    with suppress(AttributeError, KeyError):
+        _uncollected(partial(stack.extend, outwards), collects)
+    return stack[:-1] if stack and stack[-1] is None else stack
+
+
+def _uncollected(call: Callable[[], Any], collects: bool) -> Any:
     if not collects:
-        return sys._current_frames()
+        return call()
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return sys._current_frames()
+        return call()
     finally:
         if enabled:
             gc.enable()
