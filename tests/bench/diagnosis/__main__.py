@@ -50,7 +50,7 @@ class Score:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
-    programs = options.programs or zoo.names()
+    programs = options.programs or [name for name in zoo.names() if zoo.truth(name).shows == "cpu"]
     if options.measure:
         _measure(programs, options.jobs)
     scores = [score for name in programs if (score := _score(name)) is not None]
@@ -66,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.diagnosis", description=__doc__)
-    parser.add_argument("programs", nargs="*", help="of the zoo; all by default")
+    parser.add_argument(
+        "programs", nargs="*", help="of the zoo; all that show their cause on a CPU by default"
+    )
     parser.add_argument("--measure", action="store_true", help="run them anew and keep what came of it")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time, each on a core of its own")
     return parser.parse_args(argv)

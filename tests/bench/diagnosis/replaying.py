@@ -15,6 +15,7 @@ from gpudebug.core.machine import Action, decide
 from gpudebug.edges import store
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case, case_of
+from gpudebug.engine.weighing import weighed
 
 
 class Replay:
@@ -44,7 +45,7 @@ class Replay:
 
     def decision(self) -> Action:
         """What `gpudebug next` would do."""
-        return decide(load(self._root).campaign)
+        return decide(weighed(load(self._root)))
 
     def case(self) -> Case:
         """What `gpudebug diagnose` goes by."""
