@@ -86,6 +86,8 @@ def test_without_a_baseline_nothing_is_known(campaign: Campaign) -> None:
 
 
 def test_status_loads_nothing_heavy_for_it(recorded: Campaign) -> None:
+    # With none left to test it would say what the catalogue offers.
+    recorded.propose("--set --duration=3")
     code = (
         "import sys; from pathlib import Path; from gpudebug import render\n"
         "from gpudebug.engine.status import status; answer = status(Path()); render.status(answer)\n"

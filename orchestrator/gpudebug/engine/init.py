@@ -51,15 +51,15 @@ def init(
     snapshot.top_folder(directory)
     name = campaign or _slug(directory.resolve().name)
     draft = configs.load(_text(name, command, reference), str(path))
-    known, program = adapters.known(), adapters.program_of(directory, draft.workload)
+    kinds, program = adapters.known(), adapters.program_of(directory, draft.workload)
     notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
     text = _text(
         name,
-        frameworks.offer_run(command, known) or command,
-        reference and (frameworks.offer_run(reference, known) or reference),
+        frameworks.offer_run(command, kinds) or command,
+        reference and (frameworks.offer_run(reference, kinds) or reference),
         goal=goal,
         progress=progress,
-        locked=frameworks.suggested_locks(draft.workload.argv(), known, program),
+        locked=frameworks.suggested_locks(draft.workload.argv(), kinds, program),
     )
     config = configs.load(text, str(path))
     notes += _about(directory, config)
