@@ -7,6 +7,7 @@ functions that `gpudebug next` calls. Exit status 1 where a bound is missed.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import cycle
+from multiprocessing.queues import Queue
 from pathlib import Path
 
 from tests.bench.diagnosis import orders, recording
@@ -75,23 +76,26 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _measure(programs: Sequence[str], jobs: int) -> None:
-    cores = cycle(sorted(os.sched_getaffinity(0))[:jobs])
-    with ProcessPoolExecutor(jobs, initializer=_apart) as pool:
-        list(
-            pool.map(
-                _measured, programs, [next(cores) for _ in programs] if jobs > 1 else [-1] * len(programs)
-            )
-        )
+    cores = sorted(os.sched_getaffinity(0))
+    if not 1 <= jobs <= len(cores):
+        sys.exit(f"--jobs {jobs}: there are {len(cores)} cores")
+    context = multiprocessing.get_context("spawn")
+    free = context.Queue()
+    for core in cores[:jobs]:
+        free.put(core if jobs > 1 else None)
+    with ProcessPoolExecutor(jobs, context, _apart, (free,)) as pool:
+        list(pool.map(_measured, programs))
 
 
-def _apart() -> None:
-    # Locks of the device are for one campaign at a time on it; here each has a core of its own.
+def _apart(free: Queue[int | None]) -> None:
+    """One of several that measure: on a core of its own, where another one's device is not its own."""
+    core = free.get()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
     os.environ["GPUDEBUG_LOCK_DIR"] = tempfile.mkdtemp(prefix="gpudebug-locks-")
 
 
-def _measured(program: str, core: int) -> None:
-    if core >= 0:
-        os.sched_setaffinity(0, {core})
+def _measured(program: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"gpudebug-zoo-{program}-"))
     try:
         found = measure(program, folder / program, lambda line: print(line, file=sys.stderr, flush=True))
