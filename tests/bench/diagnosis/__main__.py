@@ -79,7 +79,7 @@ def _measure(programs: Sequence[str], jobs: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     if not 1 <= jobs <= len(cores):
         sys.exit(f"--jobs {jobs}: there are {len(cores)} cores")
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     free = context.Queue()
     for core in cores[:jobs]:
         free.put(core if jobs > 1 else None)

@@ -39,7 +39,7 @@ def _tested(campaign: Campaign, progress: Path, program: str, number: int, entry
     _alone(progress, program, number, entry)
     before = {path.name for path in (campaign.folder / "runs").iterdir()}
     answer: dict[str, Any] = {}
-    # A baseline that other surroundings made stale is recorded anew first; a disturbed trial is made once more.
+    # A baseline may have to be recorded anew first; a trial that was disturbed is made once more.
     for _ in range(2):
         done = campaign.run("next", "--json", timeout=_LIMIT_S)
         assert done.status in (0, 4), done.out + done.err
