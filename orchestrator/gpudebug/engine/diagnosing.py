@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpudebug.core import expected
 from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.catalogue.program import Program
 from gpudebug.core.diagnosis import worth as worths
+from gpudebug.core.diagnosis.decided import decided
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
@@ -29,13 +31,15 @@ from gpudebug.engine.written import workload_of
 @dataclass(frozen=True)
 class Case:
     """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
-    how well (0 to 1); `cost_s` is what one trial takes of the device, None where no run tells."""
+    how well (0 to 1); `cost_s` is what one trial takes of the device, None where no run tells; `touched` what
+    each of the program's options decides on."""
 
     facts: Facts
     catalogue: Catalogue
     matches: Mapping[int, Mapping[str, float]]
     diagnosis: Diagnosis
     cost_s: float | None = None
+    touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class _Matches(Mapping[int, Mapping[str, float]]):
@@ -73,12 +77,15 @@ def case_of(loaded: Loaded) -> Case:
 def _case(loaded: Loaded) -> Case:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
-    defaults = _defaults(loaded)
+    program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
+    defaults, touched = _defaults(program), program.touched if program else {}
     entries = {h.number: h for h in loaded.document.hypotheses}
     code = shown(causes.causes, known)
-    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code))
+    matches = _Matches(
+        entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
+    )
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
-    return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known))
+    return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched)
 
 
 def diagnosis_of(loaded: Loaded) -> Diagnosis:
@@ -100,7 +107,11 @@ def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
         return {}
     untested = [h.number for h in loaded.document.hypotheses if h.status is Status.UNTESTED]
     matches = {number: case.matches[number] for number in untested}
-    return worths.worth(case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points)
+    entries = (loaded.document.hypothesis(number) for number in untested)
+    inside = {h.number: decided(_change(loaded, h), case.facts, case.touched) for h in entries}
+    return worths.worth(
+        case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
+    )
 
 
 def facts(loaded: Loaded) -> Facts:
@@ -143,9 +154,8 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
     )
 
 
-def _defaults(loaded: Loaded) -> dict[str, Value]:
+def _defaults(program: Program | None) -> dict[str, Value]:
     """The values of the program's own options where the command says none."""
-    program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
     options = program.options if program else {}
     return {name: flag.default for name, flag in options.items() if flag.default is not None}
 

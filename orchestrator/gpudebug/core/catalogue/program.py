@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from gpudebug.core import commandline
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
+from gpudebug.core.catalogue.touches import touches
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Program:
     `uses` are the dotted names that it imports or takes from what it imports, `options` the flags and
     variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
     text or truth that stands there; `options_of` the option whose value does: workers for `args.workers`.
+    `touched` are the names of functions and classes that each option decides on.
     """
 
     path: str
@@ -25,6 +27,7 @@ class Program:
     options: Mapping[str, OwnFlag] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
     options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def scripts(argv: Sequence[str]) -> tuple[str, ...]:
@@ -65,7 +68,8 @@ def look(path: str, sources: Sequence[str]) -> Program:
             elif isinstance(node, ast.Call) and (name := _resolved(called(node.func), aliases)):
                 for argument in node.keywords:
                     _note(argument, calls.setdefault(name, {}), options_of.setdefault(name, {}))
-    return Program(path, frozenset(uses), options, calls, options_of)
+    trees = [tree for source in sources if (tree := parsed(source)) is not None]
+    return Program(path, frozenset(uses), options, calls, options_of, touches(trees, options))
 
 
 def _note(argument: ast.keyword, values: dict[str, Default], options: dict[str, str]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
+from gpudebug.core.catalogue.touches import meets
+from gpudebug.core.diagnosis.decided import options_of
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.patterns import pattern
@@ -15,6 +17,7 @@ from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.intervention import Change, Intervention
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
+BY_TOUCH = 0.8
 BY_TITLE, BY_NAME, BY_TEXT = 0.7, 0.5, 0.35
 """How well a hypothesis tests a cause: the chance that its change would remove it."""
 _UNSURE = 0.8
@@ -60,13 +63,15 @@ def causes_of(
     facts: Facts,
     standing: Mapping[str, Value] | None = None,
     shown: Mapping[str, str] | None = None,
+    touched: Mapping[str, frozenset[str]] | None = None,
 ) -> dict[str, float]:
     """The causes that the hypothesis tests, by id, with how well (0 to 1).
 
     `standing` are values that the program has where neither its command nor what it printed says one: its
     own defaults; `shown` is the code that each cause shows in, as `ranking.shown` tells it: a hypothesis that
-    speaks of the same things is about it. A change into the wrong direction tests nothing, whatever the
-    words say.
+    speaks of the same things is about it. `touched` are the names of functions and classes that each option
+    of the program decides on: a change of one that decides on the code that a cause shows in tests that. A
+    change into the wrong direction tests nothing, whatever the words say.
     """
     known = list(causes)
     if hypothesis.cause is not None:
@@ -80,7 +85,11 @@ def causes_of(
             by_change[cause.id] = weight
         elif weight is not None:
             against.add(cause.id)
-    spoken = {**_of_code(hypothesis, shown or {}), **_of_words(hypothesis, known)}
+    places = shown or {}
+    for id in _of_touched(hypothesis.change, places, touched or {}):
+        if id not in against:
+            by_change[id] = max(BY_TOUCH, by_change.get(id, 0.0))
+    spoken = {**_of_code(hypothesis, places), **_of_words(hypothesis, known)}
     by_words = {k: v for k, v in spoken.items() if k not in against}
     if by_change:
         by_words = {k: v if k in by_change else v * _OTHER for k, v in by_words.items()}
@@ -242,6 +251,19 @@ def _of_code(hypothesis: Said, shown: Mapping[str, str]) -> dict[str, float]:
     spoken = _parts(f"{hypothesis.title} {_spoken(hypothesis.change)}")
     shared = {id: len(spoken & _parts(code)) for id, code in shown.items()}
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
+
+
+def _of_touched(
+    change: Intervention | None, shown: Mapping[str, str], touched: Mapping[str, frozenset[str]]
+) -> list[str]:
+    """The causes that show in code which an option of the change decides on."""
+    options = options_of(change)
+    functions = {id: [line.partition(" ")[0] for line in code.splitlines()] for id, code in shown.items()}
+    return [
+        id
+        for id, names in functions.items()
+        if any(meets(name, touched, option) for name in names for option in options)
+    ]
 
 
 def _parts(text: str) -> set[str]:

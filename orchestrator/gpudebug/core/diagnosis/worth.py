@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpudebug.core.diagnosis.matching import BY_TOUCH
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
 
 _UNKNOWN_GAIN = 0.1
@@ -27,21 +28,27 @@ def worth(
     *,
     cost_s: float,
     points: bool = True,
+    decided: Mapping[int, float] | None = None,
 ) -> dict[int, float]:
     """Expected gain a device-second of each hypothesis, by its number.
 
     `matches` are the causes that each one tests, with how well (0 to 1); `cost_s` is what a trial takes.
+    `decided` is the share of the time in code that each one's change decides on: where it is no cause of the
+    catalogue, a change of where the time goes is the best guess.
     """
     causes = {cause.id: cause for cause in diagnosis.causes}
-    return {
-        number: sum(
+    none = max(0.0, 1.0 - sum(cause.probability for cause in diagnosis.causes))
+    scale = 100.0 if points else 1.0
+
+    def expected(number: int, tested: Mapping[str, float]) -> float:
+        named = sum(
             causes[name].probability * weight * gain_of(causes[name], points=points)
             for name, weight in sorted(tested.items())
             if name in causes
         )
-        / max(cost_s, 1e-9)
-        for number, tested in matches.items()
-    }
+        return named + none * BY_TOUCH * scale * (decided or {}).get(number, 0.0)
+
+    return {number: expected(number, tested) / max(cost_s, 1e-9) for number, tested in matches.items()}
 
 
 def order(worths: Mapping[int, float]) -> list[int]:
