@@ -5,6 +5,7 @@ Opt in with --run-heavy. GPUDEBUG_LEROBOT_PYTHON names a Python with lerobot; wi
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -61,15 +62,15 @@ def test_a_baseline_a_diagnosis_and_the_fix_by_its_real_flag(campaign: Campaign)
     campaign.run("baseline", timeout=600).expect(0)
     evidence = campaign.json("status")["baselines"]["workload"]
     assert evidence["loss"] == "CONVERGING"
-    run = campaign.evidence(evidence["runs"][0])
+    first = campaign.folder / "runs" / Path(evidence["runs"][0]).name
+    run = json.loads((first / "evidence.json").read_text())
     assert run["framework"] == "lerobot" and run["steps"] == 60
     assert run["data_s"] > 0 and run["update_s"] > 0
 
     diagnosis = campaign.json("diagnose")
-    first = diagnosis["causes"][0]
-    assert first["id"] == "checkpoint", diagnosis["causes"][:3]
+    assert diagnosis["causes"][0]["id"] == "checkpoint", diagnosis["causes"][:3]
     campaign.json("propose", "--from-catalogue", "checkpoint")
     tested = campaign.json("next", timeout=600)
     shown = campaign.json("show", "1")
-    assert "--save_" in shown["intervention"]
+    assert "save_" in shown["intervention"]
     assert tested["verdict"] == "VALIDATED", tested
