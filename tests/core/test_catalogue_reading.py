@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.support.causes import FILE, TEXT, cause, having
 
 from gpudebug.core.catalogue import read_cause
-from gpudebug.core.catalogue.reading import named, nearest
 from gpudebug.core.errors import CatalogueError
 
 
@@ -86,9 +85,3 @@ def test_a_trusted_file_is_still_checked_for_its_shape() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(CatalogueError):
         cause(text)
-
-
-def test_places_and_names_as_a_person_says_them() -> None:
-    assert named(("signature", 1, "weight")) == "signature 2.weight"
-    assert nearest("datawait_share", ["data_wait_share", "gpu_util"]) == "data_wait_share"
-    assert nearest("zzz", ["gpu_util"]) is None

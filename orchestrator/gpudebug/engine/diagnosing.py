@@ -16,9 +16,6 @@ from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
 from gpudebug.core.diagnosis.ranking import diagnose, shown
 from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.errors import InterventionError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.layers import signals as layer_signals
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
@@ -108,7 +105,7 @@ def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
     untested = [h.number for h in loaded.document.hypotheses if h.status is Status.UNTESTED]
     matches = {number: case.matches[number] for number in untested}
     entries = (loaded.document.hypothesis(number) for number in untested)
-    inside = {h.number: decided(_change(loaded, h), case.facts, case.touched) for h in entries}
+    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
     return worths.worth(
         case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
     )
@@ -162,17 +159,7 @@ def _defaults(program: Program | None) -> dict[str, Value]:
 
 def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:
     text = f"{entry.description}\n{entry.test_method}"
-    return Said(entry.title, text, _change(loaded, entry), entry.cause)
-
-
-def _change(loaded: Loaded, entry: HypothesisEntry) -> Intervention | None:
-    """An entry's change; None where it has none or none that can be read."""
-    if entry.number in loaded.interventions:
-        return loaded.interventions[entry.number]
-    try:
-        return parse_intervention(entry.intervention) if entry.intervention else None
-    except InterventionError:
-        return None
+    return Said(entry.title, text, loaded.change_of(entry), entry.cause)
 
 
 def _cost(loaded: Loaded, known: Facts) -> float | None:

@@ -12,6 +12,7 @@ from gpudebug.core.config import Config
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
+from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.stack import Accepted, accepted, changes
 from gpudebug.core.words import Status
@@ -102,6 +103,15 @@ class Loaded:
         if held is None or lease is None or (lease.session, lease.since) != held:
             return None
         return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
+
+    def change_of(self, entry: progress.HypothesisEntry) -> Intervention | None:
+        """An entry's change; None where it has none or none that can be read."""
+        if entry.number in self.interventions:
+            return self.interventions[entry.number]
+        try:
+            return parse_intervention(entry.intervention) if entry.intervention else None
+        except InterventionError:
+            return None
 
     @property
     def stack(self) -> tuple[Accepted, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.reading import nearest
+from gpudebug.core.catalogue.problem import nearest
 from gpudebug.core.catalogue.saying import said, said_own, said_share, shows
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.signals import SIGNALS

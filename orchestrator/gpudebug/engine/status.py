@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import claims, machine, present
-from gpudebug.core.errors import InterventionError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import load
@@ -165,7 +162,7 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
 
 def _sweeps(loaded: Loaded) -> list[dict[str, Any]]:
     """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
-    changes = {h.number: change for h in loaded.document.hypotheses if (change := _change(loaded, h))}
+    changes = {h.number: change for h in loaded.document.hypotheses if (change := loaded.change_of(h))}
     if len(changes) < 2:
         return []
     from gpudebug.core import sweep
@@ -188,16 +185,6 @@ def _figures(entry: dict[str, Any]) -> dict[str, Any]:
     """What a row of a sweep shows of a hypothesis."""
     keys = ("status", "verified", "delta_pp", "delta_ci", "improvement", "improvement_ci", "throughput_ratio")
     return {"hypothesis": entry["number"], **{key: entry[key] for key in keys}}
-
-
-def _change(loaded: Loaded, entry: Any) -> Intervention | None:
-    """An entry's change; None where it has none or none that can be read."""
-    if entry.number in loaded.interventions:
-        return loaded.interventions[entry.number]
-    try:
-        return parse_intervention(entry.intervention) if entry.intervention else None
-    except InterventionError:
-        return None
 
 
 def _resolution(loaded: Loaded) -> dict[str, Any] | None:

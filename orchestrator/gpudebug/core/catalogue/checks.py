@@ -23,7 +23,7 @@ from gpudebug.core.catalogue.model import (
     Sign,
     Term,
 )
-from gpudebug.core.catalogue.reading import Problem, named, nearest
+from gpudebug.core.catalogue.problem import Problem, named, nearest
 from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.config.document import Path
 from gpudebug.core.diagnosis.signals import SIGNALS

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.catalogue.model import GROUPS, Cause
-from gpudebug.core.catalogue.reading import nearest
+from gpudebug.core.catalogue.problem import nearest
 from gpudebug.core.errors import CatalogueError, UsageError
 
 

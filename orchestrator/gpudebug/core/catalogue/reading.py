@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpudebug.core.catalogue.adapter import Framework
 from gpudebug.core.catalogue.model import GROUPS, Cause, Strict
+from gpudebug.core.catalogue.problem import Problem, named, nearest
 from gpudebug.core.config.document import Document, Path, read
 from gpudebug.core.config.values import shown
 from gpudebug.core.errors import CatalogueError, ConfigError
@@ -32,16 +32,6 @@ _EXPECTED = {
     "model_type": "a mapping such as {a: b}",
     "model_attributes_type": "a mapping such as {a: b}",
 }
-
-
-class Problem(NamedTuple):
-    """What is wrong at `path` of a document; `key` where the key there is meant and not its value."""
-
-    path: Path
-    message: str
-    next: str
-    key: bool = False
-    missing: bool = False
 
 
 def read_cause(
@@ -158,20 +148,6 @@ def _models(annotation: Any) -> Iterator[type[Strict]]:
         yield annotation
     for part in get_args(annotation):
         yield from _models(part)
-
-
-def named(path: Path) -> str:
-    """A path as its reader counts: `signature 2.weight` for the weight of the second sign."""
-    text = ""
-    for part in path:
-        text += f" {part + 1}" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was most likely meant."""
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return near[0] if near else None
 
 
 def _renamed(key: str, value: str, file: str) -> Problem:
