@@ -73,6 +73,17 @@ def test_a_function_meets_what_is_touched_by_its_name_or_its_class(
     assert meets(function, found, option) is expected
 
 
-def test_a_statement_that_names_everything_says_nothing_of_one_option() -> None:
-    many = ", ".join(f"f{n}(args.a{n})" for n in range(40))
-    assert touches([ast.parse(f"x = [{many}]")], ["a1"]) == {"a1": frozenset()}
+def test_what_stands_beside_an_option_in_a_call_is_not_touched() -> None:
+    program = "loader = DataLoader(Tiles(args.root, kind=args.kind), num_workers=args.workers)"
+    told = touches([ast.parse(program)], ["workers", "kind"])
+    assert told == {"workers": frozenset({"DataLoader"}), "kind": frozenset({"Tiles"})}
+
+
+def test_what_is_picked_by_an_option_is_touched() -> None:
+    told = touches([ast.parse("memory = {'ring': Ring, 'list': List}[args.memory]()")], ["memory"])
+    assert {"Ring", "List"} <= told["memory"]
+
+
+def test_a_choice_of_everything_says_nothing_of_one_option() -> None:
+    body = "\n".join(f"    f{n}(b{n})" for n in range(40))
+    assert touches([ast.parse(f"if args.a1:\n{body}")], ["a1"]) == {"a1": frozenset()}

@@ -8,62 +8,62 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 _ROUNDS = 2
 """How often a value is followed under another name: `memory=args.memory`, then `kind=memory`."""
 _LARGEST = 60
-"""Names in a statement; one with more says nothing of a single option."""
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Raise)
+"""Names that one choice decides on; one with more says nothing of a single option."""
+
+_Use = tuple[set[str], set[str]]
 
 
 def touches(trees: Sequence[ast.AST], options: Iterable[str]) -> dict[str, frozenset[str]]:
     """By option (folded name), the names of functions, classes and attributes that its value decides on.
 
-    Those are the names in the statements that use it, and in both branches of a choice that depends on it.
+    Those are what is called with it, what is picked by it, and the names in both branches of a choice that
+    depends on it; not what stands beside it in the same call.
     """
-    statements = [told for tree in trees for told in _statements(tree)]
-    return {option: frozenset(_touched(option.rpartition(".")[2], statements)) for option in options}
+    uses = [use for tree in trees for use in _uses(tree)]
+    aliases = [pair for tree in trees for pair in _aliases(tree)]
+    return {option: frozenset(_touched(option.rpartition(".")[2], uses, aliases)) for option in options}
 
 
-class _Told:
-    """One statement: the names that decide in it, those that it decides on, and other names of its values."""
-
-    def __init__(self, decides: Sequence[ast.AST], on: Sequence[ast.AST]) -> None:
-        self.used = {name for node in decides for name in _names(node)}
-        self.names = self.used | {name for node in on for name in _names(node)}
-        self.aliases = [pair for node in decides for pair in _aliases(node)]
-
-
-def _touched(option: str, statements: Sequence[_Told]) -> set[str]:
+def _touched(option: str, uses: Sequence[_Use], aliases: Sequence[tuple[str, str]]) -> set[str]:
     known, found = {option}, set[str]()
     for _ in range(_ROUNDS):
-        for told in statements:
-            if known & told.used and len(told.names) <= _LARGEST:
-                found |= told.names
-        known |= {alias for told in statements for alias, of in told.aliases if of in known}
+        for deciding, names in uses:
+            if known & deciding and len(names) <= _LARGEST:
+                found |= names
+        known |= {alias for alias, of in aliases if of in known}
     return found - known
 
 
-def _statements(tree: ast.AST) -> Iterator[_Told]:
+def _uses(tree: ast.AST) -> Iterator[_Use]:
+    """The names that decide somewhere, and those that they decide on."""
     for node in ast.walk(tree):
-        if isinstance(node, _SIMPLE):
-            yield _Told([node], [])
+        if isinstance(node, ast.Call):
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            yield _use([name for a in arguments for name in _names(a, calls=False)], [node.func])
+        elif isinstance(node, ast.IfExp):
+            yield _use(_names(node.test), [node.body, node.orelse])
         elif isinstance(node, ast.If):
-            yield _Told([node.test], [*node.body, *node.orelse])
-        elif isinstance(node, (ast.For, ast.AsyncFor)):
-            yield _Told([node.iter], [])
-        elif isinstance(node, ast.While):
-            yield _Told([node.test], [])
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            yield _Told([item.context_expr for item in node.items], [])
+            yield _use(_names(node.test), [*node.body, *node.orelse])
+        elif isinstance(node, ast.Subscript):
+            yield _use(_names(node.slice), [node.value])
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.keyword) and node.arg:
-            yield node.arg
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
+def _use(deciding: Iterable[str], on: Iterable[ast.AST]) -> _Use:
+    return set(deciding), {name for node in on for name in _names(node)}
+
+
+def _names(node: ast.AST, *, calls: bool = True) -> Iterator[str]:
+    """The names in an expression or statement; without `calls` not those within calls in it."""
+    if isinstance(node, ast.Call) and not calls:
+        return
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    for child in ast.iter_child_nodes(node):
+        yield from _names(child, calls=calls)
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
