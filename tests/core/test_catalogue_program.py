@@ -71,5 +71,5 @@ def test_the_scripts_own_options_come_before_its_neighbours() -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_can_be_looked_at(source: str) -> None:
-    look("t.py", [source])
-    neighbours(source, "t.py")
+    assert look("t.py", [source]).path == "t.py"
+    assert all(name.endswith(".py") for name in neighbours(source, "t.py"))
