@@ -84,7 +84,9 @@ def _measure(programs: Sequence[str], jobs: int) -> None:
     for core in cores[:jobs]:
         free.put(core if jobs > 1 else None)
     with ProcessPoolExecutor(jobs, context, _apart, (free,)) as pool:
-        list(pool.map(_measured, programs))
+        failed = [told for told in pool.map(_measured, programs) if told is not None]
+    if failed:
+        sys.exit("\n".join(failed))
 
 
 def _apart(free: Queue[int | None]) -> None:
@@ -95,13 +97,17 @@ def _apart(free: Queue[int | None]) -> None:
     os.environ["GPUDEBUG_LOCK_DIR"] = tempfile.mkdtemp(prefix="gpudebug-locks-")
 
 
-def _measured(program: str) -> None:
+def _measured(program: str) -> str | None:
+    """Why there is no new recording of it: what failed in one program says nothing about the others."""
     folder = Path(tempfile.mkdtemp(prefix=f"gpudebug-zoo-{program}-"))
     try:
         found = measure(program, folder / program, lambda line: print(line, file=sys.stderr, flush=True))
         recording.write(found)
+    except AssertionError as error:
+        return f"{program}: {error}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return None
 
 
 def _score(program: str) -> Score | None:
