@@ -17,7 +17,11 @@ from gpudebug.engine.weighing import weighed
 
 def status(directory: Path) -> dict[str, Any]:
     """`status`'s JSON. Reads only."""
-    loaded = load(directory, session_of())
+    return status_of(load(directory, session_of()))
+
+
+def status_of(loaded: Loaded) -> dict[str, Any]:
+    """The same of a campaign that is loaded already."""
     c = loaded.campaign
     running = loaded.workspace.claimed()
     action = _under_way(loaded) if running else _next(loaded)
