@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core import batch, commandline
@@ -81,6 +82,24 @@ def compare(a: Facts, b: Facts) -> Checklist:
     _command(found, a.record, b.record)
     _environment(found, first, second, alike=_one_workload(a.record, b.record))
     return found
+
+
+def surroundings(a: RunRecord, b: RunRecord, meant: Collection[str] = ()) -> list[Difference]:
+    """What differs of machine, software and the variables that steer libraries, but for the variables that
+    are `meant` to; what one side does not know is no difference."""
+    found = Checklist()
+    _machine(found, a, b)
+    _software(found, a, b)
+    if a.knobs is not None and b.knobs is not None:
+        for name in sorted((a.knobs.keys() | b.knobs.keys()) - set(meant)):
+            found.add(f"variable {name}", a.knobs.get(name, NOT_SET), b.knobs.get(name, NOT_SET))
+    return found.differences
+
+
+def command_of(record: RunRecord) -> str:
+    """A run's command on paper, with its own name and folder as `{run}` and `{run_dir}`."""
+    words = _words(record)
+    return words[-1] if record.shell and words else shlex.join(words)
 
 
 def compilation(argv: Sequence[str], variables: Mapping[str, str | None]) -> str:

@@ -24,7 +24,13 @@ def of_trial(
     `probe` has both sides, `sections` those that their code named, `a` and `b` of each. `names` are the runs
     of its entry. Nothing before it has run.
     """
-    before, after = _sides(loaded, number, names, verdict)
+    return of_sides(*_sides(loaded, number, names, verdict))
+
+
+def of_sides(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The same of evidence that is at hand."""
     if not after:
         return {"probe": [], "sections": []}
     return {

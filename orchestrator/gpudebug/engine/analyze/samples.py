@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core import evidence as evidences
 from gpudebug.core.samples import Samples, looks_like_samples, read_samples
+from gpudebug.core.timeline import timelines
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts, store
@@ -36,18 +36,7 @@ def samples(path: Path) -> Found:
         "rows": len(found.rows),
         "unreadable_rows": found.unreadable,
     }
-    return Found(answer, charts.samples, {"timeline": _timeline(found)})
-
-
-def _timeline(found: Samples) -> list[dict[str, Any]]:
-    """A device's [elapsed, utilisation, MB used], at most `_POINTS`; None where a reading lacked it."""
-    devices = []
-    for index, uuid in found.devices:
-        rows = [r for r in found.rows if (r.gpu_index, r.gpu_uuid) == (index, uuid)]
-        some = rows[:: -(-len(rows) // _POINTS) or 1]
-        points = [[r.elapsed, None if r.new_samples == 0 else r.gpu_util, r.mem_used_mb] for r in some]
-        devices.append({"index": index, "uuid": uuid, "points": points})
-    return devices
+    return Found(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
 
 
 def log_beside(path: Path) -> Path | None:

@@ -1,0 +1,1 @@
+"""`gpudebug report`: the whole campaign as a page that stands alone, a picture, or Markdown."""

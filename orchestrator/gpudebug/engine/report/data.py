@@ -1,0 +1,216 @@
+"""Everything that a report shows, as one JSON value: page, picture and Markdown are made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpudebug import __version__
+from gpudebug.core import gains
+from gpudebug.core.diagnosis.model import Diagnosis
+from gpudebug.core.errors import CatalogueError
+from gpudebug.core.machine import goal
+from gpudebug.core.stack import accepted
+from gpudebug.core.words import Status
+from gpudebug.edges import store
+from gpudebug.engine import diagnosing
+from gpudebug.engine.campaign import load
+from gpudebug.engine.differing import from_reference
+from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.measure import now
+from gpudebug.engine.report import hypotheses
+from gpudebug.engine.report.runs import Read, Runs, brief, detail
+from gpudebug.engine.report.story import story
+from gpudebug.engine.session import session_of
+from gpudebug.engine.status import status_of
+
+FORMAT = 1
+POINTS = 100_000
+"""Points of all timelines, losses and step times together: about 2 MB of JSON."""
+_CAUSES = 3
+_NAMED = 3
+
+Doing = Callable[[str], None]
+
+
+def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
+    """The report's data of the campaign at or above `directory`; `doing` is told what takes long.
+
+    A run that cannot be told of is named in `skipped` with the reason. Nothing is written. Every text has
+    passed the campaign's redactor, unknown is None.
+    """
+    loaded = load(directory, session_of())
+    runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
+    said = status_of(loaded)
+    room = hypotheses.Room()
+    entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, h.accepted, h.number))
+    known = {h["number"]: h for h in said["hypotheses"]}
+    told = {h.number: hypotheses.told(loaded, runs, h, known[h.number], room) for h in entries}
+    records, notes = _records(loaded, runs, told.values(), doing)
+    reference, causes, unread = _diagnosed(loaded)
+    data = {
+        "format": FORMAT,
+        "gpudebug": __version__,
+        "made": now(),
+        "status": said,
+        "story": story(loaded, runs),
+        "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
+        "machine": _machine(loaded, runs),
+        "reference": reference,
+        "causes": causes,
+        "gain": _gain(loaded),
+        "hypotheses": [told[h.number] for h in loaded.document.hypotheses],
+        "runs": records,
+        "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
+        "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
+    }
+    plain: dict[str, Any] = _plain(data, loaded.workspace.scrub)
+    return plain
+
+
+def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
+    """What is told first where not everything can be told in full: what was accepted, then what was
+    validated, then the newest."""
+    if status is not Status.VALIDATED:
+        return 2, -number
+    return (1, -number) if order is None else (0, -number)
+
+
+def _records(
+    loaded: Loaded, runs: Runs, told: Iterable[Mapping[str, Any]], doing: Doing
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The records of all runs of the campaign by name, the most important of them with their series."""
+    mine = [
+        name
+        for name in loaded.workspace.run_names()
+        if name not in loaded.records or loaded.records[name].get("campaign") == loaded.config.campaign
+    ]
+    found = {name: run for name in mine if (run := runs.get(name)) is not None}
+    first = [name for baseline in loaded.baselines.values() for name in baseline.runs]
+    wanted = dict.fromkeys([*first, *_of_sides(told), *reversed(found)])
+    notes: list[str] = []
+    series: dict[str, dict[str, Any]] = {}
+    left = POINTS
+    for name in (name for name in wanted if name in found):
+        if left <= 0:
+            break
+        doing(f"reading runs/{name}")
+        series[name] = detail(found[name], notes)
+        left -= _points(series[name])
+    if len(series) < len(found):
+        notes.append(
+            f"{len(found) - len(series)} of {len(found)} runs are shown by 40 figures each: the series of "
+            "baselines, of accepted and validated hypotheses and of the newest runs come first"
+        )
+    return {name: {**brief(run), **series.get(name, {})} for name, run in found.items()}, notes
+
+
+def _of_sides(told: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The runs of hypotheses, the baseline's of each beside its own: their timelines are shown together."""
+    return [name for h in told for name in (*h["trial_runs"], *h["baseline_runs"])]
+
+
+def _points(series: Mapping[str, Any]) -> int:
+    timeline = sum(len(device["points"]) for device in series["timeline"])
+    bars = len(series["step_times"]["bins"]) if series["step_times"] else 0
+    return timeline + len(series["loss_points"]) + bars + 1
+
+
+def _machine(loaded: Loaded, runs: Runs) -> dict[str, Any] | None:
+    """What the newest run of a baseline ran in."""
+    names = [name for b in loaded.baselines.values() for name in b.runs]
+    recorded = [n for n, r in loaded.records.items() if str(r.get("role")).startswith("baseline-")]
+    for name in sorted({*names, *recorded}, key=store.run_number, reverse=True):
+        run = runs.get(name)
+        if run is not None and run.record.campaign == loaded.config.campaign:
+            return _surroundings(run)
+    return None
+
+
+def _surroundings(run: Read) -> dict[str, Any]:
+    record = run.record
+    told = record.model_dump(
+        mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
+    )
+    return {"run": run.folder.name, **told}
+
+
+def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[str]]:
+    """(differences to the reference, the first causes, why they are not known)."""
+    try:
+        case = diagnosing.case_of(loaded)
+    except CatalogueError as e:
+        return None, [], [f"no causes are named: the catalogue cannot be read: {e}"]
+    causes = _causes(case.diagnosis) if case.facts.runs else []
+    return from_reference(loaded, case.facts), causes, []
+
+
+def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": cause.id,
+            "title": cause.title,
+            "probability": cause.probability,
+            "ceiling_pp": cause.ceiling_pp,
+            "for": list(cause.speaks_for),
+            "against": list(cause.speaks_against),
+        }
+        for cause in diagnosis.causes[:_CAUSES]
+    ]
+
+
+def _gain(loaded: Loaded) -> dict[str, Any] | None:
+    steps = [
+        gains.Step(h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None)
+        for h in accepted(loaded.document)
+        if (judged := loaded.trials[h.number])
+    ]
+    reference = loaded.baselines.get("reference")
+    return gains.gain(
+        loaded.metric,
+        steps,
+        now=_now(loaded),
+        reference=reference.figure(loaded.metric) if reference else None,
+        target=goal(loaded.campaign),
+    )
+
+
+def _now(loaded: Loaded) -> float | None:
+    """The figure of the baseline; None where it was recorded before the last acceptance."""
+    baseline = loaded.baselines["workload"]
+    last = [store.run_number(name) for h in accepted(loaded.document) for name in h.runs]
+    if not baseline.runs or store.run_number(baseline.runs[0]) < max(last, default=0):
+        return None
+    return baseline.figure(loaded.metric)
+
+
+def _absent(loaded: Loaded, runs: Runs) -> list[str]:
+    """That no run is here, as in a clone: what stands in the progress file is all there is."""
+    named = [name for h in loaded.document.hypotheses for name in h.runs]
+    named += [name for b in loaded.document.baselines for name in b.runs]
+    if runs.here or not named:
+        return []
+    some = ", ".join(f"runs/{name}" for name in list(dict.fromkeys(named))[:_NAMED])
+    return [f"no run folder is here ({some}, …): the figures are those of the progress file"]
+
+
+def _shortened(room: hypotheses.Room) -> list[str]:
+    if not room.short:
+        return []
+    many = f"{room.short} hypotheses are" if room.short > 1 else "one hypothesis is"
+    return [f"{many} shown without probe, sections and patch: `gpudebug show H` has them"]
+
+
+def _plain(value: Any, scrub: store.Scrub) -> Any:
+    """A value that every JSON reader takes: texts redacted and of whole characters, no NaN, no infinity."""
+    if isinstance(value, str):
+        return scrub(str(value)).encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain(k, str) if isinstance(k, str) else k: _plain(v, scrub) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v, scrub) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

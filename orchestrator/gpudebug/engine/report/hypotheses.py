@@ -1,0 +1,144 @@
+"""Every hypothesis of a campaign as a report tells it: what was changed, on what, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core import conditions, present
+from gpudebug.core.checklist import command_of, surroundings
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.edges import store
+from gpudebug.engine.changes import patch_of
+from gpudebug.engine.inside import of_sides
+from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.report.runs import Read, Runs
+
+PATCH = 200_000
+"""Characters of a patch that are shown."""
+_SIZE = 1_500_000
+"""Characters of JSON for the parts of all hypotheses that may be long."""
+
+
+@dataclass
+class Room:
+    """How much may still be told; `short` names the hypotheses for which it did not suffice."""
+
+    left: int = _SIZE
+    short: int = 0
+
+
+def told(
+    loaded: Loaded, runs: Runs, entry: HypothesisEntry, known: Mapping[str, Any], room: Room
+) -> dict[str, Any]:
+    """`known`, the entry of `status`, with everything else that a report says of it.
+
+    Its probe, sections and patch are left out where there is no `room` for them.
+    """
+    verdict = loaded.trials[entry.number].verdict
+    names = sides_of(loaded, entry)
+    before, after = (runs.read(side) for side in names)
+    notes = [str(note) for note in verdict["notes"]] if verdict else []
+    diff, cut = _diff(loaded, entry, after)
+    long = {**_inside(loaded, entry, before, after), "diff": diff}
+    size = len(json.dumps(long))
+    if size > room.left:
+        room.short += 1
+        long = {"probe": [], "sections": [], "diff": None}
+    else:
+        room.left -= size
+    return {
+        **known,
+        "description": entry.description,
+        "test_method": entry.test_method,
+        "notes": [*notes, *cut],
+        "hollow": bool(verdict and verdict.get("hollow")),
+        "gates": present.gates(verdict["gates"]) if verdict else [],
+        "figures": dict(entry.result),
+        **long,
+        "command": _command(before, after),
+        "differences": _differences(loaded, entry, before, after),
+        "baseline_runs": list(names[0]),
+        "trial_runs": list(names[1]),
+    }
+
+
+def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Sequence[str]]:
+    """The runs of baseline and trial by name, as its verdict used them; without one the baseline of now and
+    the runs that its entry names."""
+    verdict = loaded.trials[entry.number].verdict
+    if verdict:
+        used = [(r["part"], r["name"]) for r in verdict["runs"]]
+        return [n for part, n in used if part == "baseline"], [n for part, n in used if part == "trial"]
+    baseline = loaded.baselines["workload"].runs
+    trial = [name for name in entry.runs if name not in baseline]
+    return (baseline if trial else ()), trial
+
+
+def _inside(
+    loaded: Loaded, entry: HypothesisEntry, before: Sequence[Read], after: Sequence[Read]
+) -> dict[str, list[dict[str, Any]]]:
+    base = [run.facts for run in before] or list(loaded.baselines["workload"].evidence)
+    return of_sides(base, [r.facts for r in after if r.record.role == f"h{entry.number}"])
+
+
+def _diff(loaded: Loaded, entry: HypothesisEntry, after: Sequence[Read]) -> tuple[str | None, list[str]]:
+    """The patch that was tested, else the one that the entry names; a note where it is cut or gone."""
+    try:
+        data = _tested(after) or _named(loaded, entry)
+    except (GpudebugError, OSError) as e:
+        return None, [
+            f"its patch cannot be read: {e.message if isinstance(e, GpudebugError) else e.strerror}"
+        ]
+    if data is None:
+        return None, []
+    text = data.decode("utf-8", "replace")
+    if len(text) <= PATCH:
+        return text, []
+    shown = text[:PATCH].rpartition("\n")[0]
+    return shown, [f"the patch is shown up to {PATCH // 1000} of its {len(text) // 1000} thousand characters"]
+
+
+def _tested(after: Sequence[Read]) -> bytes | None:
+    kept = next((run.folder for run in after if run.folder.has("change.patch")), None)
+    return store.read_file(kept.path / "change.patch") if kept is not None else None
+
+
+def _named(loaded: Loaded, entry: HypothesisEntry) -> bytes | None:
+    change = loaded.change_of(entry)
+    return patch_of(loaded.workspace, change) if change is not None else None
+
+
+def _command(before: Sequence[Read], after: Sequence[Read]) -> dict[str, str] | None:
+    if not before or not after:
+        return None
+    return {"before": command_of(before[0].record), "after": command_of(after[-1].record)}
+
+
+def _differences(
+    loaded: Loaded, entry: HypothesisEntry, before: Sequence[Read], after: Sequence[Read]
+) -> list[dict[str, str]]:
+    """What differs in the surroundings of any two runs of both sides, but for what the change itself sets."""
+    change = loaded.change_of(entry)
+    meant = [c.name for c in change.changes if c.kind == "env"] if change else []
+    found = {
+        (d.name, str(d.a), str(d.b)): None
+        for one in before
+        for other in after
+        for d in surroundings(one.record, other.record, meant)
+    }
+    rows = [*found, *_clocks(before, after)]
+    return [{"name": name, "before": a, "after": b} for name, a, b in rows]
+
+
+def _clocks(before: Sequence[Read], after: Sequence[Read]) -> list[tuple[str, str, str]]:
+    """The mean clocks of both sides where they are far apart."""
+    sides = [[run.evidence.conditions for run in side] for side in (before, after)]
+    if not conditions.apart(*sides):
+        return []
+    clocks = [[c.sm_clock_mhz for c in side if c.sm_clock_mhz is not None] for side in sides]
+    shown = [f"{sum(side) / len(side):.0f} MHz" if side else present.UNKNOWN for side in clocks]
+    return [("mean clock", shown[0], shown[1])] if shown[0] != shown[1] else []

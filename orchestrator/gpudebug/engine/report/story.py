@@ -1,0 +1,129 @@
+"""What happened in a campaign, in the order of its runs: baselines, trials and acceptances."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import present
+from gpudebug.core.metrics import Metric
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.stack import accepted
+from gpudebug.core.words import VERDICTS
+from gpudebug.edges import store
+from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.report.runs import Runs
+
+_BASELINE = "baseline-"
+_NEVER = math.inf
+Event = tuple[float, dict[str, Any]]
+"""A place in the order of the run numbers, and an entry of the story."""
+
+
+def story(loaded: Loaded, runs: Runs) -> list[dict[str, Any]]:
+    """`at` (None: nobody wrote it down), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
+
+    An acceptance leaves no time: it stands before the baseline that was recorded after it.
+    """
+    baselines = list(_baselines(loaded, runs))
+    trials = [(h.number, _trial(loaded, runs, h)) for h in loaded.document.hypotheses if h.status in VERDICTS]
+    recorded = [place for place, event in baselines if event["role"] == "workload"]
+    judged = dict(trials)
+    events = [*baselines, *judged.values(), *_acceptances(loaded, judged, recorded)]
+    return [event for _, event in sorted(events, key=lambda e: e[0])]
+
+
+def _baselines(loaded: Loaded, runs: Runs) -> Iterator[Event]:
+    """Runs of a baseline that follow each other on the same premises, and baselines whose runs are gone."""
+    groups: list[tuple[str, list[str]]] = []
+    current = {name for b in loaded.baselines.values() for name in b.runs}
+    before = ""
+    for name, record in loaded.records.items():
+        role = str(record.get("role"))
+        mine = record.get("campaign") == loaded.config.campaign and record.get("hypothesis") is None
+        if not mine or not role.startswith(_BASELINE) or runs.get(name) is None:
+            continue
+        said = json.dumps([role, record.get("identity"), name in current], sort_keys=True)
+        if said != before:
+            groups.append((role.removeprefix(_BASELINE), []))
+        groups[-1][1].append(name)
+        before = said
+    told = {name for _, names in groups for name in names}
+    gone = [(b.role, list(b.runs)) for b in loaded.baselines.values() if b.runs and not told & set(b.runs)]
+    for role, names in (*groups, *gone):
+        found = runs.read(names)
+        figure = _baseline_text(loaded, role, [r.facts for r in found])
+        text = f"The baseline of the {role} was recorded: {figure}"
+        yield (
+            _place(names),
+            _event("baseline", text, names, at=_start(loaded, names), role=role),
+        )
+
+
+def _baseline_text(loaded: Loaded, role: str, facts: Sequence[Mapping[str, Any]]) -> str:
+    """Of the runs, else as the progress file tells it."""
+    if not facts:
+        entry = loaded.document.baseline(role)
+        return entry.fields.get("gpu util", present.UNKNOWN) if entry else present.UNKNOWN
+    count = f"{len(facts)} run{'s' if len(facts) != 1 else ''}"
+    return f"{', '.join(_figures(loaded.metric, facts))} ({count})"
+
+
+def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for one in dict.fromkeys((Metric(), metric)):
+        value = one.mean([v for e in facts if (v := one.recorded(e)) is not None])
+        name = "GPU util" if one.points else one.name
+        yield f"{name} {present.figure(one, value)}"
+    rates = [e["progress_per_s"] for e in facts if e.get("progress_per_s")]
+    if rates and not metric.throughput:
+        yield present.rate(sum(rates) / len(rates), facts[0].get("step_unit"))
+
+
+def _trial(loaded: Loaded, runs: Runs, entry: HypothesisEntry) -> Event:
+    judged = loaded.trials[entry.number]
+    said = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
+    if judged.verified and judged.verdict:
+        change = present.improvement(judged.verdict)
+        why = str(judged.verdict["why"])
+        text = f"{said}, {change}" + ("" if change in why else f" ({why})")
+    else:
+        claimed = entry.result.get("improvement")
+        text = f"{said}, UNVERIFIED" + (f": {claimed}" if claimed else "")
+    names = list(entry.runs)
+    runs.read(names)
+    return _place(names), _event("trial", text, names, at=_start(loaded, names), hypothesis=entry.number)
+
+
+def _acceptances(loaded: Loaded, trials: Mapping[int, Event], recorded: Sequence[float]) -> Iterator[Event]:
+    latest = -_NEVER
+    for entry in accepted(loaded.document):
+        names = entry.runs
+        last = max((store.run_number(name) for name in names), default=_NEVER)
+        after = min((place for place in recorded if place > last), default=_NEVER)
+        latest = max(latest, after - 0.5)
+        text = f"Hypothesis {entry.number}, {entry.title}: accepted into the baseline"
+        yield latest, _event("accepted", text, [], hypothesis=entry.number)
+
+
+def _event(
+    what: str,
+    text: str,
+    runs: list[str],
+    *,
+    at: str | None = None,
+    role: str | None = None,
+    hypothesis: int | None = None,
+) -> dict[str, Any]:
+    return {"at": at, "what": what, "role": role, "hypothesis": hypothesis, "text": text, "runs": runs}
+
+
+def _place(names: Sequence[str]) -> float:
+    """The number of the first run; at the end where there is none."""
+    return min((store.run_number(name) for name in names), default=_NEVER)
+
+
+def _start(loaded: Loaded, names: Sequence[str]) -> str | None:
+    found = [str(start) for name in names if (start := loaded.records.get(name, {}).get("start"))]
+    return min(found, default=None)
