@@ -1,0 +1,117 @@
+"""What one glance at a campaign shows, of the data that its report is made of: where it stands, what counts.
+
+Hypotheses are those of `status`'s JSON: a figure in `delta_pp` or `improvement` stands on runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import present
+from gpudebug.core.metrics import Metric
+from gpudebug.core.words import VERDICTS, Status
+
+Hypothesis = Mapping[str, Any]
+
+_TESTED = frozenset(status.value for status in VERDICTS)
+
+
+def tested(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Those with a verdict."""
+    return [h for h in hypotheses if h["status"] in _TESTED]
+
+
+def effect(h: Hypothesis) -> dict[str, Any] | None:
+    """What the change did to the metric, `value`, `low` and `high`: points of utilisation, else a ratio."""
+    value, bounds = h["delta_pp"], h["delta_ci"]
+    if value is None:
+        value, bounds = h["improvement"], h["improvement_ci"]
+    if value is None:
+        return None
+    low, high = bounds or (None, None)
+    return {"value": value, "low": low, "high": high}
+
+
+def effect_text(h: Hypothesis) -> str:
+    """`+40.0pp (95% CI +39.6 to +40.4)`, a ratio likewise; a figure without runs is UNVERIFIED."""
+    found = effect(h)
+    if found is None:
+        claimed = h["claimed"] if h["verified"] is False else None
+        return f"UNVERIFIED {claimed}" if claimed else present.UNKNOWN
+    return present.points(found) if h["delta_pp"] is not None else present.factor(found)
+
+
+def best(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
+    """The VALIDATED one whose runs show the largest effect; None without any."""
+    found = [h for h in hypotheses if h["status"] == Status.VALIDATED.value and effect(h) is not None]
+    return max(found, key=_size, default=None)
+
+
+def _size(h: Hypothesis) -> float:
+    found = effect(h)
+    return found["value"] if found else float("-inf")
+
+
+def rows(hypotheses: Sequence[Hypothesis], most: int) -> list[Hypothesis]:
+    """At most `most` of those tested, in their order: accepted ones first, then VALIDATED, then by effect."""
+    known = tested(hypotheses)
+    ranked = sorted(known, key=lambda h: (h["accepted"] is None, h["status"] != "VALIDATED", -_size(h)))
+    kept = {h["number"] for h in ranked[:most]}
+    return [h for h in known if h["number"] in kept]
+
+
+def tally(hypotheses: Sequence[Hypothesis]) -> str:
+    """`2 VALIDATED, 1 REJECTED, 3 UNTESTED`."""
+    counts = Counter(h["status"] for h in hypotheses)
+    said = ", ".join(f"{counts[s.value]} {s.value}" for s in _ORDER if counts[s.value])
+    return said or "no hypothesis yet"
+
+
+_ORDER = (
+    *(Status.VALIDATED, Status.REJECTED, Status.INCONCLUSIVE, Status.INVALID),
+    *(Status.TESTING, Status.UNTESTED),
+)
+
+
+def headline(data: Mapping[str, Any]) -> str:
+    """Where the campaign stands, in half a sentence."""
+    gain, hypotheses = data["gain"], data["hypotheses"]
+    if gain is None or gain["start"] is None:
+        return "no baseline is measured yet"
+    metric, count = Metric(gain["metric"]), len(gain["accepted"])
+    start = f"{metric.name} {present.figure(metric, gain['start'])}"
+    changes = f"{count} accepted change{'s' if count != 1 else ''}"
+    if count and gain["now"] is None:
+        return f"{start} before {changes}, not measured together yet"
+    if count:
+        return f"{start} to {present.figure(metric, gain['now'])} with {changes}"
+    found = best(hypotheses)
+    if found is not None:
+        return f"{start}, {effect_text(found).split(' (')[0]} with hypothesis {found['number']}"
+    if not tested(hypotheses):
+        return f"{start}, no hypothesis is tested yet"
+    return f"{start}, none of the hypotheses tested is VALIDATED"
+
+
+def device(data: Mapping[str, Any]) -> str:
+    """`2 x NVIDIA A100`; a processor is said to stand in for a GPU."""
+    counts = Counter(f"CPU stand-in, {d['name']}" if _stands_in(d) else d["name"] for d in _devices(data))
+    return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in counts.items()) or "no device used yet"
+
+
+def utilisation(data: Mapping[str, Any]) -> str:
+    """The name of the figure in percent: that of a processor is never shown as a GPU's."""
+    return "gpu_util of the CPU stand-in" if any(map(_stands_in, _devices(data))) else "gpu_util"
+
+
+def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Those of the newest baseline, else of the newest run."""
+    machine = data["machine"]
+    found: Sequence[Mapping[str, Any]] = (machine or data["status"]["device"])["devices"]
+    return found
+
+
+def _stands_in(device: Mapping[str, Any]) -> bool:
+    return device["uuid"] == "CPU"
