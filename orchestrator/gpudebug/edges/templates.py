@@ -21,6 +21,13 @@ def render(name: str, **values: object) -> str:
     return _environment().get_template(name).render(**values)
 
 
+def source(name: str) -> str:
+    """A packaged file as it stands, `report.css` for example."""
+    from importlib.resources import files
+
+    return files("gpudebug").joinpath("templates", name).read_text("utf-8")
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined

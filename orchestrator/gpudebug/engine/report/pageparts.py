@@ -1,0 +1,250 @@
+"""Pieces of the page that need arithmetic: small drawings, a tree of sections, texts and what differs."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from gpudebug.core import present
+from gpudebug.core.metrics import Metric
+
+Data = Mapping[str, Any]
+SPARK = 100
+"""Width and height of the box of a sparkline."""
+EFFECT_WIDTH = 132.0
+_DEEPEST = 4
+_LEAST_BOTTLENECK = 0.1
+_BOTTLENECKS = 3
+_SEPARATORS = "/.:>"
+
+
+def link(folder: Path, target: str, *names: str) -> str:
+    """`target` as seen from the page's `folder`, to be written into an href: `../0005-h1/train.log`."""
+    path = os.path.join(os.path.relpath(target, folder), *names)
+    # A bare first part could be read as a scheme.
+    start = "" if path.startswith(".") else "./"
+    return start + quote(os.fsencode(path))
+
+
+def line(values: Sequence[float | None], top: float = 100.0) -> str:
+    """The d of a path through values from 0 to `top`, in its box."""
+    step = SPARK / max(1, len(values) - 1)
+    points = [f"{step * i:.0f} {_height(v, top):.0f}" for i, v in enumerate(values) if v is not None]
+    return "M" + "L".join(points) if points else ""
+
+
+def area(values: Sequence[float | None], top: float = 100.0) -> str:
+    """The same down to the ground."""
+    drawn = line(values, top)
+    return f"{drawn}V{SPARK}H0Z" if drawn else ""
+
+
+def _height(value: float, top: float) -> float:
+    return SPARK * (1 - min(1.0, max(0.0, value / top)))
+
+
+class Effect(NamedTuple):
+    """An effect and its interval as places on a line of `EFFECT_WIDTH`; no bounds where none are known."""
+
+    zero: float
+    value: float
+    low: float | None
+    high: float | None
+
+
+def effects(hypotheses: Sequence[Data]) -> dict[int, Effect]:
+    """Of all hypotheses that have one, on one scale for those in points and one for ratios (logarithmic)."""
+    found = {h["number"]: numbers for h in hypotheses if (numbers := _numbers(h)) is not None}
+    reach: dict[bool, float] = {}
+    for points, values in found.values():
+        most = max(abs(v) for v in values if v is not None)
+        reach[points] = max(reach.get(points, 0.0), most)
+    return {n: _placed(values, reach[points] or 1.0) for n, (points, values) in found.items()}
+
+
+def _numbers(h: Data) -> tuple[bool, tuple[float, float | None, float | None]] | None:
+    if h.get("delta_pp") is not None:
+        low, high = h.get("delta_ci") or (None, None)
+        return True, (h["delta_pp"], low, high)
+    if (h.get("improvement") or 0) > 0:
+        low, high = h.get("improvement_ci") or (None, None)
+        return False, (math.log(h["improvement"]), _log(low), _log(high))
+    return None
+
+
+def _log(value: float | None) -> float | None:
+    return math.log(value) if value is not None and value > 0 else None
+
+
+def _placed(values: tuple[float, float | None, float | None], reach: float) -> Effect:
+    half = EFFECT_WIDTH / 2
+    room = half - 5
+    return Effect(half, *(None if v is None else round(half + room * v / reach, 1) for v in values))  # type: ignore[arg-type]
+
+
+class Row(NamedTuple):
+    """A section among others: `depth` in the tree of names, `label` below its parent's name."""
+
+    section: Data
+    depth: int
+    label: str
+    bottleneck: bool
+
+
+def tree(sections: Sequence[Data]) -> list[Row]:
+    """Sections below those whose name theirs continues (`step/forward` below `step`), largest first.
+
+    The deepest ones with the most time, a tenth at least, are the bottlenecks.
+    """
+    parents = {s["name"]: _parent(s["name"], {o["name"] for o in sections}) for s in sections}
+    leaves = [s for s in sections if s["name"] not in parents.values()]
+    worst = sorted((s for s in leaves if _share(s) >= _LEAST_BOTTLENECK), key=_share, reverse=True)
+    marked = {s["name"] for s in worst[:_BOTTLENECKS]}
+    rows: list[Row] = []
+
+    def add(parent: str | None, depth: int) -> None:
+        for s in sorted((s for s in sections if parents[s["name"]] == parent), key=_share, reverse=True):
+            label = s["name"][len(parent) + 1 :] if parent else s["name"]
+            rows.append(Row(s, min(depth, _DEEPEST), label, s["name"] in marked))
+            add(s["name"], depth + 1)
+
+    add(None, 0)
+    return rows
+
+
+def _parent(name: str, names: set[str]) -> str | None:
+    ends = [i for i, c in enumerate(name) if c in _SEPARATORS and i]
+    return next((name[:i] for i in reversed(ends) if name[:i] in names), None)
+
+
+def _share(section: Data) -> float:
+    """Before the change; after it where it was not there before."""
+    side = section.get("a") or section.get("b")
+    return float(side["share"]) if side else 0.0
+
+
+class Piece(NamedTuple):
+    text: str
+    kind: str  # "same", "cut", "add", "place"
+
+
+def words(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+    """Both texts in pieces, with the words that only one of them has marked."""
+    a, b = re.findall(r"\s+|\S+", before), re.findall(r"\s+|\S+", after)
+    first: list[Piece] = []
+    second: list[Piece] = []
+    for kind, i, j, k, n in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        same = kind == "equal"
+        if j > i:
+            first.append(Piece("".join(a[i:j]), "same" if same else "cut"))
+        if n > k:
+            second.append(Piece("".join(b[k:n]), "same" if same else "add"))
+    return first, second
+
+
+def patch(text: str) -> list[Piece]:
+    """A patch by lines: what it adds, what it cuts, and where."""
+    return [Piece(text_line, _kind(text_line)) for text_line in text.splitlines()]
+
+
+def _kind(text_line: str) -> str:
+    if text_line.startswith(("@@", "diff ", "--- ", "+++ ", "index ")):
+        return "place"
+    return {"+": "add", "-": "cut"}.get(text_line[:1], "same")
+
+
+def quantile(bins: Sequence[Sequence[float]], share: float) -> float | None:
+    """Of counts in bins (low, high, count), as if each were evenly filled; None of nothing."""
+    total = sum(count for _, _, count in bins)
+    left = share * total
+    for low, high, count in bins:
+        if count and left <= count:
+            return float(low + (high - low) * left / count)
+        left -= count
+    return float(bins[-1][1]) if total else None
+
+
+def seconds(value: float | None) -> str:
+    """`3.2 s`, `41 ms`, `850 us`."""
+    if value is None:
+        return present.UNKNOWN
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if value >= scale:
+            return present.number(value / scale, unit)
+    return present.number(value * 1e6, "us")
+
+
+class Rung(NamedTuple):
+    """One bar of the ladder of accepted changes; `hypothesis` is None for the start."""
+
+    hypothesis: int | None
+    title: str
+    value: float | None
+    shown: str
+    step: str
+
+
+def ladder(gain: Data, metric: Metric) -> list[Rung]:
+    """The start, then each accepted change with what it reached and what it added."""
+    start = Rung(None, "Unmodified workload", gain["start"], present.figure(metric, gain["start"]), "")
+    return [start, *(_rung(change, metric) for change in gain["accepted"])]
+
+
+def _rung(change: Data, metric: Metric) -> Rung:
+    shown = present.figure(metric, change["after"])
+    return Rung(change["hypothesis"], change["title"], change["after"], shown, change["change_text"])
+
+
+def top(gain: Data, metric: Metric) -> float:
+    """What the ladder's full width is: 100 % of utilisation, the largest figure otherwise."""
+    values = [gain["start"], gain["now"], gain["reference"], gain["target"]]
+    values += [change["after"] for change in gain["accepted"]]
+    most = max((v for v in values if v is not None), default=0.0)
+    return max(100.0, most) if metric.points else most or 1.0
+
+
+def when(at: str | None) -> str:
+    """`2026-11-21 10:00:03 UTC` of an ISO time in UTC."""
+    if not at:
+        return present.UNKNOWN
+    # Every time of ours is UTC.
+    return f"{at[:19].replace('T', ' ')} UTC"
+
+
+def inside(sides: Sequence[Data]) -> list[tuple[str, list[str | None]]]:
+    """What the training processes of all sides told, by figure; without the figures that no side knows."""
+    rows = [(label, [_told(s.get("figures"), key, show) for s in sides]) for label, key, show in _INSIDE]
+    return [(label, cells) for label, cells in rows if any(cells)]
+
+
+def _told(figures: Data | None, key: str, show: Callable[[float], str]) -> str | None:
+    value = (figures or {}).get(key)
+    return None if value is None else show(value)
+
+
+def _percent(share: float) -> str:
+    return present.percent(100 * share)
+
+
+_INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("step time, p50", "step_time_p50_s", seconds),
+    ("step time, p95", "step_time_p95_s", seconds),
+    ("waiting for data", "data_wait_share", _percent),
+    ("fetching in other threads", "background_data_share", _percent),
+    ("forward", "forward_share", _percent),
+    ("backward", "backward_share", _percent),
+    ("optimizer", "optimizer_share", _percent),
+    ("blocking reads a step", "blocking_reads_per_step", present.number),
+    ("time in blocking reads", "blocking_read_share", _percent),
+    ("synchronisations a step", "syncs_per_step", present.number),
+    ("device time in steps", "device_time_share", _percent),
+    ("CPU cores used", "cpu_cores", present.number),
+    ("peak host memory, MB", "peak_host_mb", present.number),
+    ("peak device memory, MB", "peak_device_mb", present.number),
+)

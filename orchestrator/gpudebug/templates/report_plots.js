@@ -1,0 +1,239 @@
+// The plots, each drawn when it is first seen. Every text in them is escaped: plotly reads some HTML in texts.
+
+const CONFIG = {
+  displaylogo: false,
+  displayModeBar: "hover",
+  modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+  showSendToCloud: false,
+  plotlyServerURL: "",
+  typesetMath: false,
+  responsive: true,
+  logging: 0,
+};
+const FURTHER = 0.4;
+const BAR = 0.022;
+const drawn = new Set();
+
+function colour(name) {
+  const probe = document.createElement("span");
+  probe.style.color = "var(--" + name + ")";
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+function palette() {
+  const names = ["text", "soft", "line", "card", "accent", "before"];
+  return Object.fromEntries(names.map((name) => [name, colour(name)]));
+}
+
+function escaped(text) {
+  const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+  const named = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+  return String(text).replace(controls, "\ufffd").replace(/[&<>]/g, (c) => named[c]);
+}
+
+function median(values) {
+  const sorted = values.filter((v) => v !== null).sort((a, b) => a - b);
+  return sorted.length ? sorted[sorted.length >> 1] : null;
+}
+
+// The runs of both sides; of each side the last one is drawn strongly, it is the newest.
+function sidesOf(of) {
+  const data = reportData();
+  const runs = (names) => names.map((name) => data.runs[name]).filter(Boolean);
+  const strong = (label, tone, names) => ({ label, tone, runs: runs(names) });
+  if (of === "reference") {
+    const { workload, reference } = data.status.baselines;
+    return [
+      strong("workload", "accent", workload ? workload.runs : []),
+      strong("reference", "before", reference ? reference.runs : []),
+    ];
+  }
+  const found = data.hypotheses.find((h) => String(h.number) === of);
+  return [strong("baseline", "before", found.baseline_runs), strong("trial", "accent", found.trial_runs)];
+}
+
+// Calls `make` for each run with how it is to be drawn; what it returns are traces.
+function eachRun(sides, make) {
+  return sides.flatMap((side) =>
+    side.runs.flatMap((run, i) => {
+      const main = i === side.runs.length - 1;
+      return make(run, { side, main, name: escaped(side.label + " " + run.name) }) || [];
+    })
+  );
+}
+
+function lineStyle(look, colours, width) {
+  return {
+    mode: "lines",
+    opacity: look.main ? 1 : FURTHER,
+    line: { color: colours[look.side.tone], width: look.main ? width : 1 },
+  };
+}
+
+function timelineTraces(sides, colours) {
+  return eachRun(sides, (run, look) =>
+    run.timeline.map((device) => ({
+      ...lineStyle(look, colours, 1.8),
+      type: "scatter",
+      name: run.timeline.length > 1 ? look.name + " GPU " + escaped(device.index) : look.name,
+      x: device.points.map((p) => p[0]),
+      y: device.points.map((p) => p[1]),
+      customdata: device.points.map((p) => (p[2] === null || p[2] === undefined ? "memory unknown" : Math.round(p[2]) + " MB")),
+      hovertemplate: "%{y:.1f}% at %{x:.1f} s, %{customdata}",
+    }))
+  );
+}
+
+// Above the plot one bar a side: what its newest run's warm-up and window were.
+function windowShapes(sides, colours) {
+  return sides.flatMap((side, i) => {
+    const run = side.runs[side.runs.length - 1];
+    if (!run || !run.window || !run.timeline.length) return [];
+    const { start_s: start, end_s: end } = run.window;
+    const low = 1.02 + (sides.length - 1 - i) * (BAR + 0.014);
+    const bar = (x0, x1, opacity) => ({
+      type: "rect", xref: "x", yref: "paper", x0, x1, y0: low, y1: low + BAR,
+      fillcolor: colours[side.tone], opacity, line: { width: 0 },
+    });
+    const edge = (x) => ({
+      type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: low,
+      line: { color: colours[side.tone], width: 1, dash: "dot" }, opacity: 0.7,
+    });
+    return [bar(0, start, 0.3), bar(start, end, 1), edge(start), edge(end)];
+  });
+}
+
+function timeline(sides, colours) {
+  const traces = timelineTraces(sides, colours);
+  const most = traces.reduce((top, t) => t.y.reduce((a, v) => Math.max(a, v === null ? 0 : v), top), 100);
+  return {
+    traces,
+    layout: {
+      shapes: windowShapes(sides, colours),
+      xaxis: { title: { text: "seconds since launch" }, rangemode: "tozero" },
+      yaxis: { title: { text: "utilisation, %" }, range: [0, most * 1.02] },
+      margin: { t: 30 },
+    },
+  };
+}
+
+function loss(sides, colours) {
+  const traces = eachRun(sides, (run, look) =>
+    run.loss_points.length
+      ? {
+          ...lineStyle(look, colours, 1.8),
+          type: "scatter",
+          name: look.name,
+          x: run.loss_points.map((p) => p[0]),
+          y: run.loss_points.map((p) => p[1]),
+          hovertemplate: "%{y:.4g} at %{x}",
+        }
+      : []
+  );
+  const runs = sides.flatMap((side) => side.runs);
+  const named = runs.find((run) => run.loss && run.loss.name);
+  const bySteps = runs.every((run) => run.loss_by === "step");
+  return {
+    traces,
+    layout: {
+      xaxis: { title: { text: bySteps ? "step" : "number of the print" } },
+      yaxis: { title: { text: named ? escaped(named.loss.name) : "loss" } },
+    },
+  };
+}
+
+function stepTimes(sides, colours) {
+  const known = sides.flatMap((side) => side.runs).filter((run) => run.step_times);
+  const scale = median(known.flatMap((run) => run.step_times.bins.map((b) => b[1]))) < 1 ? 1000 : 1;
+  const unit = scale === 1 ? "s" : "ms";
+  const traces = eachRun(sides, (run, look) => run.step_times && stepBars(run, look, colours, scale, unit));
+  return {
+    traces,
+    layout: {
+      barmode: "overlay",
+      bargap: 0,
+      xaxis: { title: { text: "step time, " + unit } },
+      yaxis: { title: { text: "share of steps, %" }, rangemode: "tozero" },
+    },
+  };
+}
+
+// Of the further runs only the names are shown at first: bars upon bars tell nothing.
+function stepBars(run, look, colours, scale, unit) {
+  const bins = run.step_times.bins;
+  const total = bins.reduce((sum, b) => sum + b[2], 0);
+  return {
+    type: "bar",
+    name: look.name,
+    visible: look.main ? true : "legendonly",
+    opacity: 0.65,
+    marker: { color: colours[look.side.tone], line: { width: 0 } },
+    x: bins.map((b) => ((b[0] + b[1]) / 2) * scale),
+    width: bins.map((b) => (b[1] - b[0]) * scale),
+    y: bins.map((b) => (100 * b[2]) / total),
+    customdata: bins.map((b) => (b[0] * scale).toPrecision(3) + " to " + (b[1] * scale).toPrecision(3) + " " + unit),
+    hovertemplate: "%{y:.1f}% of steps took %{customdata}",
+  };
+}
+
+const MAKERS = { timeline, loss, steps: stepTimes };
+
+function axis(own, colours) {
+  return {
+    gridcolor: colours.line,
+    zerolinecolor: colours.line,
+    linecolor: colours.line,
+    automargin: true,
+    ...own,
+    title: { ...own.title, font: { size: 12, color: colours.soft } },
+  };
+}
+
+function layoutOf(own, colours) {
+  const margin = { l: 52, r: 12, t: 10, b: 40, ...own.margin };
+  return {
+    ...own,
+    margin,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.soft },
+    xaxis: axis(own.xaxis, colours),
+    yaxis: axis(own.yaxis, colours),
+    legend: { orientation: "h", y: -0.24, x: 0, font: { size: 11 } },
+    hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.accent },
+    showlegend: true,
+    // What was zoomed stays so when the colours change.
+    uirevision: "same",
+  };
+}
+
+function draw(element) {
+  const colours = palette();
+  const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours);
+  drawn.add(element);
+  return Plotly.react(element, traces, layoutOf(layout, colours), CONFIG).then(() => {
+    // The table beside it says the same to whoever hears the page.
+    for (const svg of element.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
+    element.dataset.drawn = "true";
+  });
+}
+
+function drawWhenSeen() {
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries.filter((e) => e.isIntersecting)) {
+        seen.unobserve(entry.target);
+        draw(entry.target);
+      }
+    },
+    { rootMargin: "200px" }
+  );
+  for (const element of document.querySelectorAll(".plot")) seen.observe(element);
+}
+
+onThemeChange(() => drawn.forEach(draw));
+document.addEventListener("DOMContentLoaded", drawWhenSeen);

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import reports
+
+from gpudebug.engine.report import headline
+
+HERE = Path("/campaign/runs")
+
+
+def said(found: dict[str, Any]) -> str:
+    return headline.plain(headline.headline(found))
+
+
+def test_before_the_first_run() -> None:
+    found = reports.nothing(HERE)
+    assert said(found) == "Nothing has been measured yet."
+    assert headline.command(found) == "gpudebug next"
+
+
+def test_runs_without_a_valid_baseline() -> None:
+    broken = {**reports.status(), "baselines": {"workload": {"gpu_util": None, "why": "its run CRASHED"}}}
+    found = reports.data(HERE, gain=None, status=broken)
+    assert said(found) == "The workload has no baseline to compare with yet: its run CRASHED."
+
+
+def test_a_baseline_alone() -> None:
+    assert said(reports.data(HERE)) == (
+        "GPU utilisation stood at 30.0% (reference 88.0%, target 78.0%). No hypothesis has been tested yet."
+    )
+
+
+def test_nothing_validated() -> None:
+    tried = [reports.hypothesis(1, status="REJECTED"), reports.untested(2)]
+    assert said(reports.data(HERE, tried)).endswith("1 hypothesis tested, none of them VALIDATED.")
+
+
+def test_one_validated_and_not_accepted() -> None:
+    assert said(
+        reports.data(HERE, [reports.hypothesis(1), reports.hypothesis(2, status="REJECTED")])
+    ).endswith(
+        "1 of 2 tested hypotheses VALIDATED: “The loader has no workers, part 1”, +33.6pp. "
+        "No change has been accepted yet."
+    )
+
+
+def test_the_largest_of_several_that_were_accepted() -> None:
+    kept = [reports.hypothesis(1, delta_pp=21.0), reports.hypothesis(2)]
+    gained = reports.gain(
+        accepted=[reports.accepted(1, 51.0), reports.accepted(2, 80.0)],
+        now=80.0,
+        gap=8.0,
+        gap_text="8.0pp below the reference",
+    )
+    assert said(reports.data(HERE, kept, gain=gained)).endswith(
+        "2 of 2 tested hypotheses VALIDATED; the largest effect, +33.6pp, has “The loader has no workers, "
+        "part 2”. With 2 accepted changes it is now 80.0%, 8.0pp below the reference."
+    )
+
+
+def test_another_metric_than_utilisation() -> None:
+    gained = reports.gain(metric="steps_per_s", start=6.1, now=6.1, reference=None, target=None, gap=None)
+    faster = reports.hypothesis(1, delta_pp=None, metric="steps_per_s", improvement=1.31)
+    assert said(reports.data(HERE, [faster], gain=gained)) == (
+        "steps_per_s stood at 6.1 steps/s. 1 of 1 tested hypothesis VALIDATED: “The loader has no workers, "
+        "part 1”, 1.31x. No change has been accepted yet."
+    )
+
+
+def test_a_stand_in_is_never_called_a_gpu() -> None:
+    found = reports.data(HERE)
+    found["machine"]["devices"][0]["uuid"] = "CPU"
+    assert said(found).startswith("Utilisation of the CPU stand-in stood at 30.0%")
+
+
+def test_other_peoples_words_are_told_apart() -> None:
+    found = reports.data(HERE, [reports.hypothesis(1, title=reports.HOSTILE)])
+    assert [p.text for p in headline.headline(found) if p.own] == [reports.HOSTILE]
+
+
+@pytest.mark.parametrize(("action", "command"), [("propose", "gpudebug propose"), ("stop", None)])
+def test_what_to_type_next(action: str, command: str | None) -> None:
+    status = reports.status(next={"action": action, "hypothesis": None, "role": None, "why": ""})
+    assert headline.command(reports.data(HERE, status=status)) == command

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from tests.support import reports
+
+from gpudebug.core.metrics import Metric
+from gpudebug.engine.report import pageparts
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "href"),
+    [
+        ("/c/runs/0005-h1", (), "../0005-h1"),
+        ("/c/runs/0005-h1", ("train.log",), "../0005-h1/train.log"),
+        ("/c/runs/report/x", ("javascript:alert(1)",), "./x/javascript%3Aalert%281%29"),
+        ("/c/runs/report/a b%\n#?é", (), "./a%20b%25%0A%23%3F%C3%A9"),
+        ("/c/runs/report/" + os.fsdecode(b"\xff"), (), "./%FF"),
+    ],
+)
+def test_links_are_relative_and_quoted(target: str, names: tuple[str, ...], href: str) -> None:
+    made = pageparts.link(Path("/c/runs/report"), target, *names)
+    assert made == href
+    assert os.path.normpath(os.path.join("/c/runs/report", unquote(made, errors="surrogateescape"))) == (
+        os.path.join(target, *names)
+    )
+
+
+def test_a_sparkline_stays_in_its_box() -> None:
+    assert pageparts.line([0, 50, 250, None, -3]) == "M0 100L25 50L50 0L100 100"
+    assert pageparts.area([100, 100]) == "M0 0L100 0V100H0Z"
+    assert pageparts.line([None]) == pageparts.area([]) == ""
+
+
+def test_effects_share_a_scale() -> None:
+    found = pageparts.effects(
+        [
+            {"number": 1, "delta_pp": 20.0, "delta_ci": [10.0, 40.0]},
+            {"number": 2, "delta_pp": -20.0, "delta_ci": None},
+            {"number": 3, "delta_pp": None, "improvement": 2.0, "improvement_ci": [None, None]},
+            {"number": 4, "delta_pp": None, "improvement": None},
+        ]
+    )
+    assert found == {
+        1: (66.0, 96.5, 81.2, 127.0),
+        2: (66.0, 35.5, None, None),
+        3: (66.0, 127.0, None, None),
+    }
+
+
+def test_no_effect_at_all_has_a_place() -> None:
+    assert pageparts.effects([{"number": 1, "delta_pp": 0.0, "delta_ci": [0.0, 0.0]}])[1] == (66, 66, 66, 66)
+
+
+def test_sections_become_a_tree() -> None:
+    shares = {"step": 0.9, "step/forward": 0.2, "step/load": 0.6, "step/load/decode": 0.5, "save": 0.05}
+    rows = pageparts.tree([_section(name, share) for name, share in shares.items()])
+    assert [(r.depth, r.label, r.bottleneck) for r in rows] == [
+        (0, "step", False),
+        (1, "load", False),
+        (2, "decode", True),
+        (1, "forward", True),
+        (0, "save", False),
+    ]
+
+
+def test_a_section_whose_name_begins_like_another_stands_alone() -> None:
+    rows = pageparts.tree([_section(name, 0.01) for name in ("a", "ab", "/a", "", "a//b")])
+    assert sorted((r.depth, r.label) for r in rows) == [(0, ""), (0, "/a"), (0, "a"), (0, "ab"), (1, "/b")]
+
+
+def test_a_section_that_is_new_in_the_trial() -> None:
+    (row,) = pageparts.tree([{"name": "a", "a": None, "b": {"share": 0.5, "mean_s": 1}, "ratio": None}])
+    assert row.bottleneck
+
+
+def _section(name: str, share: float) -> dict[str, Any]:
+    return {"name": name, "a": {"share": share, "mean_s": 0.1}, "b": None, "ratio": None}
+
+
+def test_words_that_differ_are_marked() -> None:
+    before, after = pageparts.words("train --w=0  --s=9", "train --w=4  --s=9 --x")
+    assert before == [("train ", "same"), ("--w=0", "cut"), ("  --s=9", "same")]
+    assert after == [("train ", "same"), ("--w=4", "add"), ("  --s=9", "same"), (" --x", "add")]
+
+
+def test_the_lines_of_a_patch() -> None:
+    text = "--- a/t\n+++ b/t\n@@ -1 +1 @@\n-old\n+new\n same\n"
+    assert [kind for _, kind in pageparts.patch(text)] == ["place", "place", "place", "cut", "add", "same"]
+
+
+def test_quantiles_of_bins() -> None:
+    bins = [[0.0, 1.0, 50], [1.0, 2.0, 0], [2.0, 4.0, 50]]
+    assert [pageparts.quantile(bins, share) for share in (0.25, 0.5, 0.75, 1)] == [0.5, 1.0, 3.0, 4.0]
+    assert pageparts.quantile([], 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "unknown"), (2.0, "2 s"), (0.0415, "41.5 ms"), (5e-6, "5 us")]
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert pageparts.seconds(value) == text
+
+
+def test_the_ladder_begins_with_the_unmodified_workload() -> None:
+    gained = reports.gain(accepted=[reports.accepted(1, 63.6)])
+    rungs = pageparts.ladder(gained, Metric())
+    assert [(r.hypothesis, r.shown, r.step) for r in rungs] == [
+        (None, "30.0%", ""),
+        (1, "63.6%", "+33.6pp (95% CI +31.2 to +36.0)"),
+    ]
+    assert pageparts.top(gained, Metric()) == 100
+    assert pageparts.top(gained, Metric("steps_per_s")) == 88
+
+
+def test_an_accepted_change_that_nothing_bears_out() -> None:
+    change = {**reports.accepted(1, 2.0), "before": None, "after": None, "change_text": "unknown"}
+    (_, rung) = pageparts.ladder(reports.gain(accepted=[change]), Metric())
+    assert (rung.value, rung.shown, rung.step) == (None, "unknown", "unknown")
+
+
+def test_what_the_training_told_of_itself() -> None:
+    sides = [{"figures": {"data_wait_share": 0.5, "cpu_cores": None}}, {"figures": None}]
+    assert pageparts.inside(sides) == [("waiting for data", ["50.0%", None])]
+    assert pageparts.inside([]) == []
+
+
+def test_times_of_day() -> None:
+    assert pageparts.when("2026-11-21T10:00:03.123+00:00") == "2026-11-21 10:00:03 UTC"
+    assert pageparts.when(None) == "unknown"
