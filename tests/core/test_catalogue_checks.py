@@ -79,6 +79,7 @@ def knob(text: str) -> str:
         (knob("{names: [a], direction: up, factor: 0.5}"), 18, "up by a factor of 0.5", "factor: 2"),
         (knob("{names: [a], direction: down, factor: 0}"), 18, "a number above 0", None),
         (having("[slow thing]", "['[']"), 19, "is no expression", None),
+        (having("[slow thing]", "['a{99999999999999}']"), 19, "is no expression", "mend"),
         (having("{signal: data_wait_share, direction", "{signal: wait, direction"), 22, "no run has", None),
         (having("{vision: 2,", "{visoin: 2,"), 6, "no kind of workload", "write vision"),
         (having("{vision: 2,", "{vision: -2,"), 6, "odds of 0 or above", None),

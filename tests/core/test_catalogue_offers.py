@@ -165,3 +165,19 @@ def test_of_several_flags_those_that_the_version_has_are_offered() -> None:
     found = offered(made, LEROBOT, version="0.5.1")
     assert changes(found) == [("--set num_workers=2", "lerobot")]
     assert found.refused == ("LeRobot 0.5.1 has no prefetch_factor: it came with 0.6",)
+
+
+@pytest.mark.parametrize(
+    ("interventions", "command", "expected"),
+    [
+        ({"any": {"unset": ["lr"]}}, "python train.py --lr=1", [("--unset lr", "any")]),
+        ({"any": {"unset": ["lr"]}}, "python train.py", []),
+        ({"env": {"code": "Set it at home."}}, "python train.py", [(None, "env")]),
+        ({"any": {"env": {"KMP_BLOCKTIME": "0"}}}, "python train.py", [("--env KMP_BLOCKTIME=0", "any")]),
+        ({"env": {"env": {"CUDA_LAUNCH_BLOCKING": "0"}}}, "python train.py", []),
+    ],
+)
+def test_whatever_a_file_may_say_is_offered(
+    interventions: dict[str, Any], command: str, expected: list[tuple[str | None, str]]
+) -> None:
+    assert changes(offered(tried_by(**interventions), command)) == expected

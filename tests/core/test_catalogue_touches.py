@@ -87,3 +87,8 @@ def test_what_is_picked_by_an_option_is_touched() -> None:
 def test_a_choice_of_everything_says_nothing_of_one_option() -> None:
     body = "\n".join(f"    f{n}(b{n})" for n in range(40))
     assert touches([ast.parse(f"if args.a1:\n{body}")], ["a1"]) == {"a1": frozenset()}
+
+
+def test_an_expression_deeper_than_the_stack_is_looked_at() -> None:
+    told = touches([ast.parse(f"pick({'+'.join(['args.depth'] * 1200)})")], ["depth"])
+    assert told == {"depth": frozenset({"pick"})}

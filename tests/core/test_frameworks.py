@@ -37,6 +37,8 @@ HF = "python run.py --per_device_train_batch_size 8 --bf16 true --output_dir out
         ("python train.py --block_size=64 --n_layer=4 --max_iters=200", "nanogpt"),
         ("yolo train model=x.pt", "ultralytics"),
         ("python train.py --lr 1", None),
+        ("python train.py --mode tune", None),
+        ("python train.py --output runs/tune --arch yolo", None),
         ("python train.py --model x --opt sgd", None),
         ("python train.py --output_dir x --model_name_or_path y", None),
     ],

@@ -109,6 +109,14 @@ def test_the_script_and_what_lies_beside_it_are_read(tmp_path: Path) -> None:
         assert found is not None and set(found.options) == {"workers"}
 
 
+def test_a_long_list_of_imports_hides_no_file(tmp_path: Path) -> None:
+    installed = "\n".join(f"import aa{n}" for n in range(30))
+    (tmp_path / "train.py").write_text(f"{installed}\nfrom utils import parse\n")
+    (tmp_path / "utils.py").write_text("p.add_argument('--workers', type=int, default=0)\n")
+    found = adapters.program_of(tmp_path, workload("python train.py"))
+    assert found is not None and set(found.options) == {"workers"}
+
+
 @pytest.mark.parametrize(
     "command", ["python gone.py", "lerobot-train", "python ../train.py", "python fifo.py"]
 )

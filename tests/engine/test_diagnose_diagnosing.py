@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
+from tests.support.waiting import make_waiting_campaign
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine import diagnosing
@@ -52,7 +53,7 @@ def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Cam
     assert case.facts.signals["log_data_share"] == pytest.approx(0.75)
     assert case.facts.runs == ("0001-baseline-workload",)
     assert case.cost_s == pytest.approx(case.facts.run_s or 0.0)
-    assert diagnosing.diagnosis_of(loaded).causes[0].id.startswith("dl-")
+    assert case.diagnosis.causes[0].id.startswith("dl-")
     assert "dl-no-workers" in case.matches[2]
     assert case.matches[3] == {"dl-no-workers": 1.0}
     worths = diagnosing.worth_of(loaded, case)
@@ -110,6 +111,7 @@ def test_a_run_is_named_by_its_name_its_folder_or_its_samples(original: Campaign
     assert found["runs"] == ["0001-baseline-workload"]
     assert found["campaign"] is None
     assert found["facts"]["log_data_share"] == pytest.approx(0.75)
+    assert found["next_command"].startswith("gpudebug propose --from-catalogue ")
 
 
 def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
@@ -123,6 +125,21 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     assert found["facts"]["log_data_share"] == pytest.approx(0.75)
     probe = next(m for m in found["missing"] if m["what"] == "what the training process tells of itself")
     assert "keeps samples and log only" in probe["why"]
+    assert found["next_command"] == "gpudebug init --command 'YOUR TRAINING COMMAND'"
+    assert {c["hypothesis"]["command"] for c in found["causes"]} == {None}
+    assert "propose" not in render(found)
+
+
+def test_what_is_refused_is_said_and_not_recommended(tmp_path: Path) -> None:
+    campaign = make_waiting_campaign(tmp_path)
+    campaign.json("next")
+    campaign.add("\n### Hypothesis 1: W\n- **Intervention**: --set --num_workers=4\n- **Status**: INVALID\n")
+    first = (found := diagnose(campaign.folder))["causes"][0]
+    assert first["id"] == "dl-no-workers"
+    assert first["hypothesis"]["refused"].startswith("the same change is hypothesis 1 already (INVALID")
+    assert first["hypothesis"]["command"] == "gpudebug reopen 1"
+    assert "test     none is left: the same change is hypothesis 1 already" in render(found)
+    assert "--from-catalogue dl-no-workers" not in found["next_command"]
 
 
 @pytest.mark.parametrize(

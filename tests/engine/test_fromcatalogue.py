@@ -11,7 +11,7 @@ from gpudebug.core.errors import InterventionError, UsageError
 from gpudebug.core.progress import HypothesisEntry, parse
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import case_of
-from gpudebug.engine.fromcatalogue import propose_from_catalogue, settled
+from gpudebug.engine.fromcatalogue import add_once, proposal, propose_from_catalogue, settled
 from gpudebug.engine.propose import Duplicate, propose
 from gpudebug.engine.status import show
 
@@ -118,3 +118,13 @@ def test_a_cause_of_an_ordinary_proposal(waiting: Campaign) -> None:
     assert entries(waiting)[0].cause == "dl-storage"
     with pytest.raises(UsageError, match="the catalogue has no 'nothing-like-it'"):
         propose(waiting.folder, title="y", description="", method="", cause="nothing-like-it")
+
+
+def test_code_for_a_cause_is_asked_for_once_also_at_the_moment_of_the_write(waiting: Campaign) -> None:
+    waiting.config.write_text(waiting.config.read_text().replace(" --num_workers=0", ""))
+    loaded = load(waiting.folder)
+    made = proposal(loaded, case_of(loaded), case_of(loaded).catalogue.cause("dl-no-workers"), None)
+    propose_from_catalogue(waiting.folder, "dl-no-workers")
+    with pytest.raises(Duplicate, match="code for dl-no-workers is hypothesis 1 already"):
+        add_once(loaded, made)
+    assert len(entries(waiting)) == 1

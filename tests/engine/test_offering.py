@@ -156,6 +156,14 @@ def test_a_broken_catalogue_is_told_and_stops_nobody(waiting: Campaign) -> None:
     assert Outlook().command is None
 
 
+def test_a_broken_catalogue_keeps_nobody_from_implementing(waiting: Campaign) -> None:
+    propose(waiting.folder, title="T", description="", method="", code=True, cause="dl-no-workers")
+    add_cause(waiting, CAUSE + "unknown: 1\n")
+    answer = next_(waiting)
+    assert answer["action"] == "implement"
+    assert "the catalogue cannot be read: hypotheses/too-little-work.yaml:2" in answer["brief"]
+
+
 @pytest.mark.slow
 def test_two_at_the_same_time_propose_once(tmp_path: Path) -> None:
     campaign = make_waiting_campaign(tmp_path, config=AUTO)

@@ -50,7 +50,7 @@ def test_one_cause_in_full(campaign: Path) -> None:
     text = render.one(answer)
     for part in (
         "Signs    x",
-        "In this campaign\n  --set num_workers=4",
+        "For the command in gpudebug.yaml\n  --set num_workers=4",
         "\nFix ",
         "\nMoves ",
         "\nHollow ",
@@ -71,7 +71,7 @@ def test_the_campaigns_own_program_decides_what_tests_it(campaign: Path) -> None
 def test_without_a_campaign_no_test_is_of_it(tmp_path: Path) -> None:
     answer = showing.one(tmp_path, "dl-no-workers")
     assert answer["here"] is None
-    assert "In this campaign" not in render.one(answer)
+    assert "For the command in gpudebug.yaml" not in render.one(answer)
 
 
 def test_own_causes_stand_beside_those_that_are_shipped(campaign: Path) -> None:

@@ -69,7 +69,8 @@ def recognise(argv: Sequence[str], known: Known, program: Program | None = None)
 
 def find(argv: Sequence[str], known: Known, program: Program | None = None) -> Found | None:
     """As `recognise`, with how its options are set."""
-    words = {word.rstrip("/").rsplit("/", 1)[-1] for word in argv if not word.startswith("-")}
+    program_ = argv[: commandline.program_start(argv)]
+    words = {word.rstrip("/").rsplit("/", 1)[-1] for word in program_ if not word.startswith("-")}
     for framework in known:
         if words & set(framework.programs):
             return Found(framework)

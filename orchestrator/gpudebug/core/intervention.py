@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -145,11 +146,9 @@ class Intervention:
             return False
         if _plain(self) == _plain(other):
             return True
-        try:
-            mine, theirs = self.apply(argv, env or {}), other.apply(argv, env or {})
-        except InterventionError:
-            return False
-        return mine.env == theirs.env and commandline.flat(mine.argv) == commandline.flat(theirs.argv)
+        surroundings = tuple(argv), tuple(sorted((env or {}).items()))
+        mine = _made(self, *surroundings)
+        return mine is not None and mine == _made(other, *surroundings)
 
     def locked_by(self, locked: Sequence[str], known: Collection[str] | None = None) -> list[str]:
         """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference.
@@ -164,6 +163,17 @@ class Intervention:
             meant = [[f for f in flags if f.startswith(name)] for name in short if name not in flags]
             touched |= {long[0] for long in meant if len(long) == 1}
         return [knob for knob in locked if _knob(knob) in touched]
+
+
+# A new change is compared with every one of a file, and several new ones with the same file.
+@lru_cache(maxsize=1 << 14)
+def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> object | None:
+    """What a change makes of a command and its variables; None where it cannot be applied to them."""
+    try:
+        made = change.apply(argv, dict(env))
+    except InterventionError:
+        return None
+    return made.env, commandline.flat(made.argv)
 
 
 def parse(text: str, *, file: str | None = None, line: int | None = None) -> Intervention:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from gpudebug.core import frameworks
@@ -53,9 +54,9 @@ def program_of(root: Path, workload: Workload) -> Program | None:
     for path in programs.scripts(workload.argv()):
         source = _source(folder / path, root)
         if source is not None:
-            beside = programs.neighbours(source, path)[:_MOST_NEIGHBOURS]
-            others = [text for other in beside if (text := _source(folder / other, root)) is not None]
-            return _looked(path, (source, *others))
+            found = (_source(folder / other, root) for other in programs.neighbours(source, path))
+            beside = islice((text for text in found if text is not None), _MOST_NEIGHBOURS)
+            return _looked(path, (source, *beside))
     return None
 
 

@@ -11,7 +11,7 @@ from gpudebug.core import frameworks
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.model import Candidate, Diagnosis, Facts, Ranked
+from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.ranking import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.progress import HypothesisEntry
@@ -30,6 +30,8 @@ from gpudebug.engine.session import session_of
 
 _MOST = 10
 _LEAST = 0.01
+_LIKELY = 0.05
+"""A cause that is less probable is no reason for a trial."""
 _HEAD = 4096
 _TITLE = 200
 _FITS = 0.2
@@ -48,7 +50,7 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
         return _answer(case.facts, case.diagnosis, _of(loaded, case))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
-    return _answer(found, rank(causes.causes, found), {"campaign": None, "causes": causes})
+    return _answer(found, rank(causes.causes, found), {"causes": causes, "in_campaign": root is not None})
 
 
 def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
     untested = {h.number: h for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
     return {
         "campaign": loaded.config.campaign,
+        "in_campaign": True,
         "causes": case.catalogue,
         "untested": untested,
         "case": case,
@@ -151,7 +154,7 @@ def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> di
 
 
 def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
-    candidate = _waiting(ranked, around) or _offered(ranked, around) or _general(ranked, facts, around)
+    test = _waiting(ranked, around) or _offered(ranked, around) or _general(ranked, facts, around)
     return {
         "id": ranked.id,
         "title": ranked.title,
@@ -163,20 +166,24 @@ def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str,
         "ceiling_steps_per_s": ranked.ceiling_steps_per_s,
         "for": list(ranked.speaks_for),
         "against": list(ranked.speaks_against),
-        "hypothesis": {
-            "number": candidate.number,
-            "title": candidate.title,
-            "change": candidate.change,
-            "instructions": candidate.instructions,
-            "cost_s": candidate.cost_s,
-            "command": "gpudebug next"
-            if candidate.number is not None
-            else f"gpudebug propose --from-catalogue {ranked.id}",
-        },
+        "hypothesis": {**_TEST, "title": ranked.title, **test},
     }
 
 
-def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
+_TEST: dict[str, Any] = {
+    "number": None,
+    "title": None,
+    "change": None,
+    "instructions": None,
+    "refused": None,
+    "cost_s": None,
+    "command": None,
+}
+"""What tests a cause: a hypothesis that waits, by `number`, or a new one: its `change` in `propose`'s syntax
+or the `instructions` for whoever writes it. `refused` says why there is none, `command` what comes next."""
+
+
+def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
     """The UNTESTED hypothesis that tests the cause best; the first of equals."""
     case: Case | None = around.get("case")
     if case is None:
@@ -187,13 +194,17 @@ def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
     if best is None or fits[best] < _FITS:
         return None
     scrub, entry = around["loaded"].workspace.scrub, untested[best]
-    return Candidate(
-        scrub(entry.title)[:_TITLE], best, scrub(entry.intervention or "") or None, None, case.cost_s
-    )
+    return {
+        "number": best,
+        "title": scrub(entry.title)[:_TITLE],
+        "change": scrub(entry.intervention or "") or None,
+        "cost_s": case.cost_s,
+        "command": "gpudebug next",
+    }
 
 
-def _offered(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
-    """What the catalogue would propose for this program; None where all of it was tested or is locked."""
+def _offered(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the catalogue would propose for this program, or why all of it is refused."""
     case: Case | None = around.get("case")
     if case is None:
         return None
@@ -201,27 +212,38 @@ def _offered(ranked: Ranked, around: Mapping[str, Any]) -> Candidate | None:
 
     try:
         found = proposal(around["loaded"], case, case.catalogue.cause(ranked.id), ranked)
-    except (Duplicate, InterventionError):
-        return None
+    except (Duplicate, InterventionError) as e:
+        return {"refused": e.message, "command": e.next}
     change = found.change.text if found.change is not None and not found.change.needs_code else None
-    written = None if change else found.method
-    return Candidate(found.title, None, change, written, case.cost_s)
+    return {
+        "title": found.title,
+        "change": change,
+        "instructions": None if change else found.method,
+        "cost_s": case.cost_s,
+        "command": _propose(ranked),
+    }
 
 
-def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> Candidate:
+def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
     """What the catalogue says of the framework, in `propose`'s syntax, or what somebody has to write."""
     found: Catalogue = around["causes"]
     interventions = found.cause(ranked.id).interventions
+    command = _propose(ranked) if around["in_campaign"] else None
     for name in (facts.framework, "env", "any"):
         known = interventions.get(name) if name else None
         if known is not None:
-            return Candidate(ranked.title, change=text_of(known), instructions=known.code)
-    return Candidate(ranked.title)
+            return {"change": text_of(known), "instructions": known.code, "command": command}
+    return {"command": command}
+
+
+def _propose(ranked: Ranked) -> str:
+    return f"gpudebug propose --from-catalogue {ranked.id}"
 
 
 def _next(diagnosis: Diagnosis, causes: Sequence[Mapping[str, Any]], around: Mapping[str, Any]) -> str:
-    if around.get("campaign") is None:
+    if not around["in_campaign"]:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
-    if not causes or diagnosis.abstains:
+    likely = [c for c in causes if c["probability"] >= _LIKELY and not c["hypothesis"]["refused"]]
+    if not likely or diagnosis.abstains:
         return "gpudebug next"
-    return str(causes[0]["hypothesis"]["command"])
+    return str(likely[0]["hypothesis"]["command"])

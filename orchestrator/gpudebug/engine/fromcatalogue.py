@@ -14,7 +14,7 @@ from gpudebug.core.catalogue.saying import said_own
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.engine import adapters, diagnosing
 from gpudebug.engine.campaign import load
@@ -57,19 +57,29 @@ def propose_from_catalogue(
     case = diagnosing.case_of(loaded)
     cause = case.catalogue.cause(id)
     ranked = next((r for r in case.diagnosis.causes if r.id == id), None)
+    own = change is not None
     if change is None:
         made = proposal(loaded, case, cause, ranked)
     else:
         written = next((o.instructions for o in _offers(loaded, case, cause).offers if o.instructions), None)
         made = _worded(cause, ranked, change, written if change.needs_code else None)
-    return add(
-        loaded,
-        made._replace(
-            title=title or made.title,
-            description=description or made.description,
-            method=method or made.method,
-        ),
+    made = made._replace(
+        title=title or made.title,
+        description=description or made.description,
+        method=method or made.method,
     )
+
+    return add(loaded, made) if own else add_once(loaded, made)
+
+
+def add_once(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
+    """As `propose.add` for what `proposal` made, refused where somebody asked for the same code meanwhile."""
+
+    def recheck(document: ProgressFile) -> None:
+        if proposal.change is not None and proposal.cause is not None:
+            _refuse_written(document, proposal.cause, proposal.change)
+
+    return add(loaded, proposal, recheck)
 
 
 def proposal(
@@ -88,7 +98,7 @@ def proposal(
         change = interventions.parse(offer.change) if offer.change else _CODE
         try:
             refuse(loaded, change)
-            _refuse_written(loaded, cause.id, change)
+            _refuse_written(loaded.document, cause.id, change)
         except (Duplicate, InterventionError) as e:
             refused = refused or e
             continue
@@ -117,15 +127,15 @@ def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
     )
 
 
-def _refuse_written(loaded: Loaded, cause: str, change: Intervention) -> None:
+def _refuse_written(document: ProgressFile, cause: str, change: Intervention) -> None:
     """Code for a cause is asked for once: what one wrote for it another would write again."""
     if not change.needs_code:
         return
-    twin = next((h for h in loaded.document.hypotheses if h.cause == cause and _is_code(h)), None)
+    twin = next((h for h in document.hypotheses if h.cause == cause and _is_code(h)), None)
     if twin is not None:
         raise Duplicate(
             f"code for {cause} is hypothesis {twin.number} already ({twin.status})",
-            file=str(loaded.progress_path),
+            file=document.file,
             line=twin.line,
             next=f"gpudebug show {twin.number}, then say with --code and --title what is new",
         )

@@ -191,10 +191,12 @@ class _Loop:
         try:
             self.tell(self.cycle(self.name()))
         except (InterventionError, GitError) as e:
-            if action.kind is not Kind.TEST or action.hypothesis is None:
+            # A proposal of the catalogue's may stand in the file by now, and be what cannot be tested.
+            failed = decide(weighed(self.look())) if action.kind is Kind.PROPOSE else action
+            if failed.kind is not Kind.TEST or failed.hypothesis is None:
                 raise
-            self.refused[action.hypothesis] = e
-            self.say(f"hypothesis {action.hypothesis} cannot be tested: {e.message}")
+            self.refused[failed.hypothesis] = e
+            self.say(f"hypothesis {failed.hypothesis} cannot be tested: {e.message}")
 
     def cycle(self, name: str | None) -> dict[str, Any]:
         """One `next`. Whoever holds the campaign or its device meanwhile is waited for."""

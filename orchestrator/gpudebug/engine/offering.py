@@ -21,6 +21,7 @@ from gpudebug.engine.propose import Duplicate, Proposal
 
 _LIKELY = 0.05
 """A cause that is less probable, or explains less of the time, is not worth a trial by itself."""
+_UNREADABLE = "the catalogue cannot be read"
 _TOLD = 3
 _TELLS = 0.01
 _TRIED = 10
@@ -122,7 +123,7 @@ def outlook(loaded: Loaded) -> Outlook:
     try:
         case = diagnosing.case_of(loaded)
     except CatalogueError as e:
-        return Outlook(problem=f"the catalogue cannot be read: {e}")
+        return Outlook(problem=f"{_UNREADABLE}: {e}")
     done = settled(loaded, case)
     if loaded.config.auto_propose:
         found = next(_offers(loaded, case, done, mechanical=True), None)
@@ -174,7 +175,10 @@ def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
         return []
     from gpudebug.engine import catalogue
 
-    cause = catalogue.load(loaded.workspace.root).get(entry.cause)
+    try:
+        cause = catalogue.load(loaded.workspace.root).get(entry.cause)
+    except CatalogueError as e:
+        return [f"{_UNREADABLE}: {e}"]
     return list(_instructions(cause)) if cause is not None else []
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,8 +73,15 @@ def propose(
     return add(loaded, Proposal(title, description, method, change, cause))
 
 
-def add(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
-    """Append a hypothesis to the progress file; `propose`'s JSON. Refused as `refuse` says."""
+def add(
+    loaded: Loaded,
+    proposal: Proposal,
+    recheck: Callable[[progress.ProgressFile], None] = lambda document: None,
+) -> dict[str, Any]:
+    """Append a hypothesis to the progress file; `propose`'s JSON. Refused as `refuse` says.
+
+    `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
+    """
     refuse(loaded, proposal.change)
     change = proposal.change
     title, description, method = (_said(loaded, text) for text in proposal[:3])
@@ -83,6 +91,7 @@ def add(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
         nonlocal number
         if change is not None:
             _refuse_tested(loaded, document, change)
+        recheck(document)
         number = progress.next_number(document)
         entry = _entry(number, title, description, method, change, proposal.cause)
         return progress.add_hypothesis(document, entry)
@@ -275,13 +284,20 @@ def _twin(
     """The hypothesis with the same effect; an entry whose change cannot be read has none."""
     argv, env = workload.argv(), workload.env
     for entry in document.hypotheses:
-        try:
-            written = interventions.parse(entry.intervention) if entry.intervention else None
-        except InterventionError:
-            continue
+        written = _written(entry.intervention) if entry.intervention else None
         if written is not None and change.same_effect(written, argv, env, effects):
             return entry
     return None
+
+
+# Whoever looks for something to propose compares every candidate with a whole file.
+@lru_cache(maxsize=1 << 14)
+def _written(text: str) -> Intervention | None:
+    """A change as it stands in an entry; None where it cannot be read."""
+    try:
+        return interventions.parse(text)
+    except InterventionError:
+        return None
 
 
 def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:

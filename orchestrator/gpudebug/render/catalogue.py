@@ -74,9 +74,9 @@ def _sign(sign: Answer) -> str:
 
 
 def _here(here: Answer) -> list[str]:
-    """What tests it in this campaign: what gpudebug can do by itself, else what to write."""
+    """What tests it in the command of gpudebug.yaml: what gpudebug can do by itself, else what to write."""
     changes = [offer["change"] for offer in here["offers"] if offer["change"]]
-    lines = ["", "In this campaign", *(f"  {change}" for change in changes)]
+    lines = ["", "For the command in gpudebug.yaml", *(f"  {change}" for change in changes)]
     written = [offer["instructions"] for offer in here["offers"] if offer["instructions"]]
     if not changes:
         lines += _wrapped(written[0] if written else "nothing that the catalogue knows", 2)

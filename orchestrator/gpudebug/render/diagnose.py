@@ -69,6 +69,8 @@ def _ceiling(cause: Answer, answer: Answer) -> str:
     faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {present.rate(rate)}" if rate else "")
     if cause["ceiling_pp"] is not None:
         return f"+{cause['ceiling_pp']:.1f}pp, to {present.percent(cause['expected_util'])}; {faster}"
+    if answer["gpu_util"] is None:
+        return f"{faster}; gpu_util is not known"
     return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer["stand_in"] else "")
 
 
@@ -80,10 +82,13 @@ def _test(cause: Answer) -> Iterator[str]:
             f"test     hypothesis {test['number']}: {test['title']}{cost}", "            ", "   "
         )
         return
-    change = (
-        f", {test['change']}" if test["change"] else ", code to be written" if test["instructions"] else ""
-    )
-    yield from _wrapped(f"test     {test['command']}{change}{cost}", "            ", "   ")
+    if test["refused"]:
+        after = f": {test['command']}" if test["command"] else ""
+        yield from _wrapped(f"test     none is left: {test['refused']}{after}", "            ", "   ")
+        return
+    change = test["change"] or ("code to be written" if test["instructions"] else None)
+    said = ", ".join(text for text in (test["command"], change) if text) or "somebody has to say how"
+    yield from _wrapped(f"test     {said}{cost}", "            ", "   ")
 
 
 def _wrapped(text: str, indent: str, first: str = "") -> list[str]:

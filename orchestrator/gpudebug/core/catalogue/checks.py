@@ -277,7 +277,7 @@ def _expressions(patterns: Iterable[str], path: Path) -> Iterator[Problem]:
 def _expression(pattern: str, path: Path) -> Iterator[Problem]:
     try:
         re.compile(pattern)
-    except re.error as e:
+    except (re.error, OverflowError, RecursionError) as e:
         yield Problem(
             path, f"{named(path)}: {pattern!r} is no expression: {e}", "mend the regular expression"
         )

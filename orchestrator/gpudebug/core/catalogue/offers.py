@@ -19,6 +19,9 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.frameworks import Found
 from gpudebug.core.intervention import Change, Intervention, NoEffect
 
+_OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
+"""Variables that change nothing at `0` where they are not set."""
+
 
 class Offer(NamedTuple):
     """One way to test a cause: a `change` in `propose`'s syntax that was tried on the command, or else
@@ -93,7 +96,7 @@ class _Case:
         own, general = self.own(), self.cause.interventions.get("any")
         if own is not None and self.found is not None:
             yield from self._of_framework(own, self.found)
-        if general is not None and general.set | general.env:
+        if general is not None and (general.set or general.unset or general.env):
             yield from self._tried(_changes(general), "any", general.note)
 
     def _of_framework(self, own: Settings, found: Found) -> Iterator[Offer]:
@@ -188,7 +191,8 @@ class _Case:
 
     def _idle(self, part: Change) -> str | None:
         """Why a part of a change would do nothing; None where it does something."""
-        if part.kind == "env" and part.value == "0" and part.name not in self.env:
+        off = part.kind == "env" and part.name in _OFF_UNLESS_SET and part.value == "0"
+        if off and part.name not in self.env:
             return f"{part.name} is not set"
         try:
             Intervention((part,)).apply(self.argv, self.env)
@@ -198,13 +202,15 @@ class _Case:
 
     def written(self) -> Iterator[Offer]:
         """What somebody has to write: this framework's, then any program's."""
-        own, general = self.own(), self.cause.interventions.get("any")
+        own = self.own()
         if own is not None and self.found is not None:
             text = own.code or self._in_code(own, self.found)
             if text:
                 yield Offer(None, text.strip(), self.found.framework.name, own.note)
-        if general is not None and general.code:
-            yield Offer(None, general.code.strip(), "any", general.note)
+        for name in ("any", "env"):
+            general = self.cause.interventions.get(name)
+            if general is not None and general.code:
+                yield Offer(None, general.code.strip(), name, general.note)
 
     def _in_code(self, own: Settings, found: Found) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""

@@ -54,16 +54,19 @@ def _use(deciding: Iterable[str], on: Iterable[ast.AST]) -> _Use:
 
 def _names(node: ast.AST, *, calls: bool = True) -> Iterator[str]:
     """The names in an expression or statement; without `calls` not those within calls in it."""
-    if isinstance(node, ast.Call) and not calls:
-        return
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.Attribute):
-        yield node.attr
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    for child in ast.iter_child_nodes(node):
-        yield from _names(child, calls=calls)
+    # No recursion: generated code nests deeper than Python's stack.
+    open_ = [node]
+    while open_:
+        node = open_.pop()
+        if isinstance(node, ast.Call) and not calls:
+            continue
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        open_ += ast.iter_child_nodes(node)
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
