@@ -157,3 +157,29 @@ def test_surroundings_that_steer_libraries_count_where_both_tell_of_them() -> No
     off = record("python t.py --compile", knobs={"TORCHDYNAMO_DISABLE": "1"})
     on = record("python t.py --compile", knobs={})
     assert differences(checklist.compare(Facts(off), Facts(on))) == {"compile": ("off", "on")}
+
+
+def test_surroundings_alone_leave_out_the_command_and_what_is_meant() -> None:
+    a = record("python t.py --lr=1", knobs={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2"})
+    b = record(
+        "python t.py --lr=2",
+        knobs={"OMP_NUM_THREADS": "8"},
+        devices=(GPU.model_copy(update={"driver": "590.0"}),),
+        packages={"torch": "2.6.0"},
+        cpu_quota=2.0,
+    )
+    found = {d.name: (d.a, d.b) for d in checklist.surroundings(a, b, ["OMP_NUM_THREADS"])}
+    assert found == {
+        "driver": ("580.1", "590.0"),
+        "CPU quota": ("none", "2 cores"),
+        "package torch": ("2.5.1", "2.6.0"),
+        "variable MKL_NUM_THREADS": ("2", "not set"),
+    }
+    assert checklist.surroundings(a, a) == []
+
+
+def test_a_command_on_paper_has_places_for_its_own_name_and_folder() -> None:
+    made = record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")
+    assert checklist.command_of(made) == "python t.py '--out={run_dir}/out' --id '{run}'"
+    script = record(name="0001-a", argv=("/bin/sh", "-c", "cd 0001-a && python t.py"), shell=True)
+    assert checklist.command_of(script) == "cd {run} && python t.py"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gpudebug.engine.differing import from_reference
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import now
 from gpudebug.engine.report import hypotheses
-from gpudebug.engine.report.runs import Read, Runs, brief, detail
+from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
 from gpudebug.engine.report.story import story
 from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status_of
@@ -29,6 +29,8 @@ from gpudebug.engine.status import status_of
 FORMAT = 1
 POINTS = 100_000
 """Points of all timelines, losses and step times together: about 2 MB of JSON."""
+LOGS = 128 << 20
+"""Bytes of all logs that are read: some twenty seconds."""
 _CAUSES = 3
 _NAMED = 3
 
@@ -90,21 +92,30 @@ def _records(
     found = {name: run for name in mine if (run := runs.get(name)) is not None}
     first = [name for baseline in loaded.baselines.values() for name in baseline.runs]
     wanted = dict.fromkeys([*first, *_of_sides(told), *reversed(found)])
-    notes: list[str] = []
-    series: dict[str, dict[str, Any]] = {}
-    left = POINTS
-    for name in (name for name in wanted if name in found):
-        if left <= 0:
-            break
-        doing(f"reading runs/{name}")
-        series[name] = detail(found[name], notes)
-        left -= _points(series[name])
-    if len(series) < len(found):
-        notes.append(
-            f"{len(found) - len(series)} of {len(found)} runs are shown by 40 figures each: the series of "
-            "baselines, of accepted and validated hypotheses and of the newest runs come first"
-        )
+    series, notes = _series([found[name] for name in wanted if name in found], doing)
     return {name: {**brief(run), **series.get(name, {})} for name, run in found.items()}, notes
+
+
+def _series(runs: Sequence[Read], doing: Doing) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The series of as many of these runs as there is room for, by name, and what is to be known of that."""
+    series: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    points, logs, long = POINTS, LOGS, 0
+    for run in runs:
+        if points <= 0:
+            notes.append(
+                f"{len(runs) - len(series)} of {len(runs)} runs are shown by 40 figures each: the series of "
+                "baselines, of accepted and validated hypotheses and of the newest runs come first"
+            )
+            break
+        doing(f"reading runs/{run.folder.name}")
+        size = log_size(run)
+        found = series[run.folder.name] = detail(run, notes, with_log=size <= logs)
+        logs, long = (logs - size, long) if size <= logs else (logs, long + 1)
+        points -= _points(found)
+    if long:
+        notes.append(f"the losses of {long} runs are told by 40 points each: their logs are too long to read")
+    return series, notes
 
 
 def _of_sides(told: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -208,7 +219,7 @@ def _plain(value: Any, scrub: store.Scrub) -> Any:
     if isinstance(value, str):
         return scrub(str(value)).encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {_plain(k, str) if isinstance(k, str) else k: _plain(v, scrub) for k, v in value.items()}
+        return {_plain(k, scrub): _plain(v, scrub) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(v, scrub) for v in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -114,11 +114,19 @@ def _files(folder: store.RunFolder) -> list[str]:
         return []
 
 
-def detail(run: Read, notes: list[str]) -> dict[str, Any]:
+def log_size(run: Read) -> int:
+    """Of its train.log in bytes; 0 where there is none."""
+    try:
+        return run.folder.log.stat().st_size
+    except OSError:
+        return 0
+
+
+def detail(run: Read, notes: list[str], *, with_log: bool = True) -> dict[str, Any]:
     """The series of a run: `timeline`, `loss_points` with `loss_by`, `step_times`. What cannot be read is
-    empty, and `notes` get why."""
+    empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
-    log = _log(run, samples, notes)
+    log = _log(run, samples, notes) if with_log else LogReader().summary()
     names = {d.uuid: d.name for d in (*run.evidence.devices, *run.record.devices) if d.name}
     points, by = _losses(run.evidence, log)
     return {

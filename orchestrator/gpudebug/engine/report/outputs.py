@@ -1,0 +1,68 @@
+"""Where a report may go: looked at before the work that makes it, so that nothing is left half-written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpudebug.core.errors import StoreError, UsageError
+from gpudebug.edges import store
+
+PAGE = "report.html"
+_PAGES = (".html", ".htm")
+_RUN = re.compile(r"[0-9]{4,9}-")
+
+
+def page_at(workspace: store.Workspace, output: Path | None) -> Path:
+    """The file that the page goes to: `output` where that names one, else report.html in that folder."""
+    if output is None:
+        return workspace.runs / "report" / PAGE
+    return output if output.suffix.lower() in _PAGES and not output.is_dir() else output / PAGE
+
+
+def check_picture(path: Path) -> None:
+    """A name that ends otherwise may be that of a file which is no picture."""
+    if path.suffix.lower() != ".png":
+        raise UsageError(f"--png names a PNG file, not {path.name}", next=f"name it {path.stem or 'F'}.png")
+
+
+def check(workspace: store.Workspace, path: Path) -> None:
+    """StoreError where `path` cannot be written, or may not be: in a run folder or a worktree, through a link
+    that leaves the repository."""
+    place = Path(os.path.normpath(path.absolute()))
+    if place.is_relative_to(workspace.root):
+        store.resolve_inside(place, workspace.root)
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
+        raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None
+    _refuse_evidence(workspace, path, target)
+    there = next(p for p in target.parents if os.path.lexists(p))
+    if not there.is_dir():
+        raise StoreError(
+            f"{there.name} is a file, not a folder", file=str(path), next="name a folder, or F.html, with -o"
+        )
+    # Where a folder is still to be made, it is the one above that must let it.
+    store.check_output(path if there == target.parent else there / PAGE)
+
+
+def _refuse_evidence(workspace: store.Workspace, path: Path, target: Path) -> None:
+    runs = (p for p in target.parents if _RUN.match(p.name) and os.path.exists(p / "run.json"))
+    run = next(runs, None)
+    if run is not None:
+        raise StoreError(
+            f"lies in the run folder {run.name}, whose manifest it would break",
+            file=str(path),
+            next="name another place",
+        )
+    if target.is_relative_to(workspace.worktrees.resolve()) or ".git" in target.parts:
+        raise StoreError("lies in a worktree or in .git", file=str(path), next="name another place")
+
+
+def write(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Every file at once, its folder made where it is missing."""
+    for path, content in files:
+        store.make_folder(path.parent)
+        store.put_file(path, content)
