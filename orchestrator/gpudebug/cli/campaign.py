@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -62,14 +62,38 @@ def init(
     print_(answer, render.init)
 
 
-@app.command(epilog="Example: gpudebug -C ~/my-training status")
-def status(directory: Directory = None, json: Json = False) -> None:
+@app.command(epilog="Example: gpudebug -C ~/my-training status\n\nExample: gpudebug status --watch")
+def status(
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Watch what is under way, once a second; q quits. Where standard output is no terminal, or "
+            "TERM is dumb: a line every 10 s until nothing is under way.",
+        ),
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
     """Say where the campaign stands and what `next` would do."""
     folder = choose(directory, json)
+    if watch:
+        _watch(folder)
+        return
     from gpudebug import render
     from gpudebug.engine.status import status as engine
 
     print_(engine(folder), render.status)
+
+
+def _watch(folder: Path) -> None:
+    if chosen["json"]:
+        raise UsageError("--watch draws a screen and has no JSON", next="gpudebug status --json")
+    from gpudebug import screen
+    from gpudebug.engine.looking import Looker
+    from gpudebug.render import watch
+
+    screen.watch(Looker(folder).look, watch.frame, watch.line)
 
 
 @app.command(epilog="Example: gpudebug show 3")

@@ -89,6 +89,16 @@ class Follower:
         self.seen: list[str] = []
         self._log: _Log | None = None
 
+    @property
+    def marks(self) -> Sequence[Mark]:
+        """Of the run that was looked at last: when its last steps were reached, as far as that is known."""
+        return self._log.marks if self._log else ()
+
+    @property
+    def reader(self) -> LogReader | None:
+        """What has read its log: the beginning and the end of a long one."""
+        return self._log.reader if self._log else None
+
     def look(self) -> Progress:
         """How far it is now. A run that is being made or removed at this moment counts as none."""
         made = list(self._made())
@@ -136,7 +146,7 @@ class _Log:
         self.reader = _reader(record)
         self._at = 0
         self._step = -1
-        self._marks: deque[Mark] = deque(maxlen=_MARKS)
+        self.marks: deque[Mark] = deque(maxlen=_MARKS)
 
     def follow(self, times: Sequence[tuple[float, int]]) -> None:
         try:
@@ -164,11 +174,11 @@ class _Log:
         if step is None or step == self._step:
             return
         if at is not None:
-            self._marks.append((at, step))
+            self.marks.append((at, step))
         self._step = step
 
     def left(self, elapsed: float | None) -> float | None:
-        left = time_left(list(self._marks), self.reader.total_steps, elapsed)
+        left = time_left(list(self.marks), self.reader.total_steps, elapsed)
         return None if left is None else round(left, 1)
 
 

@@ -1,0 +1,76 @@
+"""The end of a program's output as a terminal would have shown it: of a progress bar its last redraw."""
+
+from __future__ import annotations
+
+import re
+
+from gpudebug.core.progress.sanitising import visible
+
+_CONTROL = re.compile(
+    r"\r\n|[\r\n]|(?P<back>\x08+)|\x1b\[(?P<count>[0-9;?]{0,16})[ -/]{0,4}(?P<verb>[@-~])"
+    r"|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\^-~]?"
+)
+_TAB = 4
+
+
+def rows(text: str) -> list[str]:
+    """The lines that `text` leaves on a screen, blank ones left out; no control or direction characters.
+
+    A carriage return starts a line anew, and the cursor's way up leads back to earlier lines, so that each
+    of several progress bars stands once. What clears a screen begins below what was there.
+    """
+    screen = _Screen()
+    at = 0
+    for control in _CONTROL.finditer(text):
+        screen.write(text[at : control.start()])
+        screen.obey(control)
+        at = control.end()
+    screen.write(text[at:])
+    found = (visible(row.expandtabs(_TAB)).rstrip() for row in screen.rows)
+    return [row for row in found if row]
+
+
+class _Screen:
+    """Rows of any length; `anew` where the next text takes the place of what stands in its row."""
+
+    def __init__(self) -> None:
+        self.rows = [""]
+        self.at = 0
+        self.anew = False
+
+    def write(self, text: str) -> None:
+        if text:
+            self.rows[self.at] = text if self.anew else self.rows[self.at] + text
+            self.anew = False
+
+    def obey(self, control: re.Match[str]) -> None:
+        if control["back"]:
+            kept = len(self.rows[self.at]) - len(control["back"])
+            self.rows[self.at] = self.rows[self.at][: max(0, kept)]
+        elif control["verb"]:
+            self._move(control["verb"], control["count"])
+        elif control[0].endswith("\n"):
+            self._go(self.at + 1)
+        elif control[0] == "\r":
+            self.anew = True
+
+    def _move(self, verb: str, count: str) -> None:
+        far = int(count) if count.isdigit() and len(count) < 5 else 1
+        if verb in "AF":
+            self._go(max(0, self.at - far))
+        elif verb in "BE":
+            self._go(min(self.at + far, len(self.rows)))
+        elif verb in "Hf" or (verb == "J" and count in ("2", "3")):
+            self._go(len(self.rows))
+        elif verb == "J" and count in ("", "0"):
+            del self.rows[self.at + 1 :]
+        elif verb == "K" and (self.anew or count in ("1", "2")):
+            self.rows[self.at] = ""
+        elif verb == "G" and count in ("", "0", "1"):
+            self.anew = True
+
+    def _go(self, row: int) -> None:
+        if row == len(self.rows):
+            self.rows.append("")
+        self.at = row
+        self.anew = True

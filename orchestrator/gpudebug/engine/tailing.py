@@ -1,0 +1,53 @@
+"""Files that grow while they are looked at: each look reads what is new, of much its end only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+
+class News(NamedTuple):
+    """What was appended since the last look; `torn` where something before it was left out."""
+
+    data: bytes
+    torn: bool = False
+
+
+class Growing:
+    """A file at `path`, of which a look reads at most `limit` bytes, its last ones.
+
+    One that is shorter than it was is read anew; one that is not there, or not to be read, has no news.
+    `size` is its size in bytes and `changed` the time of its last change in seconds since 1970, as of the
+    last look; None before it was there.
+    """
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path = path
+        self.limit = limit
+        self.size: int | None = None
+        self.changed: float | None = None
+        self._at = 0
+
+    def news(self) -> News:
+        try:
+            # A FIFO in its place would keep its reader waiting.
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return News(b"")
+        try:
+            return self._read(fd)
+        except OSError:
+            return News(b"")
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int) -> News:
+        facts = os.fstat(fd)
+        self.size, self.changed = facts.st_size, facts.st_mtime
+        shrunk = facts.st_size < self._at
+        begin = 0 if shrunk else self._at
+        start = max(begin, facts.st_size - self.limit)
+        data = os.pread(fd, facts.st_size - start, start)
+        self._at = start + len(data)
+        return News(data, torn=shrunk or start > begin)
