@@ -10,19 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import gpudebug
 from tests.support.commands import command
+from tests.support.pictures import without_matplotlib
 from tests.support.section_reports import report, section
-
-# Python finds no matplotlib, as where the extra was not installed.
-WITHOUT = """\
-import sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "matplotlib":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-"""
 
 TRACE = json.dumps(
     {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9}]}
@@ -92,10 +81,7 @@ def test_what_fails_leaves_the_older_file(folder: Path) -> None:
 
 
 def test_without_matplotlib_charts_say_how_to_get_it(folder: Path, tmp_path: Path) -> None:
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "sitecustomize.py").write_text(WITHOUT)
-    env = {"PYTHONPATH": str(hooks)}
+    env = without_matplotlib(tmp_path / "hooks")
     done = gpudebug(folder, "analyze", "r.json", "--charts", "f.png", env=env).expect(1)
     assert done.err == (
         "gpudebug: charts need matplotlib, which is not installed; next: pip install 'gpudebug[charts]'\n"

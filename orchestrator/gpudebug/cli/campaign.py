@@ -96,15 +96,25 @@ def _watch(folder: Path) -> None:
     screen.watch(Looker(folder).look, watch.frame, watch.line)
 
 
-@app.command(epilog="Example: gpudebug show 3")
+@app.command(epilog="Example: gpudebug show 3\n\nExample: gpudebug show 3 --plot h3.png")
 def show(
     hypothesis: Hypothesis,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="F.png", help="Draw it before and after its change, too."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Show one hypothesis with its evidence, gates and files."""
     folder = choose(directory, json)
     from gpudebug import render
+
+    if plot is not None:
+        from gpudebug.engine.report.pictures import show_with_picture
+
+        print_(show_with_picture(folder, hypothesis, folder / plot), render.show)
+        return
     from gpudebug.engine.status import show as engine
 
     print_(engine(folder, hypothesis), render.show)

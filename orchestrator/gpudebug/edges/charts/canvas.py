@@ -36,6 +36,12 @@ def png(made: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def padded(made: Figure) -> None:
+    """Room around what is drawn, so that it may stand in a page of text."""
+    layout: Any = made.get_layout_engine()
+    layout.set(w_pad=0.12, h_pad=0.06)
+
+
 def plain(axes: Any) -> None:
     """Axes without a frame at the right and at the top."""
     axes.spines[["right", "top"]].set_visible(False)

@@ -1,0 +1,169 @@
+"""A campaign as Markdown for a pull request: what was tested, what was accepted, how it can be checked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import glance, present
+from gpudebug.core.inline import inline, verbatim
+from gpudebug.core.machine import Kind
+from gpudebug.core.words import Status
+from gpudebug.edges import templates
+from gpudebug.engine.report.headline import figure_name, headline
+
+ROWS = 40
+"""So many of the tested hypotheses have a row."""
+CHANGES = 10
+"""So many accepted changes are listed."""
+LINES, WIDTH = 80, 300
+"""So much of a patch is shown."""
+_SOME, _PATCH = 10, 4000
+# What is less probable only draws the eye away.
+_LIKELY = 0.1
+_TICKS = re.compile("`{3,}")
+# What a training's speed depends on; a list of everything that is installed would drown it.
+_PACKAGES = ("torch", "lerobot", "lightning", "transformers", "accelerate", "jax", "tensorflow", "numpy")
+
+Data = Mapping[str, Any]
+Hypothesis = Mapping[str, Any]
+
+
+def summary(data: Data) -> str:
+    """GitHub-flavoured Markdown of a report's data, far shorter than a pull request may be.
+
+    Free text makes no markup, no mention and no link. No folder and no name of the machine is told.
+    """
+    hypotheses = data["hypotheses"]
+    rows = glance.rows(hypotheses, ROWS)
+    steps = data["gain"]["accepted"] if data["gain"] else []
+    return templates.render(
+        "report.md.j2",
+        figure_name=inline(figure_name(data)),
+        campaign=inline(data["status"]["campaign"]),
+        headline=inline("".join(part.text for part in headline(data)), 600),
+        tally=glance.tally(hypotheses),
+        rows=[_row(h) for h in rows],
+        left_out=len(glance.tested(hypotheses)) - len(rows),
+        together=_together(data["gain"]) if steps else "",
+        accepted=_accepted(data, steps[:CHANGES]),
+        more=len(steps[CHANGES:]),
+        environment=list(_environment(data)),
+        left=list(_left(data)),
+        version=data["gpudebug"],
+        made=data["made"][:10],
+    )
+
+
+def _row(h: Hypothesis) -> dict[str, Any]:
+    ratio, loss = h["throughput_ratio"], h["figures"].get("loss")
+    return {
+        "number": h["number"],
+        "title": inline(h["title"], 120),
+        "change": verbatim(h["intervention"] or "none is written", 160),
+        "verdict": h["status"] + (", accepted" if h["accepted"] is not None else ""),
+        "effect": inline(glance.effect_text(h), 80),
+        "throughput": present.UNKNOWN if ratio is None else f"{ratio:.2f}x",
+        "loss": inline(loss or present.UNKNOWN, 40),
+    }
+
+
+def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """These accepted changes, each with its patch."""
+    known = {h["number"]: h for h in data["hypotheses"]}
+    found = [(step, known[step["hypothesis"]]) for step in steps]
+    return [
+        {
+            "number": h["number"],
+            "title": inline(h["title"], 120),
+            "change": verbatim(h["intervention"] or "none is written", 160),
+            "alone": inline(step["change_text"], 120),
+            **_patch(h["diff"] or ""),
+        }
+        for step, h in found
+    ]
+
+
+def _patch(text: str) -> dict[str, Any]:
+    """The first lines of a patch, and a fence that none of them closes."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    shown: list[str] = []
+    room = _PATCH
+    for line in lines[:LINES]:
+        room -= len(line[:WIDTH])
+        if room < 0:
+            break
+        shown.append(_visible(line[:WIDTH]))
+    ticks = max(map(len, _TICKS.findall(text)), default=2) + 1
+    return {"lines": shown, "cut": len(lines) - len(shown), "fence": "`" * ticks}
+
+
+def _visible(line: str) -> str:
+    """What is not to be seen, and may turn the order of what is, by its code."""
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)
+
+
+def _together(gain: Mapping[str, Any]) -> str:
+    """What all that was accepted is worth together."""
+    if gain["now"] is None:
+        return "Together: not measured yet; `gpudebug next` measures it."
+    change = f"{gain['metric']} {gain['start_text']} to {gain['now_text']}"
+    return f"Together, as measured: {inline(change)}: **{inline(gain['gained_text'])}**."
+
+
+def _environment(data: Data) -> Iterator[tuple[str, str]]:
+    machine = data["machine"]
+    if machine is None:
+        return
+    yield "Device", inline(glance.device(data))
+    drivers = {d["driver"] for d in machine["devices"] if d.get("driver")}
+    if drivers:
+        yield "Driver", inline(", ".join(sorted(drivers)))
+    if machine["cpu_quota"] is not None:
+        yield "CPU quota", present.number(machine["cpu_quota"], "cores")
+    packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
+    told = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
+    if told:
+        yield "Packages", inline(", ".join(told))
+    if machine["commit"]:
+        yield "Commit of the baseline", inline(machine["commit"])
+    outcomes = Counter(run["outcome"] for run in data["runs"].values())
+    if outcomes:
+        yield "Runs", ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+
+
+def _left(data: Data) -> Iterator[str]:
+    """What is still to be gained, what comes next, and what is not tested."""
+    gain, status, budget = data["gain"], data["status"], data["status"]["budget"]
+    if gain is not None and gain["gap"] is not None:
+        yield f"Gap: {inline(gain['gap_text'])}."
+    step = "Stopped" if status["next"]["action"] == Kind.STOP.value else "Next"
+    yield f"{step}: {inline(status['next']['why'].rstrip('.'))}."
+    yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used."
+    sound = [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED.value and h["verified"]]
+    yield from _some("Not accepted", [_titled(h) for h in sound if h["accepted"] is None])
+    untested = [h for h in data["hypotheses"] if h["status"] == Status.UNTESTED.value]
+    yield from _some("Not tested", [_titled(h) for h in untested])
+    likely = [c for c in data["causes"] if c["probability"] >= _LIKELY]
+    yield from _some("Suspected", [f"{inline(c['title'], 120)} ({_likely(c)})" for c in likely])
+    skipped = [f"run {inline(s['run'])}, {inline(s['why'])}" for s in data["skipped"]]
+    yield from _some("Left out", skipped)
+
+
+def _some(what: str, lines: Sequence[str]) -> Iterator[str]:
+    """A line each of the first, and how many more there are."""
+    yield from (f"{what}: {line}" for line in lines[:_SOME])
+    if len(lines) > _SOME:
+        yield f"{what}: {len(lines) - _SOME} more"
+
+
+def _titled(h: Hypothesis) -> str:
+    return f"hypothesis {h['number']}, {inline(h['title'], 120)}"
+
+
+def _likely(cause: Mapping[str, Any]) -> str:
+    said = f"probability {cause['probability']:.2f}"
+    ceiling = cause["ceiling_pp"]
+    return said if ceiling is None else f"{said}, at most {ceiling:.0f}pp"

@@ -1,0 +1,72 @@
+"""`show H --plot F.png`, and the pictures of a report's data, on campaigns of recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.campaign_data import a_hypothesis, campaign_data
+from tests.support.campaigns import Campaign, contents
+from tests.support.commands import command
+from tests.support.pictures import painted, size, without_matplotlib
+
+from gpudebug.edges.charts import canvas, hypothesis, marks
+from gpudebug.engine.report.pictures import campaign_png, hypothesis_png
+
+
+def test_pictures_of_the_data_are_png_files() -> None:
+    data = campaign_data(a_hypothesis(1))
+    assert size(campaign_png(data))[0] > 1000
+    assert size(hypothesis_png(data, 1))[0] > 1000
+
+
+def test_the_command_draws_both_sides_and_says_where(told: Campaign) -> None:
+    done = told.run("show", "1", "--plot", "h1.png").expect(0)
+    assert done.out.splitlines()[-1].strip() == str(told.folder / "h1.png")
+    picture = (told.folder / "h1.png").read_bytes()
+    assert size(picture)[0] == hypothesis.WIDTH * canvas.DPI
+    for side in (marks.BEFORE, marks.AFTER):
+        assert painted(picture, side) > 500
+    answer = command(told.folder, "show", "1", "--plot", "again.png", "--json").expect(0).json
+    assert answer.pop("plot") == answer.pop("files")[-1] == str(told.folder / "again.png")
+    plain = command(told.folder, "show", "1", "--json").expect(0).json
+    del plain["files"]
+    assert answer == plain
+
+
+def test_what_was_not_tested_is_drawn_without_runs(told: Campaign) -> None:
+    command(told.folder, "show", "2", "--plot", "h2.png").expect(0)
+    assert painted((told.folder / "h2.png").read_bytes(), marks.AFTER) == 0
+
+
+REFUSED = {
+    "no PNG": (("1", "--plot", "h1.svg"), 2, "the picture is a PNG"),
+    "no such hypothesis": (("9", "--plot", "h9.png"), 2, "no hypothesis 9"),
+    "a folder": (("1", "--plot", "taken.png"), 1, "not a regular file"),
+    "below a file": (("1", "--plot", "train.py/h1.png"), 1, "train.py"),
+    "nobody may write": (("1", "--plot", "/proc/h1.png"), 1, "cannot write"),
+    "a sealed run": (("1", "--plot", "runs/0001-baseline-workload/h1.png"), 1, "run folder"),
+}
+
+
+@pytest.mark.parametrize(("words", "status", "says"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_written_is_said_in_one_line(
+    told: Campaign, words: tuple[str, ...], status: int, says: str
+) -> None:
+    (told.folder / "taken.png").mkdir()
+    before = contents(told.folder)
+    done = command(told.folder, "show", *words).expect(status)
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert says in line
+    assert "; next: " in line
+    assert contents(told.folder) == before
+
+
+def test_without_matplotlib_it_says_how_to_get_it(told: Campaign, tmp_path: Path) -> None:
+    env = without_matplotlib(tmp_path / "hooks")
+    done = told.run("show", "1", "--plot", "h1.png", env=env).expect(1)
+    assert done.err == (
+        "gpudebug: charts need matplotlib, which is not installed; next: pip install 'gpudebug[charts]'\n"
+    )
+    assert not (told.folder / "h1.png").exists()
