@@ -114,8 +114,9 @@ def test_a_running_trial_tells_all_that_matters(width: int) -> None:
     for fact in (
         *("rtc", "02:14:07", "0007-h3", "hypothesis 3: Too few loader workers", "2 runs done"),
         *("step 1240/5000", "24%", "4 min 10 s elapsed", "12 min 40 s left"),
-        *("gpu_util 61.2% so far (baseline 27.4%)", "6.13 steps/s (baseline 3.2 steps/s)"),
-        *("loss 0.123 CONVERGING", "data wait 34%", "host 3.12 cores, 4.1 GiB", "12.3 MB/s read"),
+        *("% last 30 s (baseline 27.4%)", "61.2% so far", "6.13 steps/s (baseline 3.2 steps/s)"),
+        *("loss 0.123 CONVERGING", "data wait 34%", "host 3.1 cores, 4.1 GiB"),
+        "disk 12.3 read, 0.1 written MB/s",
         *("GPU 0 NVIDIA A100", "util 63.2%", "34.1/80.0 GiB", "43%", "212/400 W", "61 °C", "1410/1593 MHz"),
         *("train.log, 13.0 MB", "step 1240/5000 loss 0.5", "q quits", "last 2 min"),
     ):
@@ -142,7 +143,13 @@ def test_many_devices_have_a_line_each_and_the_log_has_some() -> None:
 
 def test_what_is_unknown_is_said_and_never_zero() -> None:
     seen = flat(STATES["unknown"])
-    for fact in ("no step yet", "gpu_util unknown", "rate unknown", "loss unknown", "data wait unknown"):
+    for fact in (
+        "no step yet",
+        "util unknown last 30 s",
+        "rate unknown",
+        "loss unknown",
+        "data wait unknown",
+    ):
         assert fact in seen
     for fact in ("util unknown", "memory unknown", "power unknown", "clocks unknown", "nothing printed yet"):
         assert fact in seen

@@ -33,8 +33,9 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What the log says as a whole; `losses` are at most 100 printed values, in order."""
+    """What the log says as a whole, an unfinished line included; `losses` are at most 100, in order."""
 
+    steps: int | None = None
     step_unit: str | None = None
     loss_trend: str | None = None
     losses: tuple[float, ...] = ()
@@ -130,6 +131,7 @@ def _facts(reader: LogReader) -> LogFacts:
     values = [p.value for p in said.loss if math.isfinite(p.value)]
     every = max(1, math.ceil(len(values) / 100))
     return LogFacts(
+        steps=said.steps,
         step_unit=said.step_unit,
         loss_trend=said.trend.value if said.points >= FEW or said.trend is Trend.NAN else None,
         losses=tuple(values[::-1][::every][::-1]),

@@ -160,6 +160,8 @@ class Looker:
         run.look(progress.elapsed_s)
         told = run.facts(follower.reader, at_once=holder is None)
         step = run.lately.steps if progress.step is None else progress.step
+        if holder is None and told.steps is not None:
+            step = told.steps
         by_log = step_rate(follower.marks)
         return Sight(
             campaign=self._written.config.campaign,

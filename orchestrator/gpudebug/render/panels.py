@@ -55,7 +55,8 @@ def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Devi
     lines += [_memory(pen, device, inner), pen.join(_electric(pen, device), "  ")]
     if _box_height(devices) > 5:
         lines.append(pen.text(f"throttled: {now.throttle}" if now.throttle else "", "yellow"))
-    span = f"last {present.duration(len(now.trace)).removesuffix(' 0 s')}" if now.trace else ""
+    long = len(now.trace)
+    span = f"last {f'{long} s' if long < 60 else present.duration(long).removesuffix(' 0 s')}" if long else ""
     return pen.box(lines, width, pen.text(label(device) + _name(device), "bold"), span)
 
 

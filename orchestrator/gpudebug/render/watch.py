@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ROOMY, _HIGH = 60, 18
 """Smaller terminals are not told who runs it, lower ones nothing of the host."""
+_LATELY_S = 30
 _STALE_S = 10.0
 _QUIET_S = 60.0
 _ALARM = re.compile(
@@ -105,7 +106,7 @@ def _last_run(pen: Pen, sight: Sight, width: int) -> list[Text]:
     ]
     if sight.title:
         fields.append(pen.text(f"hypothesis {p.hypothesis}: {sight.title}"))
-    fields.append(pen.text(f"gpu_util {present.percent(p.gpu_util)}"))
+    fields.append(pen.text(f"gpu_util {present.percent(p.gpu_util)} of the whole run"))
     fields += [pen.text(text) for text in (_elapsed(sight), _steps(sight)) if text]
     return [pen.text(""), *pen.flow([*fields, *_loss(pen, sight)], width)]
 
@@ -146,7 +147,10 @@ def _progress(pen: Pen, sight: Sight, width: int) -> list[Text]:
 
 
 def _figures(pen: Pen, sight: Sight) -> list[Text]:
-    fields = [pen.text(f"gpu_util {present.percent(sight.progress.gpu_util)} so far{_of(sight, 'gpu util')}")]
+    p = sight.progress
+    # The baseline's is of its steady window: what began with the start-up is no match for it.
+    lately = f"util {present.percent(_lately(sight))} last {_LATELY_S} s{_of(sight, 'gpu util')}"
+    fields = [pen.text(lately), pen.text(f"{present.percent(p.gpu_util)} so far")]
     fields.append(pen.text((_rate(sight) or f"rate {present.UNKNOWN}") + _of(sight, "throughput")))
     fields += _loss(pen, sight)
     wait = sight.data_wait_share
@@ -181,13 +185,13 @@ def _loss(pen: Pen, sight: Sight) -> list[Text]:
 
 def _host(pen: Pen, sight: Sight) -> list[Text]:
     host, told = sight.host, []
-    used = "" if host.cpu_util is None else f"{present.number(host.cpu_util / 100)} cores"
+    used = "" if host.cpu_util is None else f"{host.cpu_util / 100:.1f} cores"
     resident = "" if host.rss_mb is None else f"{panels.gib(host.rss_mb)} GiB"
     if used or resident:
         told.append(f"host {', '.join(text for text in (used, resident) if text)}")
     moved = {"read": host.read_mb_s, "written": host.write_mb_s}
-    if rates := [f"{value:.1f} MB/s {verb}" for verb, value in moved.items() if value is not None]:
-        told.append(f"disk {', '.join(rates)}")
+    if rates := [f"{value:.1f} {verb}" for verb, value in moved.items() if value is not None]:
+        told.append(f"disk {', '.join(rates)} MB/s")
     return [pen.text(text) for text in told]
 
 
@@ -262,7 +266,15 @@ def _left(sight: Sight) -> str:
 
 def _now(sight: Sight) -> float | None:
     """The mean of the devices at this moment."""
-    known = [d.now.gpu_util for d in sight.devices if d.now.gpu_util is not None]
+    return _mean(d.now.gpu_util for d in sight.devices)
+
+
+def _lately(sight: Sight) -> float | None:
+    return _mean(_mean(d.now.trace[-_LATELY_S:]) for d in sight.devices)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 
 
