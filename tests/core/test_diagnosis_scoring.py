@@ -120,6 +120,8 @@ def trial(status: str, power: float = 0.6, **more: Any) -> model.Tested:
         ([trial("REJECTED", 0.9)], 0.1),
         ([trial("REJECTED"), trial("REJECTED")], 0.16),
         ([trial("INCONCLUSIVE")], 0.5),
+        ([trial("INCONCLUSIVE", 0.2)], 0.8),
+        ([trial("INCONCLUSIVE", 0.0)], 1.0),
         ([trial("VALIDATED")], 1.0),
         ([trial("REJECTED", causes=("other",))], 1.0),
         ([trial("REJECTED", before_accepting=True)], 1.0),
@@ -139,6 +141,12 @@ def test_no_trial_raises_a_cause(trials: list[tuple[str, float]]) -> None:
     left = lowered("dl-waits", [trial(status, power) for status, power in trials])
     assert 0.0 <= left <= 1.0
     assert math.isfinite(left)
+
+
+@given(st.floats(0, 1))
+def test_what_a_trial_left_open_says_no_more_than_a_rejection_by_it(power: float) -> None:
+    left = [lowered("dl-waits", [trial(status, power)]) for status in ("REJECTED", "INCONCLUSIVE")]
+    assert left[0] <= left[1]
 
 
 ANY = {"signal": "anomaly", "equals": True, "weight": 30.0, "otherwise": 0.3}

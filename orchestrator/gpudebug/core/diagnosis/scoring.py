@@ -103,10 +103,12 @@ def lowered(cause: str, tested: Sequence[Tested]) -> float:
     for one in tested:
         if cause not in one.causes or one.before_accepting:
             continue
+        missed = 1.0 - min(1.0, max(0.0, one.power))
         if one.status == Status.REJECTED:
-            left *= 1.0 - min(1.0, max(0.0, one.power))
+            left *= missed
         elif one.status == Status.INCONCLUSIVE:
-            left *= _INCONCLUSIVE
+            # A rejection by the same test would say more.
+            left *= max(_INCONCLUSIVE, missed)
     return left
 
 
