@@ -40,5 +40,6 @@ def test_the_loader_that_feeds_most_is_told_first() -> None:
         "no loader",
     ]
     assert told({"loaders": loaders}, "workers") == ("2", "1")
+    assert told({"loaders": [{"workers": 4, "fetched": "many"}, *loaders]}, "workers") == ("2", "1", "4")
     assert told({"loaders": loaders}, "pin_memory") == ()
     assert told({"loaders": "?"}, "workers") == told({}, "workers") == ()

@@ -34,5 +34,11 @@ def told(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
     loaders = facts.get("loaders")
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
     feeding = [one for one in known if one.get("training") is not False]
-    feeding.sort(key=lambda one: one.get("fetched") or 0, reverse=True)
+    feeding.sort(key=_fetched, reverse=True)
     return tuple(dict.fromkeys(str(one[setting]) for one in feeding if one.get(setting) is not None))
+
+
+def _fetched(loader: Mapping[str, object]) -> float:
+    """0 where the training wrote no number."""
+    count = loader.get("fetched")
+    return count if isinstance(count, (int, float)) else 0.0
