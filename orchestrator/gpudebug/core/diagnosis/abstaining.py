@@ -30,8 +30,10 @@ def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
     likely = [(s, p) for s, p in ranked if _is_likely(s)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"
-    if likely[0][1] < LIKELY:
-        return f"no cause stands out: the most probable, {likely[0][0].cause.id}, has {likely[0][1]:.0%}"
+    first, chance = likely[0]
+    if chance < LIKELY:
+        which = "the most probable" if first is ranked[0][0] else "the most probable that is worth a test"
+        return f"no cause stands out: {which}, {first.cause.id}, has {chance:.0%}"
     return None
 
 
