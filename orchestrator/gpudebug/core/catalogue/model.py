@@ -14,7 +14,6 @@ GROUPS = (
 )
 KINDS = ("vision", "llm", "rl", "inference", "other")
 """Kinds of workloads that prior odds are told for."""
-PHASES = ("data", "forward", "backward", "optimizer", "other")
 
 
 class Strict(Record):

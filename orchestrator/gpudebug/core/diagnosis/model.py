@@ -17,8 +17,8 @@ class Facts:
     options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
-    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`)
-    why it did not.
+    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`,
+    `layer_quiet` and its like for a layer test that was made) why it did not.
     """
 
     signals: Mapping[str, Value] = field(default_factory=dict)
@@ -49,23 +49,6 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A hypothesis that tests a cause: `number` of one that stands in the progress file, else a new one.
-
-    `change` is its intervention in `propose`'s syntax, None where an agent has to write code, which
-    `instructions` then describe. `cost_s` is what its trial takes on the device, in seconds, `gain` the
-    expected gain (points, or relative throughput) a device-second.
-    """
-
-    title: str
-    number: int | None = None
-    change: str | None = None
-    instructions: str | None = None
-    cost_s: float | None = None
-    gain: float | None = None
-
-
-@dataclass(frozen=True)
 class Ranked:
     """A root cause with what speaks for and against it, strongest first.
 
@@ -84,8 +67,6 @@ class Ranked:
     ceiling_steps_per_s: float | None = None
     speaks_for: tuple[str, ...] = ()
     speaks_against: tuple[str, ...] = ()
-    candidate: Candidate | None = None
-    mechanical: bool = False
 
 
 @dataclass(frozen=True)

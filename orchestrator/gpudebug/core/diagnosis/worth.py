@@ -49,8 +49,3 @@ def worth(
         return named + none * BY_TOUCH * scale * (decided or {}).get(number, 0.0)
 
     return {number: expected(number, tested) / max(cost_s, 1e-9) for number, tested in matches.items()}
-
-
-def order(worths: Mapping[int, float]) -> list[int]:
-    """Hypotheses in the order in which they are to be tested; ties by number."""
-    return sorted(worths, key=lambda number: (-worths[number], number))
