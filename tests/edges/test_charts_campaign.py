@@ -65,6 +65,12 @@ def drawn(name: str) -> bytes:
         return charts.campaign_picture(DRAWN[name])
 
 
+@pytest.mark.parametrize("name", ["nothing", "each verdict", "hostile texts", "another metric"])
+def test_a_campaign_is_drawn_as_wide_as_a_page(name: str) -> None:
+    assert size(drawn(name))[0] == campaign.WIDTH * canvas.DPI
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_any_campaign_can_be_drawn(name: str) -> None:
     width, height = size(drawn(name))
@@ -72,6 +78,7 @@ def test_any_campaign_can_be_drawn(name: str) -> None:
     assert 150 < height < 1600
 
 
+@pytest.mark.slow
 def test_it_grows_with_what_there_is_up_to_a_limit() -> None:
     heights = [size(drawn(name))[1] for name in ("nothing", "a baseline", "each verdict", "a hundred")]
     assert heights == sorted(heights)

@@ -66,6 +66,12 @@ def drawn(name: str) -> bytes:
         return charts.hypothesis_picture(DRAWN[name], 1)
 
 
+@pytest.mark.parametrize("name", ["a trial", "crashed", "hostile texts"])
+def test_a_hypothesis_is_drawn_as_wide_as_a_page(name: str) -> None:
+    assert size(drawn(name))[0] == hypothesis.WIDTH * canvas.DPI
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_any_hypothesis_can_be_drawn(name: str) -> None:
     width, height = size(drawn(name))
@@ -76,15 +82,19 @@ def test_any_hypothesis_can_be_drawn(name: str) -> None:
 def test_both_sides_are_painted_over_each_other() -> None:
     for side in (marks.BEFORE, marks.AFTER):
         assert painted(drawn("a trial"), side) > 500
+
+
+@pytest.mark.slow
+def test_a_side_that_is_gone_is_not_painted() -> None:
     alone = drawn("its runs are gone")
     assert painted(alone, marks.BEFORE) > 500
     assert painted(alone, marks.AFTER) == 0
+    assert painted(drawn("no gates"), marks.of_result("fail")) == 0
 
 
 def test_gates_are_painted_in_the_colours_of_their_results() -> None:
     for result in ("pass", "fail", "unknown"):
         assert painted(drawn("a trial"), marks.of_result(result)) > 10
-    assert painted(drawn("no gates"), marks.of_result("fail")) == 0
 
 
 def test_gates_are_told_with_notes_and_those_skipped_together() -> None:

@@ -158,7 +158,7 @@ def test_no_patch_closes_its_fence_and_a_long_one_is_cut() -> None:
 
 def test_a_thousand_hypotheses_fit_into_a_pull_request() -> None:
     many = [
-        a_hypothesis(n, accepted=n, title=HOSTILE * 9, intervention="|`" * 400, diff="+`|\n" * 9999)
+        a_hypothesis(n, accepted=n, title=HOSTILE * 9, intervention="|`" * 400, diff="+`|\n" * 999)
         for n in range(1, 1001)
     ]
     steps = [a_step(n, 20.0, 60.0) for n in range(1, 1001)]
