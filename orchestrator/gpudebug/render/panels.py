@@ -75,7 +75,7 @@ def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list
         chart = pen.chart(now.trace, room, style=style)[0]
         lines.append(pen.fit(pen.join([pen.join([said, chart], " "), *facts], "  "), width))
     left = len(devices) - len(shown)
-    return [*lines, pen.text(f"and {left} more devices", "dim")] if left else lines
+    return [*lines, pen.fit(pen.text(f"and {left} more devices", "dim"), width)] if left else lines
 
 
 def label(device: Device) -> str:
