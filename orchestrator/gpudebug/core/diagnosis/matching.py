@@ -67,15 +67,17 @@ def causes_of(
 ) -> dict[str, float]:
     """The causes that the hypothesis tests, by id, with how well (0 to 1).
 
-    `standing` are values that the program has where neither its command nor what it printed says one: its
-    own defaults; `shown` is the code that each cause shows in, as `ranking.shown` tells it: a hypothesis that
-    speaks of the same things is about it. `touched` are the names of functions and classes that each option
-    of the program decides on: a change of one that decides on the code that a cause shows in tests that. A
-    change into the wrong direction tests nothing, whatever the words say.
+    The cause that its author named is the one, unless the catalogue has none of that id. `standing` are
+    values that the program has where neither its command nor what it printed says one: its own defaults;
+    `shown` is the code that each cause shows in, as `ranking.shown` tells it: a hypothesis that speaks of the
+    same things is about it. `touched` are the names of functions and classes that each option of the program
+    decides on: a change of one that decides on the code that a cause shows in tests that. A change into the
+    wrong direction tests nothing, whatever the words say.
     """
     known = list(causes)
-    if hypothesis.cause is not None:
-        return {hypothesis.cause: NAMED} if any(c.id == hypothesis.cause for c in known) else {}
+    named = hypothesis.cause
+    if named is not None and any(c.id == named for c in known):
+        return {named: NAMED}
     values: dict[str, Value] = {**(standing or {}), **facts.printed, **facts.flags}
     by_change: dict[str, float] = {}
     against: set[str] = set()
