@@ -6,6 +6,7 @@ from gpudebug.render.diagnose import diagnose
 
 TEST: dict[str, Any] = {
     "number": None, "title": "T", "change": "--set --num_workers=4", "instructions": None, "cost_s": 40.0,
+    "refused": None,
     "command": "gpudebug propose --from-catalogue dl-no-workers",
 }  # fmt: skip
 CAUSE: dict[str, Any] = {
@@ -48,6 +49,11 @@ def test_causes_that_burn_the_cpu_have_a_ceiling_in_throughput_only() -> None:
     )
     assert "the CPU stands in for a GPU" in text
     assert "ceiling  2.50x steps/s, to 25 steps/s; utilisation cannot show it on the CPU" in text
+
+
+def test_a_utilisation_that_nobody_knows_is_no_cause_that_it_cannot_show() -> None:
+    text = diagnose({**ANSWER, "gpu_util": None, "causes": [{**CAUSE, "ceiling_pp": None}]})
+    assert "ceiling  2.50x steps/s, to 25 steps/s; gpu_util is not known\n" in text
 
 
 def test_a_cause_of_unknown_share_and_code_to_write() -> None:

@@ -17,6 +17,7 @@ from gpudebug.core.catalogue.saying import said, said_own, said_share, shows
             "training waits more than 20 % of its time for batches",
         ),
         ({"signal": "gpu_util", "above": 30, "below": 70}, "the device is busy between 30 % and 70 %"),
+        ({"signal": "reference_gap_pp", "above": 20}, "the reference is busier by more than 20pp"),
         ({"signal": "loader_workers", "equals": 0}, "loader workers: 0"),
         ({"signal": "loader_used", "equals": True}, "a DataLoader feeds the training: yes"),
         ({"signal": "framework", "equals": "sb3"}, "the framework is sb3"),

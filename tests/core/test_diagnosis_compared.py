@@ -3,9 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support import traces
 from tests.support.diagnoses import facts
+from tests.support.traces import device, host
 
 from gpudebug.core.diagnosis.compared import of_others, of_trace
+from gpudebug.core.torchprofile import headline
+from gpudebug.core.trace import summarise
 
 ANALYSIS = {
     "busy_share": 0.4,
@@ -18,7 +22,11 @@ ANALYSIS = {
         {"kind": "HtoD", "host_memory": "Pinned", "count": 1},
         {"kind": "DtoH", "host_memory": "Pageable", "count": 50},
     ],
-    "syncs": [{"seconds": 0.3}, {"seconds": 0.1}],
+    "syncs": [
+        {"kind": "runtime", "seconds": 0.3},
+        {"kind": "runtime", "seconds": 0.1},
+        {"kind": "operator", "seconds": 0.35},
+    ],
 }
 
 
@@ -30,8 +38,52 @@ def test_a_trace() -> None:
         "memcpy_pageable_share": 0.75,
         "sync_share": pytest.approx(0.2),
         "nccl_share": None,
+        "nccl_exposed_share": None,
         "nccl_overlap_share": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([], 0.0),
+        ([("runtime", 0.3), ("operator", 0.31), ("operator", 0.305)], 0.15),
+        ([("operator", 0.31), ("operator", 0.305)], 0.155),
+        ([("runtime", 3.0)], 1.0),
+        ([(None, 0.3)], None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_a_wait_is_counted_once(rows: list[tuple[str | None, float]] | None, share: float | None) -> None:
+    syncs = None if rows is None else [{"kind": kind, "seconds": seconds} for kind, seconds in rows]
+    found = of_trace({"analysis": {**ANALYSIS, "syncs": syncs}})["sync_share"]
+    assert found == (None if share is None else pytest.approx(share))
+
+
+def test_shares_of_a_real_trace_are_of_the_traced_time() -> None:
+    recorded = [
+        host("cpu_op", "aten::item", 0, 50, **{"External id": 5}),
+        host("cpu_op", "aten::_local_scalar_dense", 1, 48, **{"External id": 6}),
+        host("cuda_runtime", "cudaStreamSynchronize", 5, 40, **{"External id": 6}),
+        device("k", 0, 50),
+        device("ncclDevKernel_AllReduce", 40, 40, stream=traces.NCCL),
+        host("cpu_op", "aten::mm", 190, 10),
+    ]
+    found = of_trace({"analysis": headline(summarise([traces.text(recorded)]).as_dict())})
+    expected = {
+        "sync_share": pytest.approx(0.2),
+        "nccl_share": pytest.approx(0.2),
+        "nccl_exposed_share": pytest.approx(0.15),
+        "nccl_overlap_share": pytest.approx(0.25),
+    }
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_communication_is_the_mean_of_several_devices() -> None:
+    told = {**ANALYSIS, "devices": [{}, {}], "nccl": {"seconds": 1.0, "exposed_s": 0.5}}
+    found = of_trace({"analysis": told})
+    assert (found["nccl_share"], found["nccl_exposed_share"]) == (0.25, 0.125)
 
 
 @pytest.mark.parametrize("trace", [None, {}, {"why": "not there"}, {"file": "t", "analysis": None}], ids=str)

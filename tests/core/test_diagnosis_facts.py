@@ -6,6 +6,7 @@ import pytest
 
 from gpudebug.core.diagnosis.facts import facts_of, flags_of, words_of
 from gpudebug.core.diagnosis.signals import SIGNALS
+from gpudebug.core.layers import LayerResult
 
 LOADER = {
     "workers": 2,
@@ -168,11 +169,23 @@ def test_flags_and_words_of_a_command(argv: list[str], flags: dict[str, object],
     assert words_of(argv) == words
 
 
+def layer(ratio: float | None, *notes: str) -> LayerResult:
+    return LayerResult("quiet", "0009", ("0009",), ratio, ratio, "by the probe", "it means this", notes)
+
+
 def test_layers_expectations_and_the_reference_are_signals_too() -> None:
     good = facts_of([{**GPU, "utilisation": 85.0}])
     row = {"figure": "steps_per_s", "range": [20.0, 40.0], "measured": 5.0}
-    found = facts_of([GPU], reference=good, layers={"layer_quiet_ratio": 1.4}, expected=[row])
+    layers = {
+        "quiet": layer(1.4),
+        "cached_batch": layer(None, "no batch was replayed"),
+        "double_batch": layer(None),
+    }
+    found = facts_of([GPU], reference=good, layers=layers, expected=[row])
     assert found.reference is good
     assert found.signals["reference_gap_pp"] == 55.0
     assert found.signals["layer_quiet_ratio"] == 1.4
     assert found.signals["expected_share"] == 0.25
+    assert "layer_cached_batch_ratio" not in found.signals
+    untold = {name: why for name, why in found.absent.items() if name.startswith("layer_")}
+    assert untold == {"layer_cached_batch": "no batch was replayed", "layer_double_batch": "it means this"}

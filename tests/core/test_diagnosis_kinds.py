@@ -36,9 +36,23 @@ def seen(*frames: str) -> dict[str, Any]:
         ("python serve.py --requests=100", {"latency_p50_s": 0.01}, "inference"),
         ("python run.py", {"probe": {"pid": 1, "steps": 0, "facts": {}}}, "inference"),
         ("python train.py --inference_steps=3", {**TRAINS, "latency_p50_s": 0.01}, "other"),
+        ("python train.py --exploration_fraction=0.1 --explorations=3", TRAINS, "other"),
+        ("python train.py --model_revision=main --support=1 --division=2", TRAINS, "other"),
+        ("python observer.py --observer=1 --preserve=1", {"loss": None}, "other"),
+        ("python train.py --loraR=8", TRAINS, "llm"),
+        ("python train.py --lr=1", {**TRAINS, **seen("agents/a.py:PPOTrainer", "t.py:makeVecEnv")}, "rl"),
         ("python train.py --lr=1", TRAINS, "other"),
         ("python train.py", {}, "other"),
     ],
 )
 def test_the_kind_of_a_workload(command: str, evidence: dict[str, Any], kind: str) -> None:
     assert facts_of([evidence], argv=command.split()).kind == kind
+
+
+def test_what_the_source_uses_and_takes_as_options_tells_too() -> None:
+    def kind(*names: str) -> str:
+        return facts_of([TRAINS], argv=["python", "train.py"], names=names).kind
+
+    assert kind("torchvision.transforms", "PIL.Image") == "vision"
+    assert kind("gymnasium.make", "num_envs", "pandas.DataFrame") == "rl"
+    assert kind("os.environ", "observer", "pandas.DataFrame") == "other"

@@ -6,6 +6,8 @@ import pytest
 
 from gpudebug.core.diagnosis.ofprobe import signals
 
+PARTS = {"forward_share": 0.3, "backward_share": 0.3, "optimizer_share": 0.1}
+
 
 def told(**probe: Any) -> dict[str, Any]:
     return {"probe": {"pid": 1, "steps": 50, **probe}}
@@ -14,13 +16,20 @@ def told(**probe: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("probe", "name", "expected"),
     [
-        ({"forward_share": 0.3, "backward_share": 0.3, "optimizer_share": 0.1}, "unattributed_share", 0.3),
+        (PARTS, "unattributed_share", 0.3),
         ({"forward_share": 0.3, "backward_share": 0.3}, "unattributed_share", None),
         ({"forward_share": 0.6, "backward_share": 0.6, "optimizer_share": 0.1}, "unattributed_share", 0.0),
+        ({**PARTS, "background_data_share": 0.4}, "unattributed_share", None),
+        ({**PARTS, "background_data_share": 0.4, "data_wait_share": 0.1}, "unattributed_share", 0.2),
         ({"h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_copies_per_step", None),
         ({"span_steps": 2, "h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_copies_per_step", 2.0),
         ({"span_steps": 2, "h2d": {"count": 4, "mb": 1, "seconds": 1}}, "h2d_share", None),
-        ({}, "loader_used", False),
+        ({}, "loader_used", None),
+        ({"facts": {}}, "loader_used", None),
+        ({"facts": {"device": "cpu"}}, "loader_used", False),
+        ({"facts": {"device": "cpu", "loaders": [3, "?", {"workers": 1}]}}, "loader_workers", 1.0),
+        ({"facts": {"optimizers": [None, 7, {"steps": 3}]}}, "optimizers", 1.0),
+        ({"facts": {"optimizers": "many"}}, "optimizers", None),
         ({}, "loader_workers", None),
         ({"facts": {"loaders": [{"workers": 0, "persistent_workers": False}]}}, "loader_persistent", None),
         ({"facts": {"loaders": [{"workers": 2, "persistent_workers": False}]}}, "loader_persistent", False),

@@ -7,6 +7,7 @@ from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.diagnosis.scoring import score
 from gpudebug.core.diagnosis.sentences import said, value
+from gpudebug.core.models import SectionFigures
 
 STACKS = stacks(
     ("data", "train.py:main data/images.py:load", 87, 3.1, 3.0),
@@ -30,6 +31,8 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
         ({"signal": "amp"}, {"amp": False}, "mixed precision: no"),
         ({"signal": "step_time_s"}, {"step_time_s": 0.0123}, "a step takes 12.3 ms"),
         ({"signal": "gpu_util"}, {"gpu_util": 27.4}, "the device is busy 27%"),
+        ({"signal": "reference_gap_pp"}, {"reference_gap_pp": 55.0}, "the reference is busier by 55.0pp"),
+        ({"signal": "reference_gap_pp"}, {"reference_gap_pp": -12.0}, "the reference is less busy by 12.0pp"),
         ({"stack": "images"}, {}, f"31% of the time in {RESIZE}"),
         (
             {"stack": "load|main"},
@@ -55,12 +58,30 @@ def test_a_sign_as_a_sentence(sign: dict[str, Any], known: dict[str, Any], sente
 
 
 @pytest.mark.parametrize(
-    ("other", "ending"), [(0.1, "batches (the reference: 10%)"), (0.58, "batches, as the reference does")]
+    ("other", "ending"), [(0.1, "batches (the reference: 10%)"), (0.58, "batches, as in the reference")]
 )
 def test_the_reference_stands_beside_it(other: float, ending: str) -> None:
     told = facts(data_wait_share=0.6, reference=facts(data_wait_share=other))
     sign = {"signal": "data_wait_share", "above": 0.2, "weight": 8}
     assert said(score(cause(signature=[sign]), told).signs[0], told).endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("sign", "sentence"),
+    [
+        ({"stack": "images", "above": 0.1}, f"31% of the time in {RESIZE}"),
+        ({"flag": "workers", "equals": 0}, "--workers is 0"),
+        ({"section": "load", "above": 0.1}, "section load takes 40% of the profiled time"),
+    ],
+    ids=["stack", "flag", "section"],
+)
+def test_what_the_reference_shares_says_why_it_speaks_against(sign: dict[str, Any], sentence: str) -> None:
+    section = SectionFigures(name="load", calls=1, total_s=1, self_s=1, mean_s=1, min_s=1, max_s=1, share=0.4)
+    same: dict[str, Any] = {"stacks": STACKS, "flags": {"workers": "0"}, "sections": (section,)}
+    told = facts(**same, reference=facts(**same))
+    found = score(cause(signature=[{**sign, "weight": 3}]), told).signs[0]
+    assert found.shared
+    assert said(found, told) == f"{sentence}, as in the reference"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +91,7 @@ def test_the_reference_stands_beside_it(other: float, ending: str) -> None:
         (0.004, "share", "0.4%"),
         (2.0, "s", "2 s"),
         (3.2, "MB", "3.2 MB"),
+        (20.0, "pp", "20.0pp"),
         ("cpu", "word", "cpu"),
     ],
 )

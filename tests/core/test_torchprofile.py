@@ -153,20 +153,23 @@ def test_of_an_analysis_the_first_rows_are_kept() -> None:
         "events": 7,
         "busy_share": 0.4,
         "operators": [row] * 9,
-        "syncs": [],
+        "syncs": [{"call": "aten::item", "kind": "operator", "count": 2, "seconds": 0.1, "stacks": []}],
+        "nccl": {"seconds": 0.2, "share_of_busy": 0.5, "overlapped_share": 0.25, "exposed_s": 0.15},
         "kernels": [row],
         "steps": {"count": 2, "wall_p50_s": 0.1, "data_wait_share": 0.6, "table": [1, 2]},
     }
     kept = headline(analysis)
     assert (kept["events"], kept["busy_share"], kept["kernels_per_step"]) == (7, 0.4, None)
     assert kept["operators"] == [{"name": "aten::mm", "calls": 3, "self_s": 0.4, "device_s": None}] * 5
-    assert kept["syncs"] == kept["memcpy"] == kept["devices"] == []
+    assert kept["memcpy"] == kept["devices"] == []
+    assert kept["syncs"] == [{"call": "aten::item", "kind": "operator", "count": 2, "seconds": 0.1}]
+    assert kept["nccl"] == {"seconds": 0.2, "overlapped_share": 0.25, "exposed_s": 0.15}
     assert kept["steps"] == {"count": 2, "wall_p50_s": 0.1, "busy_share": None, "data_wait_share": 0.6}
     assert {"kind", "kernels"}.isdisjoint(kept)
 
 
-def test_a_trace_without_steps_says_so() -> None:
-    assert headline({})["steps"] is None
+def test_a_trace_without_steps_or_communication_says_so() -> None:
+    assert headline({})["steps"] is headline({})["nccl"] is None
 
 
 def test_an_unknown_overhead_is_none() -> None:

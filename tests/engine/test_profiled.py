@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ from tests.support.campaigns import (
     record,
     wait_for,
 )
+
+from gpudebug.edges import store
+from gpudebug.engine.campaign import load
+from gpudebug.engine.diagnosing import facts
+from gpudebug.engine.traces import newest_profile
 
 TRAINING = """
 import time, torch
@@ -152,3 +158,48 @@ def test_a_training_that_is_to_be_left_alone_is(tmp_path: Path) -> None:
     assert "probe is false" in failed.err
     assert "set probe: true" in failed.err
     assert campaign.runs() == []
+
+
+def profiled_as_the_baseline(campaign: Campaign, **otherwise: Any) -> Path:
+    """A profiled run of what the baseline was recorded on, but for this in its record."""
+    runs = campaign.folder / "runs"
+    run = Path(shutil.copytree(runs / "0001-baseline-workload", runs / "0002-profile-workload"))
+    trace = {"file": "trace.json.gz", "analysis": {"busy_share": 0.4}}
+    changes: dict[str, dict[str, Any]] = {
+        "run.json": {"name": run.name, "role": "profile-workload", **otherwise},
+        "evidence.json": {"run": run.name, "role": "profile-workload", "trace": trace},
+    }
+    for name, changed in changes.items():
+        (run / name).write_text(json.dumps({**json.loads((run / name).read_text()), **changed}))
+    (run / "manifest.json").unlink()
+    store.RunFolder(run, str).seal()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "told"),
+    [
+        ({}, 0.4),
+        ({"identity": {"command": "of another command"}}, None),
+        ({"set_aside": "the driver was changed"}, None),
+        ({"host": "another", "cpu_quota": 77.0}, None),
+    ],
+    ids=["what stands", "another command", "set aside", "elsewhere"],
+)
+def test_a_diagnosis_reads_the_trace_of_what_stands_alone(
+    replayed: Campaign, otherwise: dict[str, Any], told: float | None
+) -> None:
+    profiled_as_the_baseline(replayed, **otherwise)
+    loaded = load(replayed.folder)
+    assert facts(loaded).signals.get("trace_busy_share") == told
+    # Who asks for a hypothesis is shown an older one, too.
+    shown = newest_profile(loaded)
+    assert shown is not None
+    assert shown["run"] == "0002-profile-workload"
+
+
+def test_a_trace_that_was_changed_after_its_run_is_not_diagnosed(replayed: Campaign) -> None:
+    run = profiled_as_the_baseline(replayed)
+    text = (run / "evidence.json").read_text()
+    (run / "evidence.json").write_text(text.replace('"busy_share": 0.4', '"busy_share": 0.9'))
+    assert "trace_busy_share" not in facts(load(replayed.folder)).signals

@@ -139,15 +139,16 @@ _WHOLE = (
 _ROWS = {
     "devices": (("device", "busy_share", "idle_s"), 16),
     "memcpy": (("kind", "host_memory", "count", "seconds"), 6),
-    "syncs": (("call", "count", "seconds"), 3),
+    "syncs": (("call", "kind", "count", "seconds"), 3),
     "operators": (("name", "calls", "self_s", "device_s"), 5),
 }
 _STEPS = ("count", "wall_p50_s", "busy_share", "data_wait_share")
+_NCCL = ("seconds", "overlapped_share", "exposed_s")
 
 
 def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
     """What of `analyze`'s answer for a trace goes into a run's evidence, under the same names."""
-    steps = analysis.get("steps")
+    steps, nccl = analysis.get("steps"), analysis.get("nccl")
     return {
         **{key: analysis.get(key) for key in _WHOLE},
         **{
@@ -155,6 +156,7 @@ def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
             for name, (keys, most) in _ROWS.items()
         },
         "steps": {key: steps.get(key) for key in _STEPS} if steps else None,
+        "nccl": {key: nccl.get(key) for key in _NCCL} if nccl else None,
     }
 
 

@@ -16,13 +16,12 @@ from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
 from gpudebug.core.diagnosis.ranking import diagnose, shown
 from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.layers import signals as layer_signals
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine import adapters, catalogue, layers, powers
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.traces import newest_profile
-from gpudebug.engine.written import workload_of
+from gpudebug.engine.traces import PREFIX as PROFILE
+from gpudebug.engine.written import stored_record, workload_of
 
 
 @dataclass(frozen=True)
@@ -85,16 +84,6 @@ def _case(loaded: Loaded) -> Case:
     return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched)
 
 
-def diagnosis_of(loaded: Loaded) -> Diagnosis:
-    """The root causes by what the campaign's baseline shows and what its trials say."""
-    return case_of(loaded).diagnosis
-
-
-def trial_s(loaded: Loaded) -> float | None:
-    """What one trial takes of the device, in seconds; None where no run tells."""
-    return case_of(loaded).cost_s
-
-
 def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
     """Expected gain a device-second of each UNTESTED hypothesis, by number; {} without a baseline.
 
@@ -121,10 +110,20 @@ def facts(loaded: Loaded) -> Facts:
         loaded,
         "workload",
         reference=reference(loaded),
-        layers=layer_signals(layers.results(loaded)),
-        trace=newest_profile(loaded),
+        layers=layers.results(loaded),
+        trace=_profile(loaded),
         expected=expected.told(loaded.config.expected, devices, baseline.evidence),
     )
+
+
+def _profile(loaded: Loaded) -> dict[str, Any] | None:
+    """The newest trace that could be read of what the baseline was recorded on: what an older command or
+    other code did says nothing of it."""
+    for name in reversed(layers.like_baseline(loaded, (f"{PROFILE}workload",))):
+        trace = stored_record(loaded.workspace.run(name), "evidence.json").get("trace") or {}
+        if trace.get("analysis"):
+            return dict(trace)
+    return None
 
 
 def reference(loaded: Loaded) -> Facts | None:
@@ -139,7 +138,8 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
     baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
     assert workload is not None
     argv = workload.argv()
-    known = adapters.of(loaded.workspace.root, workload).framework
+    found = adapters.of(loaded.workspace.root, workload)
+    known, program = found.framework, found.program
     packages = dict(baseline.records[0].get("packages") or {}) if baseline.records else {}
     return facts_of(
         baseline.evidence,
@@ -147,6 +147,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
         argv,
         framework=known.name if known else None,
         framework_version=adapters.version_of(known, packages) if known else None,
+        names=(*program.uses, *program.options) if program else (),
         **more,
     )
 

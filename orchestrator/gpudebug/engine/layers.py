@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,21 +23,30 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
     Empty where no baseline is valid: their ratios are over its runs.
     """
     roles = {PREFIX + layer: layer for layer in LAYERS}
-    made = {
-        name: roles[record["role"]]
-        for name, record in loaded.records.items()
-        if record.get("role") in roles and _counts(loaded, name)
-    }
+    runs: dict[str, list[str]] = {}
+    for name in like_baseline(loaded, roles):
+        runs.setdefault(roles[loaded.records[name]["role"]], []).append(name)
+    if not runs:
+        return {}
+    before = [Evidence.model_validate(e) for e in loaded.baselines["workload"].evidence]
+    return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+
+
+def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
+    """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order.
+
+    None where no baseline is valid.
+    """
+    made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
     baseline = loaded.baselines["workload"]
     if not made or baseline.why is not None or not baseline.runs:
-        return {}
+        return []
     around = recorded(RunRecord.model_validate(baseline.records[-1]))
-    runs: dict[str, list[str]] = {}
-    for name, layer in made.items():
-        if not differences(around, recorded(RunRecord.model_validate(loaded.records[name]))):
-            runs.setdefault(layer, []).append(name)
-    before = [Evidence.model_validate(e) for e in baseline.evidence]
-    return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+    return [
+        name
+        for name in made
+        if not differences(around, recorded(RunRecord.model_validate(loaded.records[name])))
+    ]
 
 
 def told(loaded: Loaded) -> dict[str, dict[str, Any]]:

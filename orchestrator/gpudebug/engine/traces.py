@@ -48,7 +48,10 @@ def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None
 
 
 def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
-    """The trace of the campaign's newest profiled run of its workload, with the run's name as `run`."""
+    """The trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
+
+    For people: its command or code may be older than the baseline's.
+    """
     for name, record in reversed(loaded.records.items()):
         said = record.get("role"), record.get("campaign"), record.get("outcome")
         if said == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):

@@ -78,7 +78,7 @@ def _compared(condition: Condition) -> str:
 def _figure(number: float, unit: str | None) -> str:
     if unit == "share":
         return f"{100 * number:g} %"
-    suffix = {"%": " %", "s": " s", "MB": " MB"}.get(unit or "", "")
+    suffix = {"%": " %", "pp": "pp", "s": " s", "MB": " MB"}.get(unit or "", "")
     return written(float(number)) + suffix
 
 

@@ -21,20 +21,42 @@ def of_trace(trace: Record | None) -> dict[str, Value | None]:
     copies = [c for c in analysis.get("memcpy") or () if "HtoD" in str(c.get("kind")).replace(" ", "")]
     pageable = math.fsum(c["count"] for c in copies if str(c.get("host_memory")).casefold() == "pageable")
     count = math.fsum(c["count"] for c in copies if c.get("host_memory"))
-    span = analysis.get("span_s")
-    syncs = analysis.get("syncs")
-    nccl = analysis.get("nccl") or {}
     return {
         "trace_busy_share": analysis.get("busy_share"),
         "kernels_per_step": analysis.get("kernels_per_step") or steps.get("kernels_per_step"),
         "mean_kernel_us": analysis.get("mean_kernel_us"),
         "memcpy_pageable_share": pageable / count if count else None,
-        "sync_share": min(1.0, math.fsum(s["seconds"] for s in syncs) / span)
-        if syncs is not None and span
-        else None,
-        "nccl_share": nccl.get("share_of_busy"),
+        "sync_share": _waited(analysis.get("syncs"), analysis.get("span_s")),
+        **_communication(analysis),
+    }
+
+
+def _waited(rows: Sequence[Record] | None, span: float | None) -> float | None:
+    """Of the traced time what the host waits for the device; unknown where nobody told calls from operators.
+
+    An operator that reads a value holds the call that waits, and other operators that read it.
+    """
+    if rows is None or not span:
+        return None
+    calls, operators = ([r["seconds"] for r in rows if r.get("kind") == k] for k in ("runtime", "operator"))
+    if rows and not calls and not operators:
+        return None
+    return min(1.0, (math.fsum(calls) if calls else max(operators, default=0.0)) / span)
+
+
+def _communication(analysis: Record) -> dict[str, Value | None]:
+    """Of the traced time what NCCL takes on a device in the mean, and what of it no computation hides."""
+    nccl, span = analysis.get("nccl") or {}, analysis.get("span_s")
+    of_all = span * max(1, len(analysis.get("devices") or ())) if span else None
+    return {
+        "nccl_share": _part(nccl.get("seconds"), of_all),
+        "nccl_exposed_share": _part(nccl.get("exposed_s"), of_all),
         "nccl_overlap_share": nccl.get("overlapped_share"),
     }
+
+
+def _part(seconds: float | None, of_all: float | None) -> float | None:
+    return min(1.0, seconds / of_all) if seconds is not None and of_all else None
 
 
 def of_others(

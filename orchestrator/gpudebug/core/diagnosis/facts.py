@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core import commandline, shellwords
 from gpudebug.core.diagnosis import compared, kinds, ofprobe, ofstacks
 from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.ofprobe import mean, number
 from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.layers import LayerResult
+from gpudebug.core.layers import signals as layer_signals
 from gpudebug.core.models import SectionFigures, StacksEvidence
 
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
@@ -29,26 +31,24 @@ def facts_of(
     framework: str | None = None,
     framework_version: str | None = None,
     reference: Facts | None = None,
-    layers: Mapping[str, float] | None = None,
+    layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
     expected: Sequence[Record] = (),
-    cores: float | None = None,
     names: Collection[str] = (),
 ) -> Facts:
     """All that evidence.json and run.json of a baseline's runs tell, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
-    `layers` are the signals of layer tests (`core.layers.signals`), `trace` is `Evidence.trace` of a profiled
-    run, `expected` are rows of `core.expected.told`, `cores` how many the processes may use where no run
-    tells, `names` what the program's source uses and takes as options. What nothing tells is absent from
-    `signals`, never 0.
+    `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
+    `expected` are rows of `core.expected.told`, `names` what the program's source uses and takes as options.
+    What nothing tells is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
     flags = flags_of(argv)
     printed = {_folded(k): v for k, v in _last(evidence, "printed", {}).items()}
     name = framework or _last(evidence, "framework", None)
     signals: Signals = {}
-    _add(signals, _devices(evidence, records, cores))
+    _add(signals, _devices(evidence, records))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
     foreign = number(signals.get("foreign_cpu"))
     # Without an optimizer nobody tells where the parameters live.
@@ -58,7 +58,7 @@ def facts_of(
     _add(signals, _log(evidence))
     _add(signals, compared.of_trace(trace))
     _add(signals, compared.of_others(number(signals.get("gpu_util")), reference, expected))
-    _add(signals, layers or {})
+    _add(signals, layer_signals(layers or {}))
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
     _add(signals, {"framework": name, "workload_kind": kind})
     return Facts(
@@ -74,7 +74,7 @@ def facts_of(
         runs=tuple(str(e["run"]) for e in evidence if e.get("run")),
         run_s=mean([e.get("duration_s") for e in evidence]),
         steps_per_s=mean([e.get("steps_per_s") for e in evidence]),
-        absent=_absent(evidence, stacks),
+        absent={**_absent(evidence, stacks), **_undecided(layers or {})},
     )
 
 
@@ -101,19 +101,6 @@ def _folded(name: str) -> str:
     return commandline.bare_name(name).replace("-", "_")
 
 
-def number(value: object) -> float | None:
-    """A finite number; None for all else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def mean(values: Sequence[object]) -> float | None:
-    """Of those that are known."""
-    known = [v for value in values if (v := number(value)) is not None]
-    return math.fsum(known) / len(known) if known else None
-
-
 def _add(signals: Signals, found: Mapping[str, Value | None]) -> None:
     signals.update({name: value for name, value in found.items() if value is not None})
 
@@ -122,14 +109,12 @@ def _last(evidence: Sequence[Record], key: str, otherwise: Any) -> Any:
     return next((e[key] for e in reversed(evidence) if e.get(key)), otherwise)
 
 
-def _devices(
-    evidence: Sequence[Record], records: Sequence[Record], cores: float | None
-) -> dict[str, Value | None]:
+def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str, Value | None]:
     """What samples and host tell. Memory of the stand-in is the host's, of which resident memory is."""
     util = mean([e.get("utilisation") for e in evidence])
     found = [c for e in evidence if (c := e.get("conditions"))]
     known = {key: mean([c.get(key) for c in found]) for key in ("read_mb_s", "write_mb_s", "cpu_cores")}
-    usable = mean([c.get("cores") for c in found]) or cores
+    usable = mean([c.get("cores") for c in found])
     used = known["cpu_cores"]
     devices = [d for record in records for d in record.get("devices") or ()]
     uuids = {d.get("uuid") for d in (*devices, *(d for e in evidence for d in e.get("devices") or ()))}
@@ -194,6 +179,15 @@ def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[s
         reasons += [d.get("reason") for e in evidence for d in e.get("devices") or ()]
         absent["device"] = next((str(r) for r in reasons if r), "no device was read")
     return absent
+
+
+def _undecided(layers: Mapping[str, LayerResult]) -> dict[str, str]:
+    """Of layer tests that were made and could not tell, why."""
+    return {
+        f"layer_{name}": "; ".join(result.notes) or result.means
+        for name, result in layers.items()
+        if result.ratio is None
+    }
 
 
 def _logged(e: Record) -> bool:

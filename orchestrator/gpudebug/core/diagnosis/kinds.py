@@ -14,28 +14,36 @@ _FRAMEWORKS = {
     **dict.fromkeys(("torchtune", "llamafactory", "nanogpt", "axolotl", "trl"), "llm"),
     **dict.fromkeys(("lerobot", "timm", "ultralytics", "mmdet", "detectron2"), "vision"),
 }
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins in a name such as `PPOTrainer` or `makeVecEnv`."""
+
+
+def _any_of(begins: str, whole: str) -> re.Pattern[str]:
+    """Expressions of words of a name as `_apart` writes it: what one begins with, and what is whole words."""
+    return re.compile(rf"(?<![a-z])(?:{begins}|(?:{whole})(?![a-z]))")
+
+
 _NAMES = {
-    "rl": re.compile(
-        r"(^|[._/])(n_?|num_?)?envs?($|[._/:\d])|env_(id|name|step|reset|count)|rollouts?|gae|ppo|dqn|sac\b"
-        r"|total_timesteps|n_timesteps|replay_?(buffer|store)|vec_?env|gymnasium|(^|/)gym/|teacher_env|episode_len",
-        re.IGNORECASE,
+    "rl": _any_of(
+        r"rollout|gymnasium|vec_?env|(total|n|num)_timesteps|replay_?(buffer|store)|episode_len",
+        r"(n_?|num_?)?envs?|gym|gae|ppo|dqn|sac",
     ),
-    "llm": re.compile(
-        r"token|(^|[._/])lm($|[._/:])|causal_lm|(^|[._/])(run_)?clm|language_model|seq(uence)?_?len|block_size|max_seq|packed|lora"
-        r"|(^|[._/])(gpt|llama|qwen|bert)|vocab|perplexity|text_(file|column)",
-        re.IGNORECASE,
+    "llm": _any_of(
+        r"token|causal_?lm|language_?model|seq(uence)?_?len|block_size|max_seq|gpt|llama|qwen|bert|vocab"
+        r"|perplexity|text_(file|column)",
+        r"lm|clm|packed|q?lo_?ra",
     ),
-    "vision": re.compile(
-        r"imag(e|es|ing)|(^|[._/])(img|rgb)|camera|frames?($|[._/:])|video|resolution|backbone|vision|resnet|vit\b"
-        r"|conv2d|(^|/)(PIL|torchvision|cv2|albumentations|kornia)[/.]|jpe?g|png|decode_frame|augment|crop",
-        re.IGNORECASE,
+    "vision": _any_of(
+        r"imag(e|ing)|img|rgb|camera|video|resolution|backbone|res_?net|conv_?2d|cv2|jpe?g|augment|crop"
+        r"|torchvision|albumentations|kornia|decode_frame",
+        r"(?<!data_)frames?|vision|vi_?t|pil|png",
     ),
-    "inference": re.compile(
-        r"infer(ence)?($|[._/:-])|serv(e|er|ing)($|[._/:])|n_?requests|num_requests|denois|action_horizon"
-        r"|execution_horizon|select_action|predict_action|action_queue",
-        re.IGNORECASE,
+    "inference": _any_of(
+        r"denois|action_(horizon|queue)|execution_horizon|(select|predict)_action",
+        r"infer(ence)?|serv(e|er|ing)|(n|num)_?requests",
     ),
 }
+"""By words: `lora` is none of `exploration`."""
 _BY_FRAMEWORK, _BY_FLAG, _BY_CODE, _MOST = 3.0, 1.5, 1.0, 4
 _LEAST = 1.5
 _SEEN = 0.005
@@ -57,17 +65,23 @@ def kind_of(
     points = dict.fromkeys(_NAMES, 0.0)
     if framework in _FRAMEWORKS:
         points[_FRAMEWORKS[framework]] += _BY_FRAMEWORK
-    named = [*flags, *(name for name in printed if name not in flags)]
+    named = [_apart(name) for name in (*flags, *(name for name in printed if name not in flags))]
     frames = _frames(stacks) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
+    coded = [_apart(frame) for frame in frames]
     for kind, wanted in _NAMES.items():
         points[kind] += _BY_FLAG * min(_MOST, sum(1 for name in named if wanted.search(name)))
-        points[kind] += _BY_CODE * min(_MOST, sum(1 for frame in frames if wanted.search(frame)))
+        points[kind] += _BY_CODE * min(_MOST, sum(1 for frame in coded if wanted.search(frame)))
     if any(e.get("step_unit") == "timestep" for e in evidence):
         points["rl"] += _BY_FRAMEWORK
     if _optimises(evidence):
         points["inference"] = 0.0
     best = max(points, key=lambda kind: points[kind])
     return best if points[best] >= _LEAST else "other"
+
+
+def _apart(name: str) -> str:
+    """A name in lower case, its words apart: `ppo_trainer` for `PPOTrainer`."""
+    return _WORD.sub("_", name).lower()
 
 
 def _frames(stacks: StacksEvidence | None) -> set[str]:

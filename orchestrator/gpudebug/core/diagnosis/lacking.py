@@ -54,14 +54,22 @@ def _log(facts: Facts) -> Missing | None:
 
 
 def _layer(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
-    """The layer test that bounds the most probable cause which has one."""
+    """The layer test that bounds the most probable cause which has one that can be made here."""
     for one in scored[:_LOOKED_AT]:
         layer = one.cause.layer
-        if layer is not None and f"layer_{layer}_ratio" not in facts.signals:
-            name = _LAYERS[layer]
-            why = f"it would bound {one.cause.id}: no such test was made on this baseline"
-            return Missing(f"layer test {name}", why, f"gpudebug diagnose --layer {name}")
+        if layer is None or f"layer_{layer}_ratio" in facts.signals or not _can_be_made(layer, facts):
+            continue
+        name, made = _LAYERS[layer], facts.absent.get(f"layer_{layer}")
+        why, record = "no such test was made on this baseline", f"gpudebug diagnose --layer {name}"
+        if made:
+            why, record = f"the one that was made could not tell: {made}", f"mend that, then {record}"
+        return Missing(f"layer test {name}", f"it would bound {one.cause.id}: {why}", record)
     return None
+
+
+def _can_be_made(layer: str, facts: Facts) -> bool:
+    """A batch can be cached only where a loader is known to feed the training."""
+    return layer != "cached_batch" or facts.signals.get("loader_used") is True
 
 
 def _trace(facts: Facts, scored: Sequence[Scored]) -> Missing | None:

@@ -18,7 +18,6 @@ _AS_TOLD = (
 )
 _PARTS = ("forward_share", "backward_share", "optimizer_share")
 _WAITS = ("data_wait_share", "eval_data_share", "loader_start_share")
-# A steady loader that fetches this seldom feeds nothing.
 _FLAGS = ("anomaly", "launch_blocking", "cudnn_benchmark")
 
 
@@ -26,57 +25,64 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Value 
     """Signals of the probe, of one run or the means of several; facts are the last run's. {} of none."""
     told = [p for e in evidence if (p := e.get("probe"))]
     if not told:
-        p50 = _mean([e.get("step_time_p50_s") for e in evidence])
-        return {"step_time_s": p50, "batch_size": _mean([e.get("batch_size") for e in evidence])}
+        p50 = mean([e.get("step_time_p50_s") for e in evidence])
+        return {"step_time_s": p50, "batch_size": mean([e.get("batch_size") for e in evidence])}
     facts = told[-1].get("facts") or {}
-    found: dict[str, Value | None] = {name: _mean([p.get(name) for p in told]) for name in _AS_TOLD}
-    p50, p95 = (_mean([p.get(f"step_time_{q}_s") for p in told]) for q in ("p50", "p95"))
+    found: dict[str, Value | None] = {name: mean([p.get(name) for p in told]) for name in _AS_TOLD}
+    p50, p95 = (mean([p.get(f"step_time_{q}_s") for p in told]) for q in ("p50", "p95"))
     ranks = [r for p in told for r in p.get("ranks") or ()]
     return {
         **found,
-        "probe_steps": _mean([p.get("steps") for p in told]),
-        "step_time_s": p50 if p50 is not None else _mean([e.get("step_time_p50_s") for e in evidence]),
+        "probe_steps": mean([p.get("steps") for p in told]),
+        "step_time_s": p50 if p50 is not None else mean([e.get("step_time_p50_s") for e in evidence]),
         "step_time_spread": p95 / p50 if p50 and p95 is not None else None,
         "unattributed_share": _unattributed(found),
-        "main_cpu_cores": _mean([p.get("cpu_cores") for p in told]),
+        "main_cpu_cores": mean([p.get("cpu_cores") for p in told]),
         "alloc_retries": max((n for p in told if (n := p.get("alloc_retries")) is not None), default=None),
         "world_size": _world(told[-1], facts),
         "rank_skew": _skew(ranks),
-        "batch_size": _mean([e.get("batch_size") for e in evidence]) or _number(facts.get("batch_size")),
+        "batch_size": mean([e.get("batch_size") for e in evidence]) or number(facts.get("batch_size")),
         **_copies(told),
         **_loader(facts, cores),
         **_settings(facts, cores),
     }
 
 
-def _number(value: object) -> float | None:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if known and isinstance(value, (int, float)) else None
+def number(value: object) -> float | None:
+    """A finite number; None for all else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
-def _mean(values: Sequence[object]) -> float | None:
-    known = [v for value in values if (v := _number(value)) is not None]
+def mean(values: Sequence[object]) -> float | None:
+    """Of those that are known."""
+    known = [v for value in values if (v := number(value)) is not None]
     return math.fsum(known) / len(known) if known else None
 
 
 def _unattributed(found: Mapping[str, Value | None]) -> float | None:
-    """Of an iteration's time what is in no part of it; unknown where a part is."""
-    parts = [_number(found.get(name)) for name in _PARTS]
+    """Of an iteration's time what is in no part of it; unknown where a part is.
+
+    A wait that nobody told of is none, but for batches that other threads fetch.
+    """
+    parts = [number(found.get(name)) for name in _PARTS]
     known = [p for p in parts if p is not None]
-    if len(known) < len(parts):
+    waits_unknown = found.get("data_wait_share") is None and found.get("background_data_share") is not None
+    if len(known) < len(parts) or waits_unknown:
         return None
-    waits = [_number(found.get(name)) or 0.0 for name in _WAITS]
+    waits = [number(found.get(name)) or 0.0 for name in _WAITS]
     return min(1.0, max(0.0, 1.0 - math.fsum((*known, *waits))))
 
 
 def _world(probe: Record, facts: Record) -> float | None:
     distributed = facts.get("distributed")
     told = distributed.get("world_size") if isinstance(distributed, Mapping) else None
-    return _number(probe.get("world_size")) or _number(told)
+    return number(probe.get("world_size")) or number(told)
 
 
 def _skew(ranks: Sequence[Record]) -> float | None:
-    waits = [w for r in ranks if (w := _number(r.get("data_wait_share"))) is not None]
+    waits = [w for r in ranks if (w := number(r.get("data_wait_share"))) is not None]
     return max(waits) - min(waits) if len(waits) > 1 else None
 
 
@@ -85,42 +91,47 @@ def _copies(told: Sequence[Record]) -> dict[str, Value | None]:
     found: dict[str, Value | None] = {}
     for way in ("h2d", "d2h"):
         known = [(p, c) for p in told if (c := p.get(way))]
-        found[f"{way}_copies_per_step"] = _mean([_per(c.get("count"), p.get("span_steps")) for p, c in known])
-        found[f"{way}_mb_per_step"] = _mean([_per(c.get("mb"), p.get("span_steps")) for p, c in known])
-        found[f"{way}_share"] = _mean([_per(c.get("seconds"), _span(p)) for p, c in known])
-        found[f"{way}_pinned_share"] = _mean([c.get("pinned_share") for _, c in known])
+        found[f"{way}_copies_per_step"] = mean([_per(c.get("count"), p.get("span_steps")) for p, c in known])
+        found[f"{way}_mb_per_step"] = mean([_per(c.get("mb"), p.get("span_steps")) for p, c in known])
+        found[f"{way}_share"] = mean([_per(c.get("seconds"), _span(p)) for p, c in known])
+        found[f"{way}_pinned_share"] = mean([c.get("pinned_share") for _, c in known])
     return {
         name: value for name, value in found.items() if name not in ("d2h_mb_per_step", "d2h_pinned_share")
     }
 
 
 def _span(probe: Record) -> float | None:
-    start, end = _number(probe.get("start_s")), _number(probe.get("end_s"))
+    start, end = number(probe.get("start_s")), number(probe.get("end_s"))
     return end - start if start is not None and end is not None else None
 
 
 def _per(value: object, by: object) -> float | None:
-    over, under = _number(value), _number(by)
+    over, under = number(value), number(by)
     return over / under if over is not None and under else None
 
 
 def _loader(facts: Record, cores: float | None) -> dict[str, Value | None]:
     """Settings of the loader that feeds the training: of several, the one that is fetched from the most."""
-    told = facts.get("loaders")
-    known = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
-    training = [one for one in known if one.get("training") is not False]
+    if not facts:
+        return {}
+    training = [one for one in _mappings(facts.get("loaders")) if one.get("training") is not False]
     if not training:
         return {"loader_used": False}
-    one = max(training, key=lambda loader: _number(loader.get("fetched")) or 0)
-    workers = _number(one.get("workers"))
+    one = max(training, key=lambda loader: number(loader.get("fetched")) or 0)
+    workers = number(one.get("workers"))
     return {
         "loader_used": True,
         "loader_workers": workers,
         "loader_workers_over_cores": _per(workers, cores),
         "loader_persistent": _truth(one.get("persistent_workers")) if workers else None,
-        "loader_prefetch": _number(one.get("prefetch_factor")),
+        "loader_prefetch": number(one.get("prefetch_factor")),
         "loader_pinned": _truth(one.get("pin_memory")),
     }
+
+
+def _mappings(told: object) -> list[Record]:
+    """Of a list that a program wrote, the items that are what they should be."""
+    return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
 
 
 def _truth(value: object) -> bool | None:
@@ -128,9 +139,9 @@ def _truth(value: object) -> bool | None:
 
 
 def _settings(facts: Record, cores: float | None) -> dict[str, Value | None]:
-    amp, compiled, threads = facts.get("amp"), facts.get("compile"), _number(facts.get("threads"))
+    amp, compiled, threads = facts.get("amp"), facts.get("compile"), number(facts.get("threads"))
     place, distributed = facts.get("device"), facts.get("distributed")
-    steps = [n for o in facts.get("optimizers") or () if (n := _number(o.get("steps")))]
+    steps = [n for o in _mappings(facts.get("optimizers")) if (n := number(o.get("steps")))]
     deterministic = [
         v for key in ("deterministic", "cudnn_deterministic") if (v := _truth(facts.get(key))) is not None
     ]
@@ -145,7 +156,7 @@ def _settings(facts: Record, cores: float | None) -> dict[str, Value | None]:
         "amp": _truth(amp.get("enabled")) if isinstance(amp, Mapping) else None,
         "parameter_dtype": str(facts["parameter_dtype"]) if facts.get("parameter_dtype") else None,
         "compiled": isinstance(compiled, Mapping) if "compile" in facts else None,
-        "graph_breaks": _number(compiled.get("graph_breaks")) if isinstance(compiled, Mapping) else None,
+        "graph_breaks": number(compiled.get("graph_breaks")) if isinstance(compiled, Mapping) else None,
         "backend": str(distributed["backend"])
         if isinstance(distributed, Mapping) and "backend" in distributed
         else None,

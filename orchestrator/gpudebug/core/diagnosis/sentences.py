@@ -8,7 +8,7 @@ from gpudebug.core import present
 from gpudebug.core.diagnosis.figures import Figure, figure, number
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.scoring import Told
-from gpudebug.core.diagnosis.signals import SIGNALS, Value
+from gpudebug.core.diagnosis.signals import BELOW_ZERO, SIGNALS, Value
 
 _NEARLY_ALL = 0.8
 _NAMED = 3
@@ -21,19 +21,18 @@ def said(told: Told, facts: Facts) -> str:
     if told.found is None:
         return ""
     sentence = _sentence(told, told.found)
+    if told.shared:
+        return f"{sentence}, as in the reference"
     other = figure(told.sign, facts.reference) if facts.reference is not None else None
     if other is None or told.sign.signal is None:
         return sentence
-    if told.shared:
-        return f"{sentence}, as the reference does"
     return f"{sentence} (the reference: {value(other.value, SIGNALS[told.sign.signal].unit)})"
 
 
 def _sentence(told: Told, found: Figure) -> str:
     sign = told.sign
     if sign.signal is not None:
-        signal = SIGNALS[sign.signal]
-        return signal.said.replace("{}", value(found.value, signal.unit))
+        return _of_signal(sign.signal, found.value)
     if sign.stack is not None or sign.code is not None:
         return _of_stacks(told, found)
     if sign.section is not None:
@@ -41,6 +40,13 @@ def _sentence(told: Told, found: Figure) -> str:
     if sign.flag is not None:
         return f"--{found.name} is {'set' if found.value is True else found.value}"
     return f"the configuration says {found.name} = {found.value}"
+
+
+def _of_signal(name: str, found: Value) -> str:
+    signal, known = SIGNALS[name], number(found)
+    if known is not None and known < 0 and name in BELOW_ZERO:
+        return BELOW_ZERO[name].replace("{}", value(-known, signal.unit))
+    return signal.said.replace("{}", value(found, signal.unit))
 
 
 def _of_stacks(told: Told, found: Figure) -> str:
@@ -64,6 +70,8 @@ def value(found: Value, unit: str) -> str:
         return str(found)
     if unit in ("share", "%"):
         return _percent(known * 100 if unit == "share" else known)
+    if unit == "pp":
+        return f"{known:.1f}pp"
     if unit == "s" and known < 1:
         return present.number(known * 1000, "ms")
     return present.number(known, {"s": "s", "MB": "MB", "1/s": "a second"}.get(unit, ""))

@@ -9,7 +9,8 @@ Value = float | bool | str
 
 
 class Signal(NamedTuple):
-    """`unit` is `share` (0 to 1), `%`, `s`, `MB`, `1/s`, `count`, `yes` (true or false), `word`.
+    """`unit` is `share` (0 to 1), `%`, `pp` (percentage points), `s`, `MB`, `1/s`, `count`, `yes` (true or
+    false), `word`.
 
     `said` is how a fact tells of it, `{}` in the place of the value in its unit; `source` what tells it:
     `samples`, `probe`, `stacks`, `log`, `trace`, `command`, `host`, `reference` or `layer`.
@@ -106,7 +107,6 @@ _LOG = {
     "log_data_share": Signal("share", "the log's data time is {} of a step", "log"),
     "log_update_share": Signal("share", "the log's update time is {} of a step", "log"),
     "loss_points": Signal("count", "loss values in the log: {}", "log"),
-    "log_lines_per_step": Signal("count", "lines in the log: {} a step", "log"),
     "latency_s": Signal("s", "a request takes {}", "log"),
     "failure": Signal("word", "the run failed: {}", "log"),
     "expected_share": Signal("share", "throughput is {} of the least that is expected here", "reference"),
@@ -117,13 +117,18 @@ _TRACE = {
     "mean_kernel_us": Signal("count", "a kernel takes {} us", "trace"),
     "memcpy_pageable_share": Signal("share", "{} of the copies come from pageable memory", "trace"),
     "sync_share": Signal("share", "synchronising takes {} of the traced time", "trace"),
-    "nccl_share": Signal("share", "NCCL takes {} of a step", "trace"),
+    "nccl_share": Signal("share", "NCCL takes {} of the traced time", "trace"),
+    "nccl_exposed_share": Signal(
+        "share", "for {} of the traced time NCCL runs and nothing computes", "trace"
+    ),
     "nccl_overlap_share": Signal("share", "{} of NCCL's time lies behind computation", "trace"),
 }
 _COMPARED = {
-    "reference_gap_pp": Signal("%", "the reference is busier by {}", "reference"),
+    "reference_gap_pp": Signal("pp", "the reference is busier by {}", "reference"),
     "layer_cached_batch_ratio": Signal("count", "with one cached batch a step is {} times as fast", "layer"),
     "layer_quiet_ratio": Signal("count", "without logging, evaluation and saving it is {} times", "layer"),
     "layer_double_batch_ratio": Signal("count", "samples a second at twice the batch: {} times", "layer"),
 }
 SIGNALS: dict[str, Signal] = {**_DEVICE, **_PROBE, **_STACKS, **_LOG, **_TRACE, **_COMPARED}
+BELOW_ZERO = {"reference_gap_pp": "the reference is less busy by {}"}
+"""How a fact tells of a value below 0, by its size."""
