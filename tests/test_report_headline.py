@@ -35,14 +35,14 @@ def test_a_baseline_alone() -> None:
 
 def test_nothing_validated() -> None:
     tried = [reports.hypothesis(1, status="REJECTED"), reports.untested(2)]
-    assert said(reports.data(HERE, tried)).endswith("1 hypothesis tested, none of them VALIDATED.")
+    assert said(reports.data(HERE, tried)).endswith("Of 1 tested hypothesis none was VALIDATED.")
 
 
 def test_one_validated_and_not_accepted() -> None:
     assert said(
         reports.data(HERE, [reports.hypothesis(1), reports.hypothesis(2, status="REJECTED")])
     ).endswith(
-        "1 of 2 tested hypotheses VALIDATED: “The loader has no workers, part 1”, +33.6pp. "
+        "Of 2 tested hypotheses 1 was VALIDATED: “The loader has no workers, part 1”, +33.6pp. "
         "No change has been accepted yet."
     )
 
@@ -56,8 +56,8 @@ def test_the_largest_of_several_that_were_accepted() -> None:
         gap_text="8.0pp below the reference",
     )
     assert said(reports.data(HERE, kept, gain=gained)).endswith(
-        "2 of 2 tested hypotheses VALIDATED; the largest effect, +33.6pp, has “The loader has no workers, "
-        "part 2”. With 2 accepted changes it is now 80.0%, 8.0pp below the reference."
+        "Of 2 tested hypotheses 2 were VALIDATED; the largest effect, +33.6pp, has “The loader has no "
+        "workers, part 2”. With 2 accepted changes it is now 80.0%, 8.0pp below the reference."
     )
 
 
@@ -65,8 +65,8 @@ def test_another_metric_than_utilisation() -> None:
     gained = reports.gain(metric="steps_per_s", start=6.1, now=6.1, reference=None, target=None, gap=None)
     faster = reports.hypothesis(1, delta_pp=None, metric="steps_per_s", improvement=1.31)
     assert said(reports.data(HERE, [faster], gain=gained)) == (
-        "steps_per_s stood at 6.1 steps/s. 1 of 1 tested hypothesis VALIDATED: “The loader has no workers, "
-        "part 1”, 1.31x. No change has been accepted yet."
+        "steps_per_s stood at 6.1 steps/s. Of 1 tested hypothesis 1 was VALIDATED: “The loader has no "
+        "workers, part 1”, 1.31x. No change has been accepted yet."
     )
 
 

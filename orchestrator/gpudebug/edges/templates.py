@@ -25,7 +25,7 @@ def source(name: str) -> str:
     """A packaged file as it stands, `report.css` for example."""
     from importlib.resources import files
 
-    return files("gpudebug").joinpath("templates", name).read_text("utf-8")
+    return (files("gpudebug") / "templates" / name).read_text("utf-8")
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,10 @@ const CONFIG = {
   logging: 0,
 };
 const FURTHER = 0.4;
-const BAR = 0.022;
+const BAR = 0.02;
+const DASHES = ["solid", "dot", "dash", "dashdot"];
+const MARGIN = { l: 52, r: 12, t: 28 };
+const UNIFIED = 8;
 const drawn = new Set();
 
 function colour(name) {
@@ -60,29 +63,29 @@ function eachRun(sides, make) {
   return sides.flatMap((side) =>
     side.runs.flatMap((run, i) => {
       const main = i === side.runs.length - 1;
-      return make(run, { side, main, name: escaped(side.label + " " + run.name) }) || [];
+      return make(run, { side, main, name: escaped(side.label + " " + run.name.split("-")[0]) }) || [];
     })
   );
 }
 
-function lineStyle(look, colours, width) {
+function lineStyle(look, colours, width, dash = "solid") {
   return {
     mode: "lines",
     opacity: look.main ? 1 : FURTHER,
-    line: { color: colours[look.side.tone], width: look.main ? width : 1 },
+    line: { color: colours[look.side.tone], width: look.main ? width : 1, dash },
   };
 }
 
 function timelineTraces(sides, colours) {
   return eachRun(sides, (run, look) =>
-    run.timeline.map((device) => ({
-      ...lineStyle(look, colours, 1.8),
+    run.timeline.map((device, i) => ({
+      ...lineStyle(look, colours, 1.8, DASHES[i % DASHES.length]),
       type: "scatter",
       name: run.timeline.length > 1 ? look.name + " GPU " + escaped(device.index) : look.name,
       x: device.points.map((p) => p[0]),
       y: device.points.map((p) => p[1]),
       customdata: device.points.map((p) => (p[2] === null || p[2] === undefined ? "memory unknown" : Math.round(p[2]) + " MB")),
-      hovertemplate: "%{y:.1f}% at %{x:.1f} s, %{customdata}",
+      hovertemplate: "%{y:.1f}%, %{customdata}",
     }))
   );
 }
@@ -93,7 +96,7 @@ function windowShapes(sides, colours) {
     const run = side.runs[side.runs.length - 1];
     if (!run || !run.window || !run.timeline.length) return [];
     const { start_s: start, end_s: end } = run.window;
-    const low = 1.02 + (sides.length - 1 - i) * (BAR + 0.014);
+    const low = 1.015 + (sides.length - 1 - i) * (BAR + 0.014);
     const bar = (x0, x1, opacity) => ({
       type: "rect", xref: "x", yref: "paper", x0, x1, y0: low, y1: low + BAR,
       fillcolor: colours[side.tone], opacity, line: { width: 0 },
@@ -113,9 +116,13 @@ function timeline(sides, colours) {
     traces,
     layout: {
       shapes: windowShapes(sides, colours),
-      xaxis: { title: { text: "seconds since launch" }, rangemode: "tozero" },
+      xaxis: {
+        title: { text: "seconds since launch" },
+        rangemode: "tozero",
+        unifiedhovertitle: { text: "%{x:.1f} s since launch" },
+      },
       yaxis: { title: { text: "utilisation, %" }, range: [0, most * 1.02] },
-      margin: { t: 30 },
+      margin: { ...MARGIN, t: 46 },
     },
   };
 }
@@ -124,22 +131,26 @@ function loss(sides, colours) {
   const traces = eachRun(sides, (run, look) =>
     run.loss_points.length
       ? {
-          ...lineStyle(look, colours, 1.8),
+          // Where both sides are alike the thin line lies upon the thick one.
+          ...lineStyle(look, colours, look.side.tone === "before" ? 4 : 1.6),
           type: "scatter",
           name: look.name,
           x: run.loss_points.map((p) => p[0]),
           y: run.loss_points.map((p) => p[1]),
-          hovertemplate: "%{y:.4g} at %{x}",
+          hovertemplate: "%{y:.4g}",
         }
       : []
   );
   const runs = sides.flatMap((side) => side.runs);
   const named = runs.find((run) => run.loss && run.loss.name);
-  const bySteps = runs.every((run) => run.loss_by === "step");
+  const place = runs.every((run) => run.loss_by === "step") ? "step" : "number of the print";
   return {
     traces,
     layout: {
-      xaxis: { title: { text: bySteps ? "step" : "number of the print" } },
+      xaxis: {
+        title: { text: place },
+        unifiedhovertitle: { text: place + " %{x}" },
+      },
       yaxis: { title: { text: named ? escaped(named.loss.name) : "loss" } },
     },
   };
@@ -186,23 +197,29 @@ function axis(own, colours) {
     gridcolor: colours.line,
     zerolinecolor: colours.line,
     linecolor: colours.line,
-    automargin: true,
     ...own,
-    title: { ...own.title, font: { size: 12, color: colours.soft } },
+    title: { ...own.title, font: { size: 12, color: colours.soft }, standoff: 6 },
   };
 }
 
-function layoutOf(own, colours) {
-  const margin = { l: 52, r: 12, t: 10, b: 40, ...own.margin };
+// Room for the axis, its title, and the rows of the legend, whose columns are as wide as its longest name.
+function roomBelow(names, width) {
+  const column = 40 + 6 * Math.max(...names.map((name) => name.length), 0);
+  return 46 + 19 * Math.ceil(names.length / Math.max(1, Math.floor((width - 20) / column)));
+}
+
+function layoutOf(own, traces, colours, width) {
+  const lines = traces.every((t) => t.type === "scatter") && traces.length <= UNIFIED;
   return {
     ...own,
-    margin,
+    margin: { ...(own.margin || MARGIN), b: roomBelow(traces.map((t) => t.name), width) },
+    hovermode: lines ? "x unified" : "closest",
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.soft },
     xaxis: axis(own.xaxis, colours),
     yaxis: axis(own.yaxis, colours),
-    legend: { orientation: "h", y: -0.24, x: 0, font: { size: 11 } },
+    legend: { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom", font: { size: 11 } },
     hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.accent },
     showlegend: true,
@@ -211,13 +228,18 @@ function layoutOf(own, colours) {
   };
 }
 
+// The table beside a plot says the same to whoever hears the page.
+function silence(element) {
+  const drawings = [...element.querySelectorAll("svg"), document.getElementById("js-plotly-tester")];
+  for (const svg of drawings) if (svg) svg.setAttribute("aria-hidden", "true");
+}
+
 function draw(element) {
   const colours = palette();
   const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours);
   drawn.add(element);
-  return Plotly.react(element, traces, layoutOf(layout, colours), CONFIG).then(() => {
-    // The table beside it says the same to whoever hears the page.
-    for (const svg of element.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
+  return Plotly.react(element, traces, layoutOf(layout, traces, colours, element.clientWidth), CONFIG).then(() => {
+    silence(element);
     element.dataset.drawn = "true";
   });
 }

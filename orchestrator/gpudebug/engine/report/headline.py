@@ -113,13 +113,19 @@ def _found(data: Data) -> Iterable[Part]:
     if not done:
         return [Part("No hypothesis has been tested yet. ")]
     if not good:
-        return [Part(f"{_count(len(done), 'hypothesis', 'hypotheses')} tested, none of them VALIDATED. ")]
+        return [
+            Part(f"Of {_count(len(done), 'tested hypothesis', 'tested hypotheses')} none was VALIDATED. ")
+        ]
     best = max(good, key=_size)
     said = effect(best)
-    lead = f"{len(good)} of {_count(len(done), 'tested hypothesis', 'tested hypotheses')} VALIDATED"
+    lead = f"Of {_count(len(done), 'tested hypothesis', 'tested hypotheses')} {_was(len(good))} VALIDATED"
     which = f"; the largest effect{f', {said},' if said else ''} has " if len(good) > 1 else ": "
     end = "" if len(good) > 1 or not said else f", {said}"
     return [Part(lead + which + "“"), Part(best["title"], own=True), Part(f"”{end}. ")]
+
+
+def _was(count: int) -> str:
+    return f"{count} {'was' if count == 1 else 'were'}"
 
 
 def _size(hypothesis: Data) -> float:
