@@ -27,6 +27,11 @@ RUN_KEYS = {
 }
 
 
+def rounded(value: Any) -> Any:
+    """A JSON value with the digits that a report keeps."""
+    return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.7g}"))
+
+
 def test_the_data_is_plain_json_and_gathering_changes_nothing(told: Campaign) -> None:
     before = contents(told.folder)
     found = gather(told.folder)
@@ -36,7 +41,12 @@ def test_the_data_is_plain_json_and_gathering_changes_nothing(told: Campaign) ->
     assert (found["format"], found["skipped"], found["notes"]) == (1, [], [])
     assert found["settings"] == told.config.read_text()
     status = told.json("status")
-    assert found["status"]["hypotheses"] == status["hypotheses"]
+    assert {key: status[key] for key in ("campaign", "next", "budget", "files")} == {
+        key: found["status"][key] for key in ("campaign", "next", "budget", "files")
+    }
+    assert "hypotheses" not in found["status"]
+    for own, known in zip(found["hypotheses"], rounded(status["hypotheses"]), strict=True):
+        assert {**own, **known, "age_s": own["age_s"]} == own
     assert found["machine"]["host"]
     assert [d["name"] for d in found["machine"]["devices"]] == ["recorded"]
     assert len(found["causes"]) == 3
@@ -63,7 +73,7 @@ def test_a_run_has_its_figures_and_its_series(told: Campaign) -> None:
 
 def test_a_hypothesis_has_what_was_changed_and_what_came_of_it(told: Campaign) -> None:
     first, second = gather(told.folder)["hypotheses"]
-    shown = told.json("show", "1")
+    shown = rounded(told.json("show", "1"))
     for key in ("status", "delta_pp", "gates", "notes", "figures", "probe", "sections", "description"):
         assert first[key] == shown[key]
     assert first["baseline_runs"] == ["0001-baseline-workload", "0003-baseline-workload"]
@@ -240,8 +250,7 @@ def test_room_goes_to_baselines_and_validated_hypotheses_first(
     judged: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(datas, "POINTS", 700)
-    monkeypatch.setattr(hypotheses, "_SIZE", 0)
-    monkeypatch.setattr(hypotheses.Room, "left", 0, raising=False)
+    monkeypatch.setattr(hypotheses, "SIZE", 2)
     found = gather(judged.folder)
     whole = [name for name, run in found["runs"].items() if run["timeline"]]
     rejected = found["hypotheses"][2]["trial_runs"]
@@ -250,11 +259,25 @@ def test_room_goes_to_baselines_and_validated_hypotheses_first(
     assert set(found["status"]["baselines"]["workload"]["runs"]) <= set(whole)
     assert not set(rejected) & set(whole)
     assert all(run["spark"] for run in found["runs"].values())
-    assert any("are shown by 40 figures each" in note for note in found["notes"])
+    assert [bool(h["gates"]) for h in found["hypotheses"]] == [False, False, False, True]
+    without = f"{len(found['runs']) - len(whole)} of {len(found['runs'])} runs"
+    assert found["notes"] == [
+        f"{without} are shown by 40 figures each, without their series: "
+        "those of baselines, of accepted and validated hypotheses and the newest come first",
+        "3 hypotheses are shown without gates, sections and patch: `gpudebug show H` has them",
+    ]
+
+
+def test_runs_beyond_the_limit_are_counted(judged: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datas, "RUNS", 4)
+    found = gather(judged.folder)
+    assert len(found["runs"]) == 3
+    assert set(found["status"]["baselines"]["workload"]["runs"]) <= set(found["runs"])
+    assert found["notes"][0].startswith(f"{len(judged.runs()) - 3} of {len(judged.runs())} runs are not on")
 
 
 def test_a_long_run_is_thinned(told: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "TIMELINE", 20)
+    monkeypatch.setattr(runs, "TIMELINE", 40)
     monkeypatch.setattr(runs, "LOSSES", 10)
     path = told.folder / "runs" / "0002-h1" / "samples.csv"
     lines = path.read_text().splitlines(keepends=True)

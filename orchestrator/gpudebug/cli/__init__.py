@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from gpudebug import door
-from gpudebug.cli import agents, campaign, checking, diagnosing, measuring
+from gpudebug.cli import agents, campaign, checking, diagnosing, measuring, reporting
 from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, place
 from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
 
-__all__ = ["agents", "app", "campaign", "checking", "diagnosing", "measuring", "run"]
+__all__ = ["agents", "app", "campaign", "checking", "diagnosing", "measuring", "reporting", "run"]
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
 

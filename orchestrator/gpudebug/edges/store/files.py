@@ -67,12 +67,21 @@ def start_file(path: Path) -> None:
         raise os_error(e, path, "cannot write") from None
 
 
-def check_output(path: Path) -> None:
-    """StoreError where `put_file` could not write: to be asked before the work that yields the content."""
+def check_output(path: Path, *, make_folder: bool = False) -> None:
+    """StoreError where `put_file` could not write: to be asked before the work that yields the content.
+
+    With `make_folder` its folder may be missing: one above it must let it be made.
+    """
     try:
         target = path.resolve()
         folder = target.parent
+        if make_folder:
+            folder = next(p for p in target.parents if os.path.lexists(p))
         if not folder.is_dir():
+            if os.path.lexists(folder):
+                raise StoreError(
+                    f"{folder.name} is a file, not a folder", file=str(path), next="name another place"
+                )
             raise StoreError("its folder is not there", file=str(path), next=f"mkdir -p {folder}")
         status = target.stat() if target.exists() else None
     except RuntimeError:  # up to Python 3.12
@@ -82,8 +91,10 @@ def check_output(path: Path) -> None:
     if status and not stat.S_ISREG(status.st_mode):
         what = "is a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise StoreError(what, file=str(path), next="name another file")
-    if not os.access(target if status else folder, os.W_OK):
-        raise os_error(PermissionError(errno.EACCES, ""), path, "cannot write")
+    place = target if status else folder
+    if not os.access(place, os.W_OK):
+        frozen = os.statvfs(place).f_flag & os.ST_RDONLY
+        raise os_error(OSError(errno.EROFS if frozen else errno.EACCES, ""), path, "cannot write")
 
 
 def put_file(path: Path, data: bytes) -> None:

@@ -1,1 +1,79 @@
 """`gpudebug report`: the whole campaign as a page that stands alone, a picture, or Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.machine import Kind
+from gpudebug.engine.report import outputs
+from gpudebug.engine.report.data import gather
+from gpudebug.engine.written import find
+
+
+def report(
+    directory: Path,
+    output: Path | None = None,
+    png: Path | None = None,
+    markdown: bool = False,
+    doing: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
+    `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
+
+    StoreError, before anything is made, where a file cannot or may not be written.
+    """
+    workspace = find(directory)
+    page = outputs.page_at(workspace, output) if output or not (png or markdown) else None
+    if png is not None:
+        outputs.check_picture(png)
+    for path in (page, png):
+        if path is not None:
+            outputs.check(workspace, path)
+    data = gather(directory, doing)
+    doing("drawing")
+    files = []
+    if page is not None:
+        files.append((page, _page(data, page.parent)))
+    if png is not None:
+        files.append((png, _picture(data)))
+    text = _markdown(data) if markdown else None
+    outputs.write(files)
+    return {
+        "campaign": data["status"]["campaign"],
+        "page": str(page) if page is not None else None,
+        "bytes": len(files[0][1]) if page is not None else None,
+        "png": str(png) if png is not None else None,
+        "markdown": text,
+        "runs": len(data["runs"]),
+        "hypotheses": len(data["hypotheses"]),
+        "skipped": data["skipped"],
+        "notes": data["notes"],
+        "next_command": _next(data),
+        "files": [str(path) for path, _ in files],
+    }
+
+
+def _page(data: dict[str, Any], folder: Path) -> bytes:
+    from gpudebug.engine.report.page import page
+
+    return page(data, folder.resolve()).encode("utf-8", "replace")
+
+
+def _picture(data: dict[str, Any]) -> bytes:
+    from gpudebug.engine.report.pictures import campaign_png
+
+    return campaign_png(data)
+
+
+def _markdown(data: dict[str, Any]) -> str:
+    from gpudebug.engine.report.markdown import summary
+
+    return summary(data)
+
+
+def _next(data: dict[str, Any]) -> str | None:
+    if data["status"]["running"]:
+        return "gpudebug status --watch"
+    return None if data["status"]["next"]["action"] == Kind.STOP else "gpudebug next"

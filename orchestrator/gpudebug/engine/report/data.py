@@ -27,11 +27,16 @@ from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status_of
 
 FORMAT = 1
-POINTS = 100_000
-"""Points of all timelines, losses and step times together: about 2 MB of JSON."""
+# A page stays below 10 MB, half of which is the script that draws it: so much is told in full. With `_HALF`
+# hypotheses, half of that goes to their own lines.
+RUNS = 400
+POINTS = 80_000
+"""Points of all timelines, losses and step times together: about 1.5 MB of JSON."""
+_HALF = 300
 LOGS = 128 << 20
 """Bytes of all logs that are read: some twenty seconds."""
 _CAUSES = 3
+_DIGITS = 7
 _NAMED = 3
 
 Doing = Callable[[str], None]
@@ -46,17 +51,19 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     loaded = load(directory, session_of())
     runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
     said = status_of(loaded)
-    room = hypotheses.Room()
+    share = _HALF / (_HALF + len(loaded.document.hypotheses))
+    room = hypotheses.Room(int(share * hypotheses.SIZE))
     entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, h.accepted, h.number))
     known = {h["number"]: h for h in said["hypotheses"]}
     told = {h.number: hypotheses.told(loaded, runs, h, known[h.number], room) for h in entries}
-    records, notes = _records(loaded, runs, told.values(), doing)
+    records, notes = _records(loaded, runs, told.values(), share, doing)
     reference, causes, unread = _diagnosed(loaded)
     data = {
         "format": FORMAT,
         "gpudebug": __version__,
         "made": now(),
-        "status": said,
+        # Each of its hypotheses is below, with more.
+        "status": {key: value for key, value in said.items() if key != "hypotheses"},
         "story": story(loaded, runs),
         "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
         "machine": _machine(loaded, runs),
@@ -81,9 +88,9 @@ def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
 
 
 def _records(
-    loaded: Loaded, runs: Runs, told: Iterable[Mapping[str, Any]], doing: Doing
+    loaded: Loaded, runs: Runs, told: Iterable[Mapping[str, Any]], share: float, doing: Doing
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The records of all runs of the campaign by name, the most important of them with their series."""
+    """The records of the campaign's runs by name, the most important of them with their series."""
     mine = [
         name
         for name in loaded.workspace.run_names()
@@ -92,21 +99,28 @@ def _records(
     found = {name: run for name in mine if (run := runs.get(name)) is not None}
     first = [name for baseline in loaded.baselines.values() for name in baseline.runs]
     wanted = dict.fromkeys([*first, *_of_sides(told), *reversed(found)])
-    series, notes = _series([found[name] for name in wanted if name in found], doing)
-    return {name: {**brief(run), **series.get(name, {})} for name, run in found.items()}, notes
+    kept = [found[name] for name in wanted if name in found][: int(share * RUNS)]
+    series, notes = _series(kept, int(share * POINTS), doing)
+    names = {run.folder.name for run in kept}
+    if len(kept) < len(found):
+        notes.insert(0, f"{len(found) - len(kept)} of {len(found)} runs are not on the page: {_FIRST}")
+    return {
+        name: {**brief(run), **series.get(name, {})} for name, run in found.items() if name in names
+    }, notes
 
 
-def _series(runs: Sequence[Read], doing: Doing) -> tuple[dict[str, dict[str, Any]], list[str]]:
+_FIRST = "those of baselines, of accepted and validated hypotheses and the newest come first"
+
+
+def _series(runs: Sequence[Read], points: int, doing: Doing) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The series of as many of these runs as there is room for, by name, and what is to be known of that."""
     series: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
-    points, logs, long = POINTS, LOGS, 0
+    logs, long = LOGS, 0
     for run in runs:
         if points <= 0:
-            notes.append(
-                f"{len(runs) - len(series)} of {len(runs)} runs are shown by 40 figures each: the series of "
-                "baselines, of accepted and validated hypotheses and of the newest runs come first"
-            )
+            count = f"{len(runs) - len(series)} of {len(runs)} runs"
+            notes.append(f"{count} are shown by 40 figures each, without their series: {_FIRST}")
             break
         doing(f"reading runs/{run.folder.name}")
         size = log_size(run)
@@ -211,17 +225,18 @@ def _shortened(room: hypotheses.Room) -> list[str]:
     if not room.short:
         return []
     many = f"{room.short} hypotheses are" if room.short > 1 else "one hypothesis is"
-    return [f"{many} shown without probe, sections and patch: `gpudebug show H` has them"]
+    return [f"{many} shown without gates, sections and patch: `gpudebug show H` has them"]
 
 
 def _plain(value: Any, scrub: store.Scrub) -> Any:
-    """A value that every JSON reader takes: texts redacted and of whole characters, no NaN, no infinity."""
+    """A value that every JSON reader takes: texts redacted and of whole characters, no NaN, no infinity, and
+    no more digits than anybody measured."""
     if isinstance(value, str):
         return scrub(str(value)).encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {_plain(k, scrub): _plain(v, scrub) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(v, scrub) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value

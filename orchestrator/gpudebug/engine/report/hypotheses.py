@@ -19,15 +19,15 @@ from gpudebug.engine.report.runs import Read, Runs
 
 PATCH = 200_000
 """Characters of a patch that are shown."""
-_SIZE = 1_500_000
-"""Characters of JSON for the parts of all hypotheses that may be long."""
+SIZE = 500_000
+"""Characters of JSON for the details of all hypotheses."""
 
 
 @dataclass
 class Room:
-    """How much may still be told; `short` names the hypotheses for which it did not suffice."""
+    """How much may still be told; `short` counts the hypotheses for which it did not suffice."""
 
-    left: int = _SIZE
+    left: int = SIZE
     short: int = 0
 
 
@@ -36,33 +36,55 @@ def told(
 ) -> dict[str, Any]:
     """`known`, the entry of `status`, with everything else that a report says of it.
 
-    Its probe, sections and patch are left out where there is no `room` for them.
+    Without `room` for it, it says which runs the trial made and has no details.
     """
     verdict = loaded.trials[entry.number].verdict
     names = sides_of(loaded, entry)
-    before, after = (runs.read(side) for side in names)
-    notes = [str(note) for note in verdict["notes"]] if verdict else []
-    diff, cut = _diff(loaded, entry, after)
-    long = {**_inside(loaded, entry, before, after), "diff": diff}
-    size = len(json.dumps(long))
-    if size > room.left:
-        room.short += 1
-        long = {"probe": [], "sections": [], "diff": None}
+    more = _NO_DETAILS
+    if room.left > 0:
+        more = _details(loaded, runs, entry, names)
+        room.left -= len(json.dumps(more))
     else:
-        room.left -= size
+        room.short += 1
     return {
         **known,
         "description": entry.description,
         "test_method": entry.test_method,
-        "notes": [*notes, *cut],
         "hollow": bool(verdict and verdict.get("hollow")),
+        "trial_runs": list(names[1]),
+        **more,
+    }
+
+
+_NO_DETAILS: Mapping[str, Any] = {
+    "notes": [],
+    "gates": [],
+    "figures": {},
+    "probe": [],
+    "sections": [],
+    "diff": None,
+    "command": None,
+    "differences": [],
+    "baseline_runs": [],
+}
+
+
+def _details(
+    loaded: Loaded, runs: Runs, entry: HypothesisEntry, names: tuple[Sequence[str], Sequence[str]]
+) -> dict[str, Any]:
+    verdict = loaded.trials[entry.number].verdict
+    before, after = (runs.read(side) for side in names)
+    notes = [str(note) for note in verdict["notes"]] if verdict else []
+    diff, cut = _diff(loaded, entry, after)
+    return {
+        "notes": [*notes, *cut],
         "gates": present.gates(verdict["gates"]) if verdict else [],
         "figures": dict(entry.result),
-        **long,
+        **_inside(loaded, entry, before, after),
+        "diff": diff,
         "command": _command(before, after),
         "differences": _differences(loaded, entry, before, after),
         "baseline_runs": list(names[0]),
-        "trial_runs": list(names[1]),
     }
 
 

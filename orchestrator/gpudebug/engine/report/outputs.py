@@ -39,13 +39,7 @@ def check(workspace: store.Workspace, path: Path) -> None:
     except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
         raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None
     _refuse_evidence(workspace, path, target)
-    there = next(p for p in target.parents if os.path.lexists(p))
-    if not there.is_dir():
-        raise StoreError(
-            f"{there.name} is a file, not a folder", file=str(path), next="name a folder, or F.html, with -o"
-        )
-    # Where a folder is still to be made, it is the one above that must let it.
-    store.check_output(path if there == target.parent else there / PAGE)
+    store.check_output(path, make_folder=True)
 
 
 def _refuse_evidence(workspace: store.Workspace, path: Path, target: Path) -> None:

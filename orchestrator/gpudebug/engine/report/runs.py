@@ -17,9 +17,10 @@ from gpudebug.core.timeline import timelines
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.reading import read_log, read_run_samples
+from gpudebug.engine.sectioned import outline_of
 
-TIMELINE = 2000
-"""Points of one device."""
+TIMELINE = 4000
+"""Points of all devices of a run, half of them of one."""
 LOSSES = 500
 _FILES = 60
 _LONGEST_RECORD = 8 << 20
@@ -101,6 +102,7 @@ def brief(run: Read) -> dict[str, Any]:
         "loss_points": [],
         "loss_by": "step",
         "step_times": None,
+        "outline": [],
         "failure": e.failure.model_dump(mode="json") if e.failure else None,
         "folder": str(run.folder.path),
         "files": _files(run.folder),
@@ -127,7 +129,8 @@ def detail(run: Read, notes: list[str], *, with_log: bool = True) -> dict[str, A
     empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
     log = _log(run, samples, notes) if with_log else LogReader().summary()
-    names = {d.uuid: d.name for d in (*run.evidence.devices, *run.record.devices) if d.name}
+    names = {d.uuid: d.name for d in run.record.devices}
+    most = max(2, TIMELINE // max(2, len(samples.devices)))
     points, by = _losses(run.evidence, log)
     return {
         "timeline": [
@@ -139,11 +142,12 @@ def detail(run: Read, notes: list[str], *, with_log: bool = True) -> dict[str, A
                     [round(t, 2), _rounded(util), _rounded(used)] for t, util, used in device["points"]
                 ],
             }
-            for device in timelines(samples, TIMELINE, run.record.interval_s)
+            for device in timelines(samples, most, run.record.interval_s)
         ],
         "loss_points": points,
         "loss_by": by,
         "step_times": _step_times(run, log, notes),
+        "outline": outline_of(run.folder.path),
     }
 
 

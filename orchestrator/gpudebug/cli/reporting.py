@@ -1,0 +1,39 @@
+"""The command that people look at and send on: report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpudebug.cli.options import Directory, Json, app, choose, print_
+
+
+@app.command(
+    epilog="Example: gpudebug report\n\nExample: gpudebug report -o report.html --png campaign.png\n\n"
+    "Example: gpudebug report --markdown"
+)
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR|F.html", help="Where; default: runs/report."),
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="F.png", help="The campaign as a picture, instead or too.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a summary for a pull request instead.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Tell the whole campaign on one HTML page that stands alone, with its plots, data and settings."""
+    folder = choose(directory, json)
+    from gpudebug.engine.report import report as engine
+    from gpudebug.live import LiveLine
+    from gpudebug.render.report import report as render
+
+    with LiveLine() as live:
+        answer = engine(folder, output and folder / output, png and folder / png, markdown, live.doing)
+    print_(answer, render)
