@@ -208,3 +208,44 @@ def test_a_sparkline_rises_with_its_values(values: list[float]) -> None:
     line = present.sparkline(sorted(values))
     assert len(line) == len(values)
     assert list(line) == sorted(line)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (7.34, "7.3 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1.0 min"),
+        (250, "4.2 min"),
+        (3569, "59 min"),
+        (3590, "1.0 h"),
+        (47.6 * 3600, "2.0 d"),
+        (47.4 * 3600, "47 h"),
+        (365 * 86400, "365 d"),
+    ],
+)
+def test_span(seconds: float, text: str) -> None:
+    assert present.span(seconds) == text
+
+
+def test_sparklines_have_eight_levels() -> None:
+    values = [-5, 0, 12.4, 12.5, 99, 100, 900]
+    assert present.sparkline(values) == "▁▁▁▂████"[: len(values)]
+    assert present.sparkline(values, letters=present.INK) == "...:@@@"
+    assert present.sparkline([1, 3], top=4.0) == "▃▇"
+
+
+@given(st.lists(st.floats(0, 100), max_size=200), st.integers(1, 40))
+def test_shrunk_keeps_the_range_and_the_order(values: list[float], count: int) -> None:
+    found = present.shrunk(values, count)
+    assert len(found) == min(count, len(values))
+    if values:
+        assert min(values) - 1e-9 <= min(found) and max(found) <= max(values) + 1e-9
+    assert present.shrunk(sorted(values), count) == sorted(present.shrunk(sorted(values), count))
+
+
+def test_shrunk_takes_means_of_equal_parts() -> None:
+    assert present.shrunk([0, 10, 20, 30], 2) == [5, 25]
+    assert present.shrunk([1, 2], 40) == [1, 2]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import gpudebug
+from tests.support.statuses import ageless
 
 from gpudebug.core.intervention import parse
 from gpudebug.demo import HYPOTHESES
@@ -46,4 +46,4 @@ def test_the_whole_demo(tmp_path: Path) -> None:
     assert all(Path(f).exists() for f in answer["files"])
     words = shlex.split(answer["next_command"])
     again = gpudebug(tmp_path, *words[words.index("-C") :], "--json").expect(0)
-    assert json.loads(again.out)["hypotheses"] == answer["status"]["hypotheses"]
+    assert ageless(again.json["hypotheses"]) == ageless(answer["status"]["hypotheses"])

@@ -154,9 +154,9 @@ def test_a_program_that_infers_is_judged_by_what_it_prints(
     assert answer["figures"]["improvement"].startswith(ratio)
     baseline = inference.json("status")["baselines"]["workload"]
     assert (baseline["verified"], baseline["metric_text"]) == (True, f"{name} {recorded['metric_text']}")
-    line = inference.run("status").expect(0).out.splitlines()[3]
-    assert line.startswith(f"Baseline workload   {name} ")
-    assert "Target   none: `target` in gpudebug.yaml would say" in inference.run("status").out
+    text = inference.run("status").expect(0).out
+    assert f"\nBaseline workload   {name} " in text
+    assert "Target   none: `target` in gpudebug.yaml would say" in text
 
 
 def test_a_baseline_says_at_once_which_metric_it_did_not_yield(inference: Campaign) -> None:

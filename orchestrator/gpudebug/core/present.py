@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from gpudebug.core.metrics import GPU_UTIL, Metric
@@ -10,6 +11,9 @@ from gpudebug.core.metrics import GPU_UTIL, Metric
 UNKNOWN = "unknown"
 # Longer than any text of ours in a progress file; a program's error line may be of any length.
 LONGEST = 1000
+BLOCKS = "▁▂▃▄▅▆▇█"
+# The same eight levels where only ASCII is shown, by how much ink a character has.
+INK = ".:-=+*#@"
 
 
 def known(text: str | None) -> str | None:
@@ -137,6 +141,18 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def span(seconds: float) -> str:
+    """About how long, in one unit: `7.3 s`, `14 s`, `4.2 min`, `59 min`, `2.1 h`, `3.5 d`."""
+    for unit, size, most in (("s", 1, 60), ("min", 60, 60), ("h", 3600, 48)):
+        if float(_short(seconds / size)) < most:
+            return f"{_short(seconds / size)} {unit}"
+    return f"{_short(seconds / 86400)} d"
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if round(value, 1) < 10 else f"{value:.0f}"
+
+
 def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
     """The figures of a Result block, derived from verdict.json alone: key -> text as written.
 
@@ -179,7 +195,15 @@ def _same_text(derived: str, written: str) -> bool:
     return alike(harmless(derived, limit=LONGEST), written)
 
 
-def sparkline(values: Sequence[float], top: float = 100.0) -> str:
-    """One block character a value, 0 to `top`."""
-    blocks = "▁▂▃▄▅▆▇█"
-    return "".join(blocks[min(7, max(0, int(v / top * 8)))] for v in values)
+def sparkline(values: Sequence[float], top: float = 100.0, letters: str = BLOCKS) -> str:
+    """One character a value, 0 to `top`; `letters` are those of the levels, the lowest first."""
+    levels = len(letters)
+    return "".join(letters[min(levels - 1, max(0, int(v / top * levels)))] for v in values)
+
+
+def shrunk(values: Sequence[float], count: int) -> list[float]:
+    """At most `count` values: means of equal parts, in their order."""
+    if len(values) <= count:
+        return list(values)
+    edges = [i * len(values) // count for i in range(count + 1)]
+    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core import claims, machine, present
 from gpudebug.core.metrics import GPU_UTIL
-from gpudebug.core.words import VERDICTS, Status
+from gpudebug.core.words import VERDICTS, Status, Trend
+from gpudebug.engine import listing
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Baseline, Loaded
 from gpudebug.engine.session import session_of
@@ -21,10 +23,21 @@ def status(directory: Path) -> dict[str, Any]:
 
 
 def status_of(loaded: Loaded) -> dict[str, Any]:
-    """The same of a campaign that is loaded already."""
+    """The same of a campaign that is loaded already.
+
+    Of a hypothesis, `cost_s` are the seconds that its runs held a device, those of the baseline beside it
+    among them, `ended` is when the last of them did and `age_s` how long ago that is. `shown` are the numbers
+    of the hypotheses that a text lists; of those, `sparks` is the utilisation of their own runs, oldest
+    first: null where it was not read (`listing.DRAWN`), and a `spark` null where it cannot be.
+    """
     c = loaded.campaign
     running = loaded.workspace.claimed()
     action = _under_way(loaded) if running else _next(loaded)
+    tested = sum(h.status in VERDICTS for h in c.hypotheses)
+    made = listing.made(loaded)
+    hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
+    shown = listing.shown(hypotheses, action.hypothesis)
+    listing.draw(loaded, [h for h in hypotheses if h["number"] in shown])
     return {
         "campaign": loaded.config.campaign,
         "goal": loaded.workspace.scrub(loaded.config.goal),
@@ -37,8 +50,9 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
         "baselines": {
             role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
         },
-        "hypotheses": [_hypothesis(loaded, h) for h in loaded.document.hypotheses],
-        "sweeps": _sweeps(loaded),
+        "hypotheses": hypotheses,
+        "shown": shown,
+        "sweeps": _sweeps(loaded, hypotheses),
         "resolution": _resolution(loaded),
         "expected": _expected(loaded),
         "next": {
@@ -49,12 +63,20 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
         },
         "budget": {
             "hypotheses": c.hypothesis_budget,
-            "hypotheses_used": sum(h.status in VERDICTS for h in c.hypotheses),
+            "hypotheses_used": tested,
+            "hypotheses_left": max(0, c.hypothesis_budget - tested),
             "device_time_s": c.device_time_budget,
             "device_time_used_s": round(c.device_time, 1),
+            "device_time_left_s": _left(c),
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _left(c: machine.Campaign) -> float | None:
+    if c.device_time_budget is None:
+        return None
+    return round(max(0.0, c.device_time_budget - c.device_time), 1)
 
 
 def _next(loaded: Loaded) -> machine.Action:
@@ -122,6 +144,11 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
         "loss": entry.fields.get("loss") if entry else None,
         "advice": _advice(loaded, baseline),
         "runs": list(baseline.runs),
+        **listing.spent([loaded.records.get(name) for name in baseline.runs]),
+        "sparks": [
+            {"run": name, "spark": listing.spark_of(found)}
+            for name, found in zip(baseline.runs, baseline.evidence, strict=False)
+        ],
     }
 
 
@@ -133,13 +160,16 @@ def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
+def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One hypothesis; `made` are the records of the runs that were made for it."""
     trial = loaded.trials[entry.number]
     verdict = trial.verdict if trial.verified else None
     of_utilisation = (verdict or {}).get("metric", GPU_UTIL) == GPU_UTIL
     found = (verdict or {}).get("delta")
     delta, improvement = (found, None) if of_utilisation else (None, found)
     ratio = (verdict or {}).get("throughput_ratio")
+    loss = (verdict or {}).get("loss")
+    gone = [None for name in entry.runs if name not in loaded.records]
     return {
         "number": entry.number,
         "title": loaded.workspace.scrub(entry.title),
@@ -156,15 +186,18 @@ def _hypothesis(loaded: Loaded, entry: Any) -> dict[str, Any]:
         "improvement": improvement["value"] if improvement else None,
         "improvement_ci": [improvement["low"], improvement["high"]] if improvement else None,
         "throughput_ratio": ratio["value"] if ratio else None,
+        "loss": loss if loss != Trend.UNKNOWN else None,
+        **listing.spent([*made, *gone]),
         "claimed": present.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
         "runs": list(entry.runs),
+        "sparks": None,
         "problem": str(loaded.problems[entry.number])
         if entry.status is Status.UNTESTED and entry.number in loaded.problems
         else None,
     }
 
 
-def _sweeps(loaded: Loaded) -> list[dict[str, Any]]:
+def _sweeps(loaded: Loaded, hypotheses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
     changes = {h.number: change for h in loaded.document.hypotheses if (change := loaded.change_of(h))}
     if len(changes) < 2:
@@ -173,7 +206,7 @@ def _sweeps(loaded: Loaded) -> list[dict[str, Any]]:
 
     workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
-    entries = {h.number: _hypothesis(loaded, h) for h in loaded.document.hypotheses if h.number in changes}
+    entries = {h["number"]: h for h in hypotheses}
     found = sweep.sweeps(changes.items())
     return [
         {
@@ -230,7 +263,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
     folders = [loaded.workspace.run(name) for name in entry.runs]
     evidence = [f.read("evidence.json") for f in folders if f.has("evidence.json")]
     return {
-        **_hypothesis(loaded, entry),
+        **_hypothesis(loaded, entry, listing.made(loaded).get(number, ())),
         "description": scrub(entry.description),
         "test_method": scrub(entry.test_method),
         "line": entry.line,

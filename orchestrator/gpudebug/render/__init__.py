@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpudebug.core import present
+from gpudebug.render.fitting import screen
+from gpudebug.render.status import status as status
 
 Answer = Mapping[str, Any]
 _COLOURS = {
@@ -26,97 +28,16 @@ def coloured(word: str, width: int = 0) -> str:
     """A status or gate result in its colour on a terminal; as it is in a pipe or under NO_COLOR."""
     text = word.ljust(width)
     code = _COLOURS.get(word)
-    if (
-        code is None
-        or "NO_COLOR" in os.environ
-        or os.environ.get("TERM") == "dumb"
-        or not sys.stdout.isatty()
-    ):
-        return text
-    return f"\033[{code}m{text}\033[0m"
+    return text if code is None or not in_colour() else f"\033[{code}m{text}\033[0m"
+
+
+def in_colour() -> bool:
+    """Whether standard output shows colours and is to have them."""
+    return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
-
-
-def status(answer: Answer) -> str:
-    budget = answer["budget"]
-    lines = [f"Campaign {answer['campaign']}" + (f": {_first(answer['goal'])}" if answer["goal"] else "")]
-    lines.append(f"Device   {_device(answer['device'])}")
-    lines.append("")
-    lines += [_baseline(role, b) for role, b in answer["baselines"].items() if b is not None]
-    advice = [line for b in answer["baselines"].values() if b for line in b["advice"]]
-    lines += [f"  advice: {line}" for line in dict.fromkeys(advice)]
-    lines.append("")
-    lines += [_hypothesis(h) for h in answer["hypotheses"]] or ["No hypotheses yet."]
-    lines += _told(answer)
-    lines.append("")
-    lines.append(f"Target   {answer['target_text']}")
-    used = present.duration(budget["device_time_used_s"])
-    lines.append(
-        f"Budget   {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses tested, "
-        f"{used} of {present.duration(budget['device_time_s'])} device time used"
-    )
-    lines.append(f"Next     {answer['next']['action']}: {answer['next']['why']}")
-    if answer.get("progress"):
-        from gpudebug.render.running import progress
-
-        lines.append(f"Progress {progress(answer['progress'])}")
-    return "\n".join(lines)
-
-
-def _told(answer: Answer) -> list[str]:
-    """What the evidence as a whole says, where there is any."""
-    if not (answer["sweeps"] or answer["resolution"] or answer["expected"]):
-        return []
-    from gpudebug.render import noise
-
-    known = noise.resolution(answer["resolution"]) if answer["resolution"] else []
-    known += noise.expected(answer["expected"])
-    return noise.sweeps(answer["sweeps"]) + ([""] if known else []) + known
-
-
-def _first(text: str) -> str:
-    return short(text.strip().split("\n")[0], 60)
-
-
-def _device(device: Answer) -> str:
-    seen = ", ".join(f"{d['name']} ({d['uuid']})" for d in device["devices"])
-    return f"{seen or 'not used yet'} [device: {device['setting']}]"
-
-
-def _baseline(role: str, b: Answer) -> str:
-    if not b["valid"] and not b["runs"] and not b["gpu_util_text"]:
-        return f"Baseline {role:<10} {b['why']}"
-    rate = b["throughput_text"] or present.UNKNOWN
-    figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
-    own = f"{b['metric_text']}, " if b["metric_text"] else ""
-    said = f"Baseline {role:<10} {own}{figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
-    if not b["verified"]:
-        said += "  UNVERIFIED"
-    if b["valid"]:
-        return said
-    return f"{said}  [stale: {b['why']}]" if b["verified"] else f"{said}  [{b['why']}]"
-
-
-def _hypothesis(h: Answer) -> str:
-    figure = ""
-    if h["delta_pp"] is not None:
-        figure = present.points({"value": h["delta_pp"], "low": h["delta_ci"][0], "high": h["delta_ci"][1]})
-    elif h["improvement"] is not None:
-        low, high = h["improvement_ci"]
-        figure = f"{h['metric']} {present.factor({'value': h['improvement'], 'low': low, 'high': high})}"
-    if figure and h["throughput_ratio"] is not None:
-        figure += f", throughput {h['throughput_ratio']:.2f}x"
-    if h["verified"] is False:
-        figure = f"UNVERIFIED {h['claimed'] or ''}".rstrip()
-    elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
-        figure = h["why"] + (f"; {figure}" if figure else "")
-    elif h["problem"]:
-        figure = h["problem"]
-    line = f"{h['number']:>3}  {coloured(h['status'], 12)}  {short(h['title'], 60)}"
-    return f"{line}\n{'':19}{figure}" if figure else line
 
 
 def gates(rows: list[Answer]) -> list[str]:
@@ -209,7 +130,7 @@ def _run(e: Answer) -> list[str]:
     window = e["window"]
     span = f"{_window(window)} (found by {window['rule']})" if window else e["window_reason"]
     lines = [f"Run {e['run']}: {e['outcome']}, {span}"]
-    lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {present.sparkline(e['spark'])}")
+    lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {screen().spark(e['spark'], 40)}")
     loss = e["loss"]
     lines.append(
         f"  throughput {_throughput(e)}   loss {loss['trend']} "

@@ -1,0 +1,122 @@
+"""Texts fitted to where they are shown: to its columns, and to the letters that it has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpudebug.core import present
+
+# On less, a line is left to the terminal to break.
+LEAST_COLUMNS = 32
+# Marks that take no room may stand on a letter in any number.
+_LETTERS_A_COLUMN = 4
+
+
+class Screen(NamedTuple):
+    """Where a text is shown: how many columns it has, whether it is a terminal, its encoding.
+
+    `ascii` says that nothing beyond ASCII is drawn there; what people wrote is shown as they wrote it where
+    the encoding has it.
+    """
+
+    columns: int
+    terminal: bool = False
+    encoding: str = "utf-8"
+    ascii: bool = False
+
+    @property
+    def ellipsis(self) -> str:
+        return "..." if self.ascii else "…"
+
+    def line(self, text: str) -> str:
+        """A text as one line in which every character is shown."""
+        text = " ".join(text.split())
+        if not text.isprintable():
+            text = "".join(filter(str.isprintable, text))
+        return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+
+    def cut(self, text: str, columns: int) -> str:
+        """A text as one line of at most `columns`; of a longer one the rest is left out, an ellipsis says so.
+
+        No number loses digits by it: a word with any is left out as a whole.
+        """
+        text = self.line(text)
+        if len(text) <= columns * _LETTERS_A_COLUMN and width(text) <= columns:
+            return text
+        room = max(0, columns - len(self.ellipsis))
+        used = end = 0
+        for character in text[: room * _LETTERS_A_COLUMN]:
+            used += width(character)
+            if used > room:
+                break
+            end += 1
+        kept = text[:end]
+        before, _, word = kept.rpartition(" ")
+        if text[end] != " " and any(map(str.isdigit, word)):
+            kept = before or kept.rstrip("0123456789.")
+        return kept.rstrip() + self.ellipsis
+
+    def wrapped(self, text: str, columns: int, most: int | None = None) -> list[str]:
+        """A text in lines of at most `columns`, broken between words.
+
+        With `most`, that many lines of it are shown, and of a word that is longer than a line its beginning.
+        """
+        lines = [""]
+        words = self.line(text).split(" ")
+        for word in words if most is None else (self.cut(word, columns) for word in words):
+            joined = f"{lines[-1]} {word}".lstrip()
+            if width(joined) <= columns or not lines[-1]:
+                lines[-1] = joined
+            else:
+                lines.append(word)
+        if most is None or len(lines) <= most:
+            return lines
+        last = lines[most - 1]
+        while " " in last and width(last) + 1 + len(self.ellipsis) > columns:
+            last = last.rpartition(" ")[0]
+        return [*lines[: most - 1], self.cut(f"{last} {self.ellipsis}", columns)]
+
+    def labelled(self, label: str, text: str, most: int | None = None) -> list[str]:
+        """A text behind its label, in as many lines as it takes; the label's width is their indentation."""
+        first, *rest = self.wrapped(text, self.columns - len(label), most)
+        return [f"{label}{first}".rstrip(), *(" " * len(label) + line for line in rest)]
+
+    def spark(self, values: Sequence[float], columns: int) -> str:
+        """Percentages as a line of at most `columns` characters."""
+        return present.sparkline(
+            present.shrunk(values, columns), letters=present.INK if self.ascii else present.BLOCKS
+        )
+
+
+def screen() -> Screen:
+    """Where standard output goes; 80 columns where nothing tells how many."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+    return Screen(columns, sys.stdout.isatty(), encoding, not _draws(encoding))
+
+
+def _draws(encoding: str) -> bool:
+    """Whether blocks and an ellipsis are shown. Python writes UTF-8 in the C locale, whatever shows it."""
+    named = next((v for name in ("LC_ALL", "LC_CTYPE", "LANG") if (v := os.environ.get(name))), "")
+    if named in ("C", "POSIX"):
+        return False
+    try:
+        f"{present.BLOCKS}…".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def width(text: str) -> int:
+    """How many columns a text takes on a terminal: two a wide character, none a mark on another."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        2 if east_asian_width(c) in "WF" else 0 if category(c) in ("Mn", "Me", "Cf") else 1 for c in text
+    )
