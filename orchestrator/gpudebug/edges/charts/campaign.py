@@ -216,7 +216,7 @@ def _below(part: Any, data: Data, sides: Sequence[tuple[str, str, Any]], staged:
     columns = 2 if staged and sides else 1
     places = part.add_gridspec(1, columns, wspace=0.06)
     if staged:
-        _gains(part.add_subplot(places[0]), data["gain"])
+        _gains(part.add_subplot(places[0]), data["gain"], glance.utilisation(data))
     if sides:
         inner = places[columns - 1].subgridspec(len(sides), 1)
         _timelines(inner.subplots(sharex=True, squeeze=False)[:, 0], sides)
@@ -235,7 +235,7 @@ def _timelines(panels: Sequence[Any], sides: Sequence[tuple[str, str, Any]]) -> 
     panels[-1].set_xlabel("s since launch (shaded: what is counted)")
 
 
-def _gains(axes: Any, gain: Mapping[str, Any]) -> None:
+def _gains(axes: Any, gain: Mapping[str, Any], name: str) -> None:
     """The accepted changes as steps from the first baseline to the one of now."""
     metric = Metric(gain["metric"], gain["lower"])
     steps = [("baseline", 0.0, gain["start"], MUTED)]
@@ -243,11 +243,13 @@ def _gains(axes: Any, gain: Mapping[str, Any]) -> None:
     steps.append(("now", 0.0, gain["now"], marks.AFTER))
     for place, (_, low, high, colour) in enumerate(steps):
         _step(axes, place, low, high, colour, metric)
-    _goals(axes, gain, metric)
+    _goals(axes, gain)
+    axes.set_ylim(0, 102 if metric.points else 1.1 * axes.get_ylim()[1])
+    axes.set_xlim(-0.6, len(steps) - 0.4)
     axes.set_xticks(range(len(steps)), [name for name, *_ in steps], fontsize=8)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(metric, value)))
-    axes.set_ylabel(metric.name)
-    axes.set_title("accepted changes, each on its baseline", loc="left", fontsize=9)
+    axes.set_ylabel(name if metric.points else metric.name)
+    axes.set_title("accepted changes, each on the baseline of its time", loc="left", fontsize=9)
     plain(axes)
 
 
@@ -268,12 +270,10 @@ def _tick(metric: Metric, value: float) -> str:
     return f"{value:g}%" if metric.points else present.figure(metric, value)
 
 
-def _goals(axes: Any, gain: Mapping[str, Any], metric: Metric) -> None:
-    for name, style in (("target", ":"), ("reference", "--")):
-        if gain[name] is not None:
-            said = f"{name} {present.figure(metric, gain[name])}"
-            axes.axhline(gain[name], color=marks.INK, ls=style, lw=1.2, label=said)
-    handles, _ = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, **_KEY)
-    axes.set_ylim(0, 102 if metric.points else 1.1 * axes.get_ylim()[1])
+def _goals(axes: Any, gain: Mapping[str, Any]) -> None:
+    """Lines for target and reference, named behind their ends: apart, however close they are."""
+    known = sorted((gain[key], key) for key in ("target", "reference") if gain[key] is not None)
+    for (value, key), beside in zip(known, ("top", "bottom") if len(known) > 1 else ("center",), strict=True):
+        axes.axhline(value, color=marks.INK, ls=_LEVELS[key].style, lw=1.2)
+        at = {"xy": (1.0, value), "xycoords": ("axes fraction", "data")}
+        axes.annotate(f" {key}", **at, va=beside, fontsize=8)

@@ -94,7 +94,7 @@ def _figures(h: Hypothesis) -> str:
     if glance.effect(h) is None and h["why"]:
         return str(h["why"])
     figures = h["figures"]
-    sides = [figures.get(f"gpu util {side}", present.UNKNOWN) for side in ("before", "after")]
+    sides = [figures[key] for key in ("gpu util before", "gpu util after") if key in figures]
     change = figures.get("metric") or f"gpu_util {' to '.join(sides)}"
     said = [f"{change}: {glance.effect_text(h)}"]
     if h["throughput_ratio"] is not None:
