@@ -56,30 +56,39 @@ def test_no_effect_at_all_has_a_place() -> None:
     assert pageparts.effects([{"number": 1, "delta_pp": 0.0, "delta_ci": [0.0, 0.0]}])[1] == (66, 66, 66, 66)
 
 
-def test_sections_become_a_tree() -> None:
-    shares = {"step": 0.9, "step/forward": 0.2, "step/load": 0.6, "step/load/decode": 0.5, "save": 0.05}
-    rows = pageparts.tree([_section(name, share) for name, share in shares.items()])
-    assert [(r.depth, r.label, r.bottleneck) for r in rows] == [
+def test_sections_stand_below_those_that_they_were_entered_from() -> None:
+    outline = [
+        _line(0, "step", 0.5),
+        _line(1, "load", 6.0),
+        _line(2, "decode", 0.5),
+        _line(1, "forward", 3.0),
+    ]
+    rows = pageparts.tree([_section(name) for name in ("load", "step", "new", "forward")], outline)
+    assert [(r.depth, r.section["name"], r.bottleneck) for r in rows] == [
         (0, "step", False),
-        (1, "load", False),
-        (2, "decode", True),
+        (1, "load", True),
         (1, "forward", True),
-        (0, "save", False),
+        (0, "new", False),
     ]
 
 
-def test_a_section_whose_name_begins_like_another_stands_alone() -> None:
-    rows = pageparts.tree([_section(name, 0.01) for name in ("a", "ab", "/a", "", "a//b")])
-    assert sorted((r.depth, r.label) for r in rows) == [(0, ""), (0, "/a"), (0, "a"), (0, "ab"), (1, "/b")]
+def test_a_section_that_was_entered_from_several_places_stands_once() -> None:
+    outline = [_line(0, "a", 1.0), _line(9, "b", 1.0), _line(0, "b", 1.0)]
+    rows = pageparts.tree([_section("a"), _section("b")], outline)
+    assert [(r.depth, r.section["name"], r.bottleneck) for r in rows] == [(0, "a", True), (4, "b", True)]
 
 
-def test_a_section_that_is_new_in_the_trial() -> None:
-    (row,) = pageparts.tree([{"name": "a", "a": None, "b": {"share": 0.5, "mean_s": 1}, "ratio": None}])
-    assert row.bottleneck
+def test_sections_without_an_outline() -> None:
+    rows = pageparts.tree([_section("a"), {**_section("b"), "a": None, "b": {"share": 0.9}}], [])
+    assert [(r.depth, r.section["name"], r.bottleneck) for r in rows] == [(0, "b", False), (0, "a", False)]
 
 
-def _section(name: str, share: float) -> dict[str, Any]:
-    return {"name": name, "a": {"share": share, "mean_s": 0.1}, "b": None, "ratio": None}
+def _line(depth: int, name: str, own_s: float) -> dict[str, Any]:
+    return {"depth": depth, "name": name, "calls": 1, "total_s": 9.0, "own_s": own_s}
+
+
+def _section(name: str) -> dict[str, Any]:
+    return {"name": name, "a": {"share": 0.1, "mean_s": 0.1}, "b": None, "ratio": None}
 
 
 def test_words_that_differ_are_marked() -> None:

@@ -6,7 +6,7 @@ from tests.support.section_reports import a_section
 from tests.support.trials import run
 
 from gpudebug.core.models import Evidence
-from gpudebug.core.sections import Report, beside, sections_evidence, unreadable
+from gpudebug.core.sections import Node, Report, beside, outline, sections_evidence, unreadable
 
 
 def with_sections(**means: float) -> Evidence:
@@ -31,6 +31,27 @@ def test_a_long_name_is_cut_in_evidence() -> None:
 def test_a_broken_report_is_only_a_note() -> None:
     found = unreadable("sections.json is cut off")
     assert (found.count, found.sections, found.notes) == (0, (), ("sections.json is cut off",))
+
+
+def test_a_tree_in_lines() -> None:
+    load = Node("load", 10, 6.0, (Node("decode", 10, 2.0), Node("read", 10, 5.0)))
+    lines = outline([Node("save", 1, 1.0), Node("step", 10, 10.0, (Node("forward", 10, 3.0), load))])
+    assert [(x["depth"], x["name"], x["total_s"], x["own_s"]) for x in lines] == [
+        (0, "step", 10.0, 1.0),
+        (1, "load", 6.0, 0.0),
+        (2, "read", 5.0, 5.0),
+        (2, "decode", 2.0, 2.0),
+        (1, "forward", 3.0, 3.0),
+        (0, "save", 1.0, 1.0),
+    ]
+
+
+def test_a_tree_of_any_size_has_few_lines() -> None:
+    deep = Node("leaf", 1, 1.0)
+    for _ in range(5000):
+        deep = Node("x" * 5000, 1, 1.0, (deep,))
+    lines = outline([deep])
+    assert (len(lines), len(lines[-1]["name"]), lines[-1]["depth"]) == (60, 200, 59)
 
 
 def test_two_sides_are_means_over_their_runs() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, gpudebug, make_campaign
-from tests.support.section_reports import report, section
+from tests.support.section_reports import node, report, section
 
-from gpudebug.engine.sectioned import sections_of
+from gpudebug.engine.sectioned import outline_of, sections_of
 
 # What a user's own training looks like: sections named with the library, no option and no file of gpudebug's.
 PROGRAM = """\
@@ -42,6 +42,15 @@ def put(folder: Path, name: str, document: Any) -> None:
 
 def test_no_report_is_no_evidence(tmp_path: Path) -> None:
     assert sections_of(tmp_path) is None
+
+
+def test_the_outline_is_that_of_the_same_report(tmp_path: Path) -> None:
+    assert outline_of(tmp_path) == []
+    put(tmp_path, "sections.rank0.json", report(section("a"), tree=[node("b", 1, 1.0)]))
+    put(tmp_path, "sections.json", report(section("a"), tree=[node("a", 1, 1.0, node("c", 1, 0.5))]))
+    assert [line["name"] for line in outline_of(tmp_path)] == ["a", "c"]
+    put(tmp_path, "sections.json", "rubbish")
+    assert outline_of(tmp_path) == []
 
 
 def test_the_main_process_counts_and_the_others_are_named(tmp_path: Path) -> None:

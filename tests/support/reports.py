@@ -46,6 +46,10 @@ def run(name: str, folder: Path, *, level: float = 30.0, **changed: Any) -> dict
         "loss_points": [[step, 0.4 + 1.6 * math.exp(-step / 20)] for step in range(0, 100, 2)],
         "loss_by": "step",
         "step_times": {"by": "probe", "bins": [[0.1, 0.12, 40], [0.12, 0.15, 50], [0.15, 0.2, 10]]},
+        "outline": [
+            {"depth": 0, "name": "step", "calls": 9, "total_s": 10.0, "own_s": 4.0},
+            {"depth": 1, "name": "load", "calls": 9, "total_s": 6.0, "own_s": 6.0},
+        ],
         "failure": None,
         "folder": str(folder / name),
         "files": ["run.json", "samples.csv", "train.log"],
@@ -102,7 +106,7 @@ def hypothesis(number: int, **changed: Any) -> dict[str, Any]:
         ],
         "sections": [
             {"name": "step", "a": _section(0.9, 0.2), "b": _section(0.9, 0.1), "ratio": 2.0},
-            {"name": "step/load", "a": _section(0.6, 0.1), "b": None, "ratio": None},
+            {"name": "load", "a": _section(0.6, 0.1), "b": None, "ratio": None},
         ],
         "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-workers = 0\n+workers = 4\n",
         "command": {"before": "train --num_workers=0 --steps=9", "after": "train --num_workers=4 --steps=9"},

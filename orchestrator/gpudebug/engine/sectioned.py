@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from gpudebug.core import sections
 from gpudebug.core.errors import GpudebugError
@@ -18,10 +19,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
 
     A report that cannot be read is a note: it fails no run.
     """
-    # A program that tidies the system's temporary folder may have taken it away.
-    told = list(folder.iterdir()) if folder.is_dir() else []
-    ranks = sorted((int(m[1]), p) for p in told if (m := _OF_RANK.fullmatch(p.name)))
-    reports = [path for path in (folder / launcher.SECTIONS, *(path for _, path in ranks)) if path.is_file()]
+    reports = _reports(folder)
     if not reports:
         return None
     first = reports[0]
@@ -35,3 +33,21 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
     except GpudebugError as e:
         return sections.unreadable(f"{first.name} {e.message}")
     return sections.sections_evidence(report, notes)
+
+
+def outline_of(folder: Path) -> list[dict[str, Any]]:
+    """How they were entered from each other: `core.sections.outline`. Empty where nothing readable tells."""
+    reports = _reports(folder)
+    try:
+        found = [sections.read_report(store.read_file(path), path.name) for path in reports[:1]]
+    except GpudebugError:
+        return []  # The evidence says why.
+    return sections.outline(found[0].tree) if found else []
+
+
+def _reports(folder: Path) -> list[Path]:
+    """The main process's, then those of the ranks in their order."""
+    # A program that tidies the system's temporary folder may have taken it away.
+    told = list(folder.iterdir()) if folder.is_dir() else []
+    ranks = sorted((int(m[1]), p) for p in told if (m := _OF_RANK.fullmatch(p.name)))
+    return [path for path in (folder / launcher.SECTIONS, *(path for _, path in ranks)) if path.is_file()]

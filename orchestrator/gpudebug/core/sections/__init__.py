@@ -6,7 +6,7 @@ from gpudebug.core.sections.analysis import analysis
 from gpudebug.core.sections.comparing import compare
 from gpudebug.core.sections.merging import merge
 from gpudebug.core.sections.reading import read_report
-from gpudebug.core.sections.recorded import beside, sections_evidence, unreadable
+from gpudebug.core.sections.recorded import beside, outline, sections_evidence, unreadable
 from gpudebug.core.sections.report import Node, Report, Section
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "beside",
     "compare",
     "merge",
+    "outline",
     "read_report",
     "sections_evidence",
     "unreadable",

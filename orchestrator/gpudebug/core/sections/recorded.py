@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 from gpudebug.core.models import Evidence, SectionFigures, SectionsEvidence
 from gpudebug.core.sections.analysis import remarks
 from gpudebug.core.sections.categories import category_of
-from gpudebug.core.sections.report import Report
+from gpudebug.core.sections.report import Node, Report
 from gpudebug.core.sections.scoring import profiled_s, share
 
 Facts: TypeAlias = "Mapping[str, Any]"
 
 KEPT = 40
+OUTLINE = 60
 _LONGEST_NAME = 200
 
 
@@ -44,6 +45,24 @@ def sections_evidence(report: Report, notes: Sequence[str] = ()) -> SectionsEvid
 def unreadable(why: str) -> SectionsEvidence:
     """The evidence of a run whose report is broken: only that it is."""
     return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
+
+
+def outline(tree: Sequence[Node]) -> list[dict[str, Any]]:
+    """A report's tree in lines, those with the most time first, each above what was entered from it: `depth`,
+    `name`, `calls`, `total_s`, and `own_s`, what is not in the lines below. The first 60."""
+    lines: list[dict[str, Any]] = []
+    waiting = [(0, node) for node in _smallest_first(tree)]
+    while waiting and len(lines) < OUTLINE:
+        depth, node = waiting.pop()
+        own = max(0.0, node.total_s - math.fsum(child.total_s for child in node.children))
+        facts = {"calls": node.calls, "total_s": node.total_s, "own_s": own}
+        lines.append({"depth": depth, "name": node.name[:_LONGEST_NAME], **facts})
+        waiting += [(depth + 1, child) for child in _smallest_first(node.children)]
+    return lines
+
+
+def _smallest_first(nodes: Sequence[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda n: (n.total_s, n.name))
 
 
 def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ EFFECT_WIDTH = 132.0
 _DEEPEST = 4
 _LEAST_BOTTLENECK = 0.1
 _BOTTLENECKS = 3
-_SEPARATORS = "/.:>"
 
 
 def link(folder: Path, target: str, *names: str) -> str:
@@ -89,38 +88,34 @@ def _placed(values: tuple[float, float | None, float | None], reach: float) -> E
 
 
 class Row(NamedTuple):
-    """A section among others: `depth` in the tree of names, `label` below its parent's name."""
+    """A section, and how deep below the one that it was entered from."""
 
     section: Data
     depth: int
-    label: str
     bottleneck: bool
 
 
-def tree(sections: Sequence[Data]) -> list[Row]:
-    """Sections below those whose name theirs continues (`step/forward` below `step`), largest first.
+def tree(sections: Sequence[Data], outline: Sequence[Data]) -> list[Row]:
+    """Sections in the order and at the depth of a run's `outline`, once each; then those that it lacks.
 
-    The deepest ones with the most time, a tenth at least, are the bottlenecks.
+    The bottlenecks are those with the most time of their own, a tenth of all at least.
     """
-    parents = {s["name"]: _parent(s["name"], {o["name"] for o in sections}) for s in sections}
-    leaves = [s for s in sections if s["name"] not in parents.values()]
-    worst = sorted((s for s in leaves if _share(s) >= _LEAST_BOTTLENECK), key=_share, reverse=True)
-    marked = {s["name"] for s in worst[:_BOTTLENECKS]}
-    rows: list[Row] = []
-
-    def add(parent: str | None, depth: int) -> None:
-        for s in sorted((s for s in sections if parents[s["name"]] == parent), key=_share, reverse=True):
-            label = s["name"][len(parent) + 1 :] if parent else s["name"]
-            rows.append(Row(s, min(depth, _DEEPEST), label, s["name"] in marked))
-            add(s["name"], depth + 1)
-
-    add(None, 0)
-    return rows
+    rest = {s["name"]: s for s in sections}
+    marked = _bottlenecks(outline)
+    rows = []
+    for place in outline:
+        if (found := rest.pop(place["name"], None)) is not None:
+            rows.append(Row(found, min(place["depth"], _DEEPEST), place["name"] in marked))
+    return [*rows, *(Row(s, 0, False) for s in sorted(rest.values(), key=_share, reverse=True))]
 
 
-def _parent(name: str, names: set[str]) -> str | None:
-    ends = [i for i, c in enumerate(name) if c in _SEPARATORS and i]
-    return next((name[:i] for i in reversed(ends) if name[:i] in names), None)
+def _bottlenecks(outline: Sequence[Data]) -> set[str]:
+    own: dict[str, float] = {}
+    for row in outline:
+        own[row["name"]] = own.get(row["name"], 0.0) + row["own_s"]
+    least = _LEAST_BOTTLENECK * sum(own.values())
+    worst = sorted((name for name in own if own[name] >= least > 0), key=lambda name: -own[name])
+    return set(worst[:_BOTTLENECKS])
 
 
 def _share(section: Data) -> float:
