@@ -159,7 +159,7 @@ class _Terminal:
         self._console.size = self.size
         with self._console.capture() as drawn:
             self._console.print(Screen(renderable), end="")
-        # Each line takes the place of what stood there, as far as it was shown by the same size.
+        # Not cleared first, which would flicker: every line is drawn to its end.
         self._write(_HOME + drawn.get())
 
     def wait(self, until: float) -> str:
@@ -175,7 +175,10 @@ class _Terminal:
 
     def _quits(self) -> bool:
         assert self._keys is not None
-        typed = os.read(self._keys, 1024)
+        try:
+            typed = os.read(self._keys, 1024)
+        except OSError:  # The terminal is gone.
+            typed = b""
         if not typed:
             self._keys = None
         return b"q" in typed or b"Q" in typed
