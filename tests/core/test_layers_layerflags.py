@@ -227,7 +227,13 @@ def test_layers_are_named_as_people_write(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "told"),
-    [({"epochs": [40, 5]}, "cached_batch:40,5"), ({}, "cached_batch"), ({"epochs": "x"}, "cached_batch")],
+    [
+        ({"epochs": [40, 5]}, "cached_batch:40,5"),
+        ({"epochs": [40, 5], "epochs_ended": [True, False]}, "cached_batch:40,5+"),
+        ({"epochs": [40, 5], "epochs_ended": [False]}, "cached_batch:40,5"),
+        ({}, "cached_batch"),
+        ({"epochs": "x"}, "cached_batch"),
+    ],
 )
 def test_the_probe_is_told_how_long_epochs_are(facts: dict[str, Any], told: str) -> None:
     assert asked("cached_batch", [evidence("0001", 1.0), evidence("0002", 1.0, **facts)]) == told

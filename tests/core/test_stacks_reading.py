@@ -44,6 +44,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "less than nothing": {"cpu": -1},
     "endless": {"since": float("inf")},
     "a count that is a truth": {"n": True},
+    "seconds beyond all numbers": {"s": 10**400},
+    "a count beyond them": {"n": 10**400},
+    "a launch beyond them": {"t0": 10**400},
 }
 
 
@@ -56,6 +59,9 @@ ODD: dict[str, object] = {
     "no list": 3,
     "a short one": [["data", [0], 7]],
     "another phase": [["sleep", [0], 7, 0.5, 0.4, 1]],
+    "a list as its phase": [[[], [0], 7, 0.5, 0.4, 1]],
+    "an object as its phase": [[{}, [0], 7, 0.5, 0.4, 1]],
+    "seconds beyond all numbers": [["data", [0], 7, 10**400, 0.4, 1]],
     "no frames": [["data", None, 7, 0.5, 0.4, 1]],
     "no number": [["data", [0], "7", 0.5, 0.4, 1]],
     "no seconds": [["data", [0], 7, None, 0.4, 1]],
@@ -75,6 +81,18 @@ def test_frames_that_are_not_there_are_left_out_and_the_line_with_them() -> None
     assert record is not None
     # It cannot have run longer than it was there.
     assert record.told[0].places == {Place("data", ("a.py:f",), -1, 0): (0.5, 0.5)}
+
+
+def test_half_a_character_is_replaced_for_it_could_not_be_written() -> None:
+    names = ["a\ud800.py:f", "caf\udce9.py:g", "\U0001f600.py:h"]
+    text = told(frames=names, code={"0:7": "x = '\udfff'"}, stacks=[["data", [0, 1, 2], 7, 0.5, 0.4, 1]])
+    record = read_stacks(text + line("stacks", 1, 5, of="training", why="OSError: \ud9ab"))
+    assert record is not None
+    # A byte of a file's name that is no UTF-8 stays.
+    frames = ("a\ufffd.py:f", "caf\udce9.py:g", "\U0001f600.py:h")
+    assert record.told[0].places == {Place("data", frames, 0, 7): (0.5, 0.4)}
+    assert record.told[0].code == {("a\ufffd.py:f", 7): "x = '\ufffd'"}
+    assert record.notes == ("stacks end early: OSError: \ufffd",)
 
 
 def test_source_of_what_is_no_frame_is_left_out() -> None:

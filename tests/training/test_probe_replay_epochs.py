@@ -66,7 +66,7 @@ def story(code: str) -> str:
     return f"{SETUP}{code}\nend()"
 
 
-# The variable says that the first loader's epochs have ten batches.
+# The variable says that the first loader's epochs have ten batches, and that seven were taken of the third's.
 STORIES = {
     "plain": ("fit(DataLoader(Numbers(), batch_size=2))", Seen("10 10 10", 3, 27)),
     "workers": ("fit(DataLoader(Numbers(), batch_size=2, num_workers=2))", Seen("10 10 10", 3, 27)),
@@ -91,10 +91,53 @@ STORIES = {
         "iter(DataLoader(Numbers()))\nfit(DataLoader(Short(), batch_size=2))",
         Seen("6 6 6", 6, 12),
     ),
+    "a stream that nobody saw end": (
+        "others = [DataLoader(Numbers()) for _ in range(2)]; _ = [iter(one) for one in others]\n"
+        "fit(DataLoader(Stream(), batch_size=2), 2)",
+        Seen("14 14", 3, 25),
+    ),
     "a sampler that does not end": (
+        "others = [DataLoader(Numbers()) for _ in range(2)]; _ = [iter(one) for one in others]\n"
         "batches = iter(DataLoader(Numbers(), batch_size=2, sampler=Repeated()))\n"
-        "for _ in range(15): train(*next(batches))",
-        Seen("", 3, 12),
+        "for _ in range(12): train(*next(batches))",
+        Seen("", 3, 9),
+    ),
+    "a sampler that has more than it says": (
+        "fit(DataLoader(Numbers(), batch_size=2, sampler=Repeated()), 1)",
+        Seen("10", 3, 7),
+    ),
+    "batches that the training changes": (
+        "loader = DataLoader(Numbers(), batch_size=2)\n"
+        "for _ in range(3):\n"
+        "  for x, y in loader:\n"
+        "    assert y.shape == (2, 1)\n"
+        "    x += 1; y.unsqueeze_(0)\n"
+        "    train(x, y)",
+        Seen("", 3, 27),
+    ),
+    "batches that get gradients": (
+        "for x, y in DataLoader(Numbers(), batch_size=2):\n"
+        "  assert x.grad is None; train(x.requires_grad_(), y); assert x.grad is not None",
+        Seen("", 3, 7),
+    ),
+    "batches with a gradient to begin with": (
+        "def leaf(items): x, y = zip(*items); return torch.stack(x).requires_grad_(), torch.stack(y)\n"
+        "for x, y in DataLoader(Numbers(), batch_size=2, collate_fn=leaf):\n"
+        "  assert x.is_leaf and x.requires_grad and x.grad is None; train(x, y)",
+        Seen("", 3, 7),
+    ),
+    "tensors that carry something": (
+        "def carry(items): x = torch.ones(2, 4); x.names_of = 'abc'; return x, torch.ones(2, 1)\n"
+        "for x, y in DataLoader(Numbers(), batch_size=2, collate_fn=carry):\n"
+        "  assert x.names_of == 'abc'; x += 1; train(x, y)",
+        Seen("", 1, 7),
+    ),
+    "large tensors, and those alone, on the device": (
+        "from gpudebug_probe.replay import Kept\n"
+        "for count, device in (20000, 'meta'), (200, 'meta'), (20000, 'cuda:63'):\n"
+        "  kept = Kept(torch.ones(count)); kept.place(device); counts.append(kept.give().device)\n"
+        "fit(DataLoader(Numbers(), batch_size=2), 1)",
+        Seen("meta cpu cpu 10", 3, 7),
     ),
     "mappings and named tuples, taken apart by the training": (
         "for _ in range(2):\n"
@@ -129,7 +172,8 @@ STORIES = {
         "loader = DataLoader(Numbers(), batch_size=2, num_workers=1, persistent_workers=True)\n"
         "for _ in range(3):\n"
         "  for i, (x, y) in enumerate(loader):\n    if i == 2: break\n    train(x, y)",
-        Seen("", 3, 6),
+        # The third batch is fetched, and not trained on.
+        Seen("", 2, 6),
     ),
     "evaluation, with gradients off and on": (
         "loader, other = DataLoader(Numbers(), batch_size=2), DataLoader(Numbers(), batch_size=1)\n"
@@ -177,7 +221,7 @@ STORIES = {
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     codes = {name: story(code) for name, (code, _) in STORIES.items()}
-    return stories(tmp_path_factory.mktemp("replay"), codes, GPUDEBUG_LAYER="cached_batch:10")
+    return stories(tmp_path_factory.mktemp("replay"), codes, GPUDEBUG_LAYER="cached_batch:10,,7+")
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -195,6 +239,9 @@ def test_what_a_loader_is_stays_told(told: dict[str, Told]) -> None:
     (loader,) = told["workers"].facts["loaders"]
     assert (loader["workers"], loader["batch_size"], loader["fetched"]) == (2, 2, 30)
     assert told["workers"].facts["epochs"] == [10]
+    assert told["workers"].facts["epochs_ended"] == [True]
     assert told["two loaders at once"].facts["epochs"] == [6, 5]
-    assert told["a sampler that does not end"].facts["epochs"] == [15]
+    assert told["two loaders at once"].facts["epochs_ended"] == [False, True]
+    assert told["a sampler that does not end"].facts["epochs"] == [0, 0, 12]
+    assert told["epochs that are cut short"].facts["epochs_ended"] == [False]
     assert told["plain"].counters["samples_n"] == 60

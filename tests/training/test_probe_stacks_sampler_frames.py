@@ -4,74 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.support.campaigns import environment
 from tests.support.interpreters import VERSIONS, interpreter
-from tests.support.probed import PROBE, Told, lines_of, needs_torch, probed, stories
+from tests.support.probed import Told, needs_torch, probed, stories
+from tests.support.sampled import alone, of, part
 
-from gpudebug.core.diagnosis.stackshares import share
-from gpudebug.core.models import Stacks
-from gpudebug.core.stacks import read_stacks, stacks_evidence
+from gpudebug.core.stacks import read_stacks
 
 # The oldest and the newest, and the others where there is time.
 ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]
-
-# A sampler of this thread, driven by hand: on every Python, without PyTorch.
-ALONE = f"""
-import sys, os, threading, time, types, gc
-sys.path.append({str(PROBE)!r})
-from _thread import get_ident, get_native_id
-from gpudebug_probe.frames import Frames, stack_from
-from gpudebug_probe.record import Record
-from gpudebug_probe.sampler import Sampler
-torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
-lost = []
-frames = Frames(torch)
-sampler = Sampler("training", Record(os.environ["GPUDEBUG_RUN_DIR"]), frames, lambda: lost.append(1))
-def watch():
-    sampler.target = get_ident(), time.pthread_getcpuclockid(get_ident()), get_native_id()
-def burn(seconds):
-    end, n = time.thread_time() + seconds, 0
-    while time.thread_time() < end:
-        n += sum(range(200))
-def doze(seconds):
-    time.sleep(seconds)
-"""
-
-
-def alone(folder: Path, code: str, python: str = sys.executable) -> Told:
-    run = folder / "run"
-    run.mkdir(exist_ok=True)
-    (folder / "train.py").write_text(ALONE + code)
-    done = subprocess.run(
-        [python, "train.py"],
-        cwd=folder,
-        env=environment({"GPUDEBUG_RUN_DIR": str(run), "GPUDEBUG_T0": "0.5"}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return Told(done.returncode, done.stdout, done.stderr, lines_of(run))
-
-
-def of(told: Told, kind: str = "training") -> Stacks:
-    """What was seen of a kind of thread, as evidence has it."""
-    text = "".join(json.dumps(line) + "\n" for line in told.lines)
-    evidence = stacks_evidence(read_stacks(text), None)
-    assert evidence is not None
-    found: Stacks | None = getattr(evidence, kind)
-    assert found is not None, told
-    return found
-
-
-def part(stacks: Stacks, code: str = "", stack: str = "", **more: Any) -> float:
-    return share(stacks, code=code or None, stack=stack or None, **more)[0]
 
 
 @pytest.mark.parametrize("version", ON_EACH)
@@ -193,7 +136,7 @@ def test_nothing_runs_while_frames_of_another_thread_are_walked(tmp_path: Path) 
     """Garbage that is collected there would let the other thread go on, and that crashes Python 3.11."""
     code = """
 import linecache
-from gpudebug_probe.sampler import _stack
+from gpudebug_probe.threads import stack_of
 met, collected, found, halt = [0], [0], set(), []
 class Loop:
     def __init__(self): self.me = self
@@ -206,14 +149,14 @@ def deep(n): return deep(n - 1) + 1 if n else (time.sleep(0.0002), len([Loop() f
 def look():
     for _ in range(300):
         time.sleep(0.0003)
-        stack = _stack(main, sampler._collects)
+        stack = stack_of(main, sampler._collects)
         found.add(len(stack) > 60 and all(hasattr(frame, "f_code") for frame in stack))
     halt.append(1)
 main, looker = get_ident(), threading.Thread(target=look)
 gc.set_threshold(30, 1, 1)
 looker.start()
 while not halt: deep(60)
-print(met[0], collected[0] > 100, found, len(_stack(12345, True)), gc.isenabled())
+print(met[0], collected[0] > 100, found, len(stack_of(12345, True)), gc.isenabled())
 """
     done = alone(tmp_path, code)
     assert (done.status, done.out) == (0, "0 True {True} 0 True\n"), done
@@ -226,6 +169,46 @@ def test_source_is_told_without_what_could_be_a_secret(tmp_path: Path) -> None:
     code = f"for place in {places}: print(frames.source(*place))"
     told = alone(tmp_path, code).out.splitlines()
     assert tuple(told) == ('login("...", retries=3)  # once', "x" * 120, "", "")
+
+
+ODD_FILES = {
+    "no name": ("", "None"),
+    "no end": ("a\\0b.py", "''"),
+    "half a character": ("half_\\ud800.py", "''"),
+    "a folder of packages": ("/nowhere/lib/site-packages", "''"),
+}
+
+
+@pytest.mark.parametrize(("file", "owner"), ODD_FILES.values(), ids=ODD_FILES)
+def test_code_is_known_whatever_its_file_is_called(tmp_path: Path, file: str, owner: str) -> None:
+    code = (
+        FOLDS
+        + f"""
+fold.__code__ = fold.__code__.replace(co_filename="{file}")
+names, at, line, phase = fold()
+entry = next(one for one in frames.known.values() if one.name == names[0])
+print(repr(entry.owner), repr(frames.source(entry.file, 1)), phase)
+sampler._add(frames.fold(stack_from(sys._getframe())), 1.0, 0.5)
+sampler.finish()
+"""
+    )
+    told = alone(tmp_path, code)
+    assert (told.status, told.out, told.err) == (0, f"{owner} '' other\n", "")
+    assert told.of("stacks")
+
+
+def test_a_pipe_is_not_read_for_its_source(tmp_path: Path) -> None:
+    code = """
+os.mkfifo("pipe")
+ends = os.open("pipe", os.O_RDWR)
+os.write(ends, b"1 + 1\\n2 + 2\\n")
+print([frames.source(name, 1) for name in ("pipe", f"/dev/fd/{ends}", ".")], os.read(ends, 99))
+os.mkfifo("empty")
+print(repr(frames.source("empty", 1)))
+"""
+    told = alone(tmp_path, code)
+    assert (told.status, told.err) == (0, "")
+    assert told.out == "['', '', ''] b'1 + 1\\n2 + 2\\n'\n''\n"
 
 
 def test_many_stacks_are_told_in_lines_that_are_read(tmp_path: Path) -> None:

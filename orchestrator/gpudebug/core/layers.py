@@ -163,14 +163,24 @@ def _replay(evidence: Evidence) -> dict[str, Any]:
 
 def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
     """Batches of an epoch of each loader, in the order in which they began, as the newest run told."""
-    facts = evidence[-1].probe.facts if evidence and evidence[-1].probe else {}
-    told = facts.get("epochs")
+    told = _newest(evidence).get("epochs")
     return tuple(n for n in told if isinstance(n, int)) if isinstance(told, list) else ()
 
 
 def asked(layer: str, evidence: Sequence[Evidence]) -> str:
-    """What tells a training's probe to replace the layer, with the lengths of epochs in the baseline."""
-    return ":".join([layer, *([",".join(map(str, found))] if (found := epochs(evidence)) else [])])
+    """What tells a training's probe to replace the layer, with the lengths of epochs in the baseline.
+
+    `+` stands behind that of a loader of which no epoch came to its end.
+    """
+    lengths, ended = epochs(evidence), _newest(evidence).get("epochs_ended")
+    if not isinstance(ended, list) or len(ended) != len(lengths):
+        ended = [True] * len(lengths)
+    told = [f"{n}" if end else f"{n}+" for n, end in zip(lengths, ended, strict=True)]
+    return f"{layer}:{','.join(told)}" if told else layer
+
+
+def _newest(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
+    return evidence[-1].probe.facts if evidence and evidence[-1].probe else {}
 
 
 def feeds_training(evidence: Evidence) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ MOST_SITES = 20
 # What a process tells of itself is shown and kept: it is cut to what a person would read.
 _MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
 _LARGEST = 2.0**53
+# What is half a character, and no byte of a file's name either: it could not be written again.
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,8 @@ def read_line(raw: str) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(raw)
+        if "\\u" in raw and _HALF.search(text := json.dumps(found, ensure_ascii=False)):
+            found = json.loads(_HALF.sub("\ufffd", text))
     except (ValueError, RecursionError):
         return None
     sound = isinstance(found, dict) and isinstance(found.get("kind"), str)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,7 +122,9 @@ def _stack(
         return None
     phase, numbers, line = entry[:3]
     seconds, cpu_s = _number(entry[3]), _number(entry[4])
-    if phase not in PHASES or seconds is None or cpu_s is None or not isinstance(line, int):
+    if not isinstance(phase, str) or phase not in PHASES or not isinstance(line, int):
+        return None
+    if seconds is None or cpu_s is None:
         return None
     known = [n for n in numbers[-_DEEPEST:] if isinstance(n, int) and 0 <= n < len(frames)]
     user = next((at for at in reversed(range(len(known))) if (known[at], line) in code), -1)
@@ -135,4 +136,4 @@ def _number(value: object) -> float | None:
     """A finite number that is not below 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value <= _LARGEST else None
+    return float(value) if 0 <= value <= _LARGEST else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from .recorder import Recorder
 
-FACT = "epochs"
+FACT, ENDED = "epochs", "epochs_ended"
 # Loaders whose epochs are told of.
 MOST_LOADERS = 8
 
@@ -75,6 +75,8 @@ class Epochs:
         self._sources: list[Source] = []
         self._epochs: dict[int, Epoch] = {}
         self._longest: list[int] = []
+        # Whether the longest of each was seen to end: else it may be longer than what was taken of it.
+        self._ended: list[bool] = []
 
     def source(self, loader: Any) -> Source | None:
         """What is known of a loader; None where there are too many of them."""
@@ -89,6 +91,7 @@ class Epochs:
             return None
         self._sources.append(Source(loader, len(self._sources)))
         self._longest.append(0)
+        self._ended.append(False)
         return self._sources[-1]
 
     def opened(self, iterator: Any, loader: Any) -> None:
@@ -101,17 +104,21 @@ class Epochs:
         """The epoch that an iterator is in, None where its beginning was not seen."""
         return self._epochs.get(id(iterator))
 
-    def took(self, iterator: Any, count: int) -> None:
-        """It has handed so many batches over."""
+    def took(self, iterator: Any, count: int, ended: bool) -> None:
+        """It has handed so many batches over, or come to its end."""
         epoch = self.of(iterator)
         if epoch is not None:
             epoch.handed += count
             place = epoch.source.place
-            self._longest[place] = max(self._longest[place], epoch.handed)
+            if epoch.handed >= self._longest[place]:
+                # One that is as long and goes on is not over because another one was.
+                self._ended[place] = ended or (self._ended[place] and epoch.handed == self._longest[place])
+                self._longest[place] = epoch.handed
 
     def _tell(self) -> None:
         if self._longest:
             self._recorder.facts[FACT] = list(self._longest)
+            self._recorder.facts[ENDED] = list(self._ended)
 
 
 def _weak(value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from stat import S_ISREG
 from types import CodeType, FrameType
 from typing import Any
 
@@ -136,7 +137,7 @@ class Frames:
 
     def _learn(self, code: CodeType) -> Code:
         file = code.co_filename
-        if not file.startswith("<"):
+        if file and not file.startswith("<"):
             file = os.path.normpath(os.path.join(self._start, file))
         owner, mark, shown = self._classified(file, code.co_name)
         place = (file[len(self._torch) :] if file.startswith(self._torch) else "", code.co_name)
@@ -146,7 +147,8 @@ class Frames:
         return entry
 
     def _classified(self, file: str, function: str) -> tuple[str | None, str, bool]:
-        if file.startswith("<"):
+        # Nor has some generated code a name at all.
+        if not file or file.startswith("<"):
             return "" if file.startswith(TYPED_IN) else None, "", True
         if file.startswith(self._ours):
             return None, "", False
@@ -155,7 +157,7 @@ class Frames:
             return None, mark, mark != FORWARD
         parts = file.split(os.sep)
         for place in ("site-packages", "dist-packages"):
-            if place in parts:
+            if place in parts[:-1]:
                 return parts[parts.index(place) + 1], "", True
         if file.startswith(self._library) or os.path.dirname(file) in self._programs:
             return None, "", True
@@ -202,10 +204,14 @@ def _read_line(file: str, line: int) -> str:
     if file.startswith("<") or line < 1:
         return ""
     try:
+        # Reading from a pipe, or the terminal, would take from the program what is meant for it.
+        if not S_ISREG(os.stat(file).st_mode):
+            return ""
         with open(file, "rb") as source:
             lines = source.read(LARGEST_FILE).split(b"\n", line)
         text = lines[line - 1].decode("utf-8", "replace").strip()
-    except (OSError, IndexError):
+    # ValueError: a name that no file has.
+    except (OSError, ValueError, IndexError):
         return ""
     hidden = LITERAL.sub(lambda literal: LONG_WORD.sub("...", literal.group()), text)
     return hidden[:LONGEST_LINE]

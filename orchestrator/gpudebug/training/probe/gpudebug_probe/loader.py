@@ -110,7 +110,7 @@ class _Waits:
     def took(self, iterator: Any, seconds: float, batches: list[Any], ended: bool) -> None:
         """One fetch has returned a batch, come to the end of the iterator, or failed."""
         fetched = len(batches)
-        self.epochs.took(iterator, fetched)
+        self.epochs.took(iterator, fetched, ended)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
         entry.ended = ended
         if not self._grad_enabled():

@@ -202,7 +202,7 @@ class Recorder:
 
     def _start(self) -> str:
         argv = getattr(sys, "argv", None) or [""]
-        ranks = self._ranks()
+        ranks = self.ranks()
         self._beat_s = BEAT_S * OTHER_RANKS if ranks["rank"] else BEAT_S
         return self._record.line(
             "start",
@@ -215,7 +215,7 @@ class Recorder:
             torch=str(getattr(self._torch, "__version__", "")) or None,
         )
 
-    def _ranks(self) -> dict[str, int | None]:
+    def ranks(self) -> dict[str, int | None]:
         """Which of several training processes this is."""
         names = ("rank", "local_rank", "world_size")
         ranks = {name: _number(os.environ.get(name.upper()), int) for name in names}

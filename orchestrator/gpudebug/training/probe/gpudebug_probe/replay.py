@@ -1,8 +1,11 @@
 """Loaders that hand one batch over again and again: how fast a training is that waits for no data.
 
 GPUDEBUG_LAYER=cached_batch asks for it; behind a colon may stand how many batches an epoch of each loader
-has, in the order in which the loaders begin (`cached_batch:40,5`), as a run without it told in the fact
-`epochs`. What such a training learns is worth nothing.
+has, in the order in which the loaders begin (`cached_batch:40,5+`), as a run without it told in the facts
+`epochs` and `epochs_ended`: `+` says that nobody saw it end. What such a training learns is worth nothing.
+
+A training that changes its batch in place finds it as it came each time; what it changes past PyTorch's count
+of changes (`x.numpy()[0] = 1`, `x.data`) stays changed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .epochs import Epochs, Source
 from .recorder import Recorder
@@ -27,16 +30,35 @@ FETCHES = 3
 DEEPEST = 16
 # An epoch without an end has that many times the batches that a training took of it.
 ENDLESS = 2
+# Bytes of a tensor that is worth being on the device before it is asked for. A smaller one is copied there in
+# no time, and may be one whose numbers are used on the CPU: lengths, labels, indices.
+LARGE = 64 << 10
 # What torch calls a data set that is only iterated.
 ITERATED = 1
 
 
-def asked(environ: Any = os.environ) -> list[int | None] | None:
+class Length(NamedTuple):
+    """Batches that a run without us took of an epoch at most, and whether that was all of it."""
+
+    taken: int
+    whole: bool
+
+    @property
+    def most(self) -> int:
+        return self.taken if self.whole else ENDLESS * self.taken
+
+
+def asked(environ: Any = os.environ) -> list[Length | None] | None:
     """The lengths of epochs that the variable tells; None where nothing is to be replayed."""
     layer, _, lengths = environ.get(VARIABLE, "").partition(":")
     if layer != CACHED:
         return None
-    return [int(text) if text.isdigit() and int(text) else None for text in lengths.split(",")]
+    return [_told(text) for text in lengths.split(",")]
+
+
+def _told(text: str) -> Length | None:
+    count = text[:-1] if text.endswith("+") else text
+    return Length(int(count), count == text) if count.isdigit() and int(count) else None
 
 
 def install(
@@ -54,6 +76,51 @@ def install(
         module.DataLoader.__iter__ = replay.iter(module.DataLoader.__iter__, entered, kind)
 
 
+class Kept:
+    """A tensor of the batch as it came, which the training never gets, and what it gets in its place.
+
+    That is the same one each time until the training has changed it, and a new one each time from then on.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = _copy(tensor)
+        # One whose gradient would add up; where it was computed from others, there is none to be had.
+        self._leaf = tensor.requires_grad and tensor.grad_fn is None
+        self._anew = self._leaf
+        self._given: Any = None
+        self._version = 0
+        self._device: str | None = None
+
+    def place(self, device: str | None) -> None:
+        """Have it where the training computes, so that copying it there is left out as well."""
+        if self.tensor.numel() * self.tensor.element_size() >= LARGE:
+            self._device = device
+        self._given = self._made()
+        self._version = self._given._version
+
+    def give(self) -> Any:
+        if not self._anew and (self._given._version != self._version or self._given.requires_grad):
+            self._anew = True
+            self._given = self._made()
+        return _copy(self._given).requires_grad_(self._leaf) if self._anew else self._given
+
+    def _made(self) -> Any:
+        if self._device is not None:
+            try:
+                return _copy(self.tensor, self._device)
+            except Exception:  # noqa: BLE001 - no room for it: it is copied each time, as before
+                self._device = None
+        return _copy(self.tensor)
+
+
+def _copy(tensor: Any, device: str | None = None) -> Any:
+    """The same numbers in memory of its own, without a graph, and what the user hung on the tensor."""
+    source = tensor.detach()
+    made = source.clone() if device is None else source.to(device, copy=True)
+    vars(made).update(vars(tensor))
+    return made
+
+
 class Cache:
     """The batch of one loader. `length` is how many of them an epoch has, None as long as nobody knows."""
 
@@ -61,9 +128,35 @@ class Cache:
         self.length: int | None = None
         self.batch: Any = None
         self.elements = -1
-        self.placed = False
         # The loader whose length it is.
         self.loader: Any = lambda: None
+        self._kept: dict[int, Kept] = {}
+        self._placed = False
+
+    def keep(self, torch: Any, batch: Any) -> None:
+        self._placed = False
+        self._kept.clear()
+        self.batch = copied(torch, batch, self._own)
+
+    def place(self, device: str | None) -> None:
+        """Once, where gradients are recorded: what is made in inference mode cannot be trained on."""
+        if not self._placed:
+            self._placed = True
+            for one in self._kept.values():
+                one.place(device)
+
+    def give(self, torch: Any) -> Any:
+        return copied(torch, self.batch, self._given)
+
+    def _own(self, tensor: Any) -> Any:
+        one = Kept(tensor)
+        self._kept[id(one.tensor)] = one
+        return one.tensor
+
+    def _given(self, tensor: Any) -> Any:
+        # It is another one where a container that cannot be copied holds it.
+        one = self._kept.get(id(tensor))
+        return tensor if one is None else one.give()
 
 
 class StandIn:
@@ -79,7 +172,7 @@ class StandIn:
 class Replay:
     """Replays a batch of each loader that feeds the training once three of its batches were fetched."""
 
-    def __init__(self, torch: Any, recorder: Recorder, epochs: Epochs, told: list[int | None]) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, epochs: Epochs, told: list[Length | None]) -> None:
         self._torch = torch
         self._recorder = recorder
         self._epochs = epochs
@@ -118,6 +211,7 @@ class Replay:
             source.fetch(self._recorder.steps)
             cache = self._ready(source)
             if cache is not None:
+                cache.place(self._device())
                 return self._again(cache, epoch.handed)
             try:
                 batch = original(iterator)
@@ -141,6 +235,7 @@ class Replay:
                 try:
                     cache = self._begun(loader)
                     if cache is not None and self._torch.is_grad_enabled():
+                        cache.place(self._device())
                         iterator = stand_in(loader, cache)
                         entered(iterator, loader)
                         return iterator
@@ -167,15 +262,15 @@ class Replay:
     def _length(self, source: Source, known: int | None, before: int | None) -> int | None:
         """How many batches an epoch has: as the loader says, else as a run before told or an epoch showed.
 
-        A first loader that had more than it says does not end by itself: the training ends first, and where
-        it does not, it must not go on for ever.
+        One that nobody saw end has more than was taken: a training that ends after a time takes more of it
+        now. Yet one that ends with its data must not go on for ever.
         """
         told = self._told[source.place] if source.place < len(self._told) else None
+        if told is None:
+            return before if known is None else known
         if known is None:
-            return told or before
-        if told is not None and before is None and told > known:
-            return ENDLESS * told
-        return known
+            return told.taken if told.whole else before or told.most
+        return told.most if before is None and told.taken > known else known
 
     def _ready(self, source: Source) -> Cache | None:
         """Its batch, where that is replayed from now on."""
@@ -187,24 +282,16 @@ class Replay:
         """The batch once more; StopIteration where the epoch has had its batches."""
         if handed >= (cache.length or 0):
             raise StopIteration
-        if not cache.placed:
-            cache.placed = True
-            cache.batch = self._on_device(cache.batch)
         self._last = self._recorder.steps, time.monotonic()
         if not self._count:
             self._first = self._last
         self._count += 1
-        return copied(self._torch, cache.batch)
+        return cache.give(self._torch)
 
-    def _on_device(self, batch: Any) -> Any:
-        """The batch where the training computes, so that copying it there is left out as well."""
+    def _device(self) -> str | None:
+        """Where the training computes; None for the CPU."""
         device = str(self._recorder.facts.get("device") or "cpu")
-        if device == "cpu":
-            return batch
-        try:
-            return copied(self._torch, batch, lambda tensor: tensor.to(device))
-        except Exception:  # noqa: BLE001 - no room for it: it is copied each time, as before
-            return batch
+        return None if device == "cpu" else device
 
     def _keep(self, cache: Cache, batch: Any) -> None:
         """Of the first batches the one with the most elements: the last one of an epoch may be smaller."""
@@ -212,16 +299,15 @@ class Replay:
 
         def measured(tensor: Any) -> Any:
             sizes.append(tensor.numel())
-            # A graph is gone after one backward.
-            return tensor if tensor.grad_fn is None else tensor.detach()
+            return tensor
 
         try:
-            kept = copied(self._torch, batch, measured)
+            copied(self._torch, batch, measured)
+            if sum(sizes) > cache.elements:
+                cache.elements = sum(sizes)
+                cache.keep(self._torch, batch)
         except Exception as error:  # noqa: BLE001 - the training goes on without us
             self._recorder.failed(error, "keeping a batch")
-            return
-        if sum(sizes) >= cache.elements:
-            cache.batch, cache.elements = kept, sum(sizes)
 
 
 def length(loader: Any) -> int | None:

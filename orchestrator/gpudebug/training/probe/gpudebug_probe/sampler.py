@@ -7,19 +7,18 @@ import os
 import signal
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import _count, allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from itertools import accumulate, chain, islice, repeat
-from operator import itemgetter
 from random import Random
-from types import CodeType, FrameType
+from time import sleep
+from types import FrameType
 from typing import Any
 
-from .frames import DATA, WALKED, Frames, stack_from
+from .frames import DATA, Frames, stack_from
 from .record import Record
 from .recorder import described
+from .threads import delay_of, hindered, idle, stack_of, uncollected
 
 EVERY_S = 0.033
 # What one sample stands for at most: a process may have been stopped.
@@ -32,14 +31,17 @@ TELL_S, WORKER_TELL_S = 2.0, 4.0
 LATE_S, BY_IT = 0.001, 0.7
 SWITCH_S = 0.0005
 ROUNDS, HARDLY = 4, 0.15
-# Innermost frames of threads that are not at work.
-IDLE = {("threading.py", "wait"), ("threading.py", "_wait_for_tstate_lock"), ("selectors.py", "select")}
 MOST_STACKS = 2000
 OTHER_STACKS = ("other", (), -1, 0)
 STACKS_TOLD, LONGEST_TOLD = 100, 60_000
 MOST_CODES = 16_384
 # How long the end of a process, or a fork, waits for the thread to end.
 STOP_S = 0.5
+# The thread's time between two looks, by the CPU time of one, as far as samples allow.
+SPARE = 100
+# With more threads than that the others are not looked at.
+MANY_THREADS = 64
+FULL = "the record has no room for more"
 
 
 class Sampler:
@@ -52,6 +54,8 @@ class Sampler:
     def __init__(self, of: str, record: Record, frames: Frames, lost: Callable[[], None]) -> None:
         self.record = record
         self.target = (0, 0, 0)
+        # It is to start, and the thread that was told to end has not yet.
+        self.late = False
         self._lost = lost
         # Of the thread with this number: the seconds that it has waited for a CPU.
         self._delayed = (0, 0.0)
@@ -68,6 +72,8 @@ class Sampler:
         self._why: str | None = None
         self._marked: Any = None
         self._switch: float | None = None
+        # Garbage is not collected now, and was before.
+        self._held = False
         # Since 3.12 no garbage is collected within a call of C, and before 3.11 nothing is made there that
         # could let it begin: what is collected may start threads, which waits for ever within this call.
         self._collects = sys.version_info[:2] == (3, 11)
@@ -75,27 +81,32 @@ class Sampler:
     # Called in other threads
 
     def start(self) -> None:
+        """Not where it has ended by itself. `late` afterwards: to be called again."""
+        if self._halt is not None or self._why is not None:
+            return
         # One that did not end in time goes on to its end: there are never two.
-        ended = self._done is None or self._done.acquire(False)
-        if self._halt is None and self._why is None and ended:
-            halt, done = allocate_lock(), allocate_lock()
-            halt.acquire()
-            done.acquire()
-            self._halt, self._done = halt, done
-            self._last_clock = 0
-            try:
-                # Not one of `threading`: a program may count, trace and wait for those.
-                start_new_thread(self._run, (halt, done))
-            except BaseException:
-                self._halt = self._done = None
-                raise
+        self.late = self._done is not None and not self._done.acquire(False)
+        if self.late:
+            return
+        halt, done = allocate_lock(), allocate_lock()
+        halt.acquire()
+        done.acquire()
+        self._halt, self._done = halt, done
+        self._last_clock = 0
+        try:
+            # Not one of `threading`: a program may count, trace and wait for those.
+            start_new_thread(self._run, (halt, done))
+        except BaseException:
+            self._halt = self._done = None
+            raise
 
     def stop(self) -> bool:
-        """Whether the thread has ended, in time."""
+        """Whether the thread has ended, in time; one that had not is not waited for again."""
         halt, self._halt = self._halt, None
+        self.late = False
         if halt is not None:
             halt.release()
-        if self._done is not None and self._done.acquire(True, STOP_S):
+        if self._done is not None and self._done.acquire(True, 0 if halt is None else STOP_S):
             self._done.release()
             return True
         return self._done is None
@@ -103,7 +114,14 @@ class Sampler:
     def finish(self) -> None:
         if self.stop():
             with suppress(Exception):
-                self._tell(last=True)
+                if self._why is not None:
+                    tell_why(self.record, self._of, self._why)
+                self._append(self._lines())
+
+    def leave(self) -> None:
+        """Where a process was forked the thread is not there: what it held for a moment is let go of."""
+        self._let()
+        self._hurry(False)
 
     def mark(self, frame: FrameType) -> None:
         """This stack counts until `measure`; not while the thread looks."""
@@ -129,21 +147,59 @@ class Sampler:
 
     def _run(self, halt: Any, done: Any) -> None:
         try:
+            self._hold()
             # The training's signals go to its own threads.
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            while True:
-                delay = EVERY_S * (0.5 + self._random())
+            spent = before = 0.0
+            while self._why is None:
+                # One look may have met much that is new.
+                every = min(max(EVERY_S, SPARE * min(spent, before)), LONGEST_S / 1.5)
+                delay = every * (0.5 + self._random())
                 due = time.monotonic() + delay
-                if halt.acquire(True, delay):
+                if self._aside(halt.acquire, True, delay):
                     break
-                self._look(due)
-                if self._due():
-                    self._tell()
+                self._why = hindered()
+                if self._why is None:
+                    begun = time.thread_time()
+                    self._turn(due)
+                    spent, before = time.thread_time() - begun, spent
         except BaseException as error:  # noqa: BLE001 - nor does it print
             self._why = described(error, "looking at stacks")
         finally:
+            self._let()
             self._hurry(False)
             done.release()
+
+    def _turn(self, due: float) -> None:
+        self._look(due)
+        if self._due():
+            self._aside(self._append, self._lines())
+        if len(self._frames.known) > MOST_CODES:
+            self._forget()
+        if not self.record.rarity_of_stacks:
+            self._why = FULL
+            self._seen.clear()
+            self._frames.forget()
+
+    def _aside(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Do what may take its time, while garbage is collected as the program has it.
+
+        While this thread is at work there is none collected: that runs code of the user's, which belongs into
+        threads of the user's. Nothing is made here that could let it begin.
+        """
+        self._let()
+        found = call(*arguments)
+        self._hold()
+        return found
+
+    def _hold(self) -> None:
+        self._held = gc.isenabled()
+        gc.disable()
+
+    def _let(self) -> None:
+        if self._held:
+            self._held = False
+            gc.enable()
 
     def _look(self, due: float) -> None:
         ident, clock, thread = self.target
@@ -160,7 +216,7 @@ class Sampler:
                 self._lost()
             return
         if self._delayed[0] != thread:
-            self._delayed = thread, _delay(thread)
+            self._delayed = thread, delay_of(thread)
         if self._last_clock == clock:
             wall, used, late = max(now - self._last, 1e-6), cpu - self._last_cpu, now - due
             ran = used / wall
@@ -172,12 +228,15 @@ class Sampler:
         self._last, self._last_cpu, self._last_clock = now, cpu, clock
 
     def _folded(self, ident: int) -> tuple[str, tuple[int, ...], int, int] | None:
-        stack = _stack(ident, self._collects) if ident else []
-        others = _uncollected(sys._current_frames, self._collects)
+        stack = stack_of(ident, self._collects) if ident else []
+        self._hurry(_count() <= MANY_THREADS and self._alone(ident))
+        return self._frames.fold(stack) if stack else None
+
+    def _alone(self, ident: int) -> bool:
+        others = uncollected(sys._current_frames, self._collects)
         for known in (ident, get_ident()):
             others.pop(known, None)
-        self._hurry(all(_idle(other.f_code) for other in others.values()))
-        return self._frames.fold(stack) if stack else None
+        return all(idle(other.f_code) for other in others.values())
 
     def _hurry(self, alone: bool) -> None:
         """Be handed Python's lock sooner, while nobody but the thread has to do with that."""
@@ -195,7 +254,7 @@ class Sampler:
     def _running(self, clock: int) -> float:
         """The share of the moment from now on that the thread runs."""
         begun, cpu = time.monotonic(), time.clock_gettime(clock)
-        time.sleep(LOOK_S)
+        self._aside(sleep, LOOK_S)
         return (time.clock_gettime(clock) - cpu) / (time.monotonic() - begun)
 
     def _add(self, key: tuple[str, tuple[int, ...], int, int], seconds: float, ran: float) -> None:
@@ -210,6 +269,14 @@ class Sampler:
         entry[1] += seconds * ran
         entry[2] += 1
 
+    def _forget(self) -> None:
+        """Of very much code, generated code: what was not told yet counts by its phase alone."""
+        seen, self._seen = self._seen, {}
+        for key, spent in seen.items():
+            entry = self._seen.setdefault((key[0], *OTHER_STACKS[1:]), [0.0, 0.0, 0])
+            entry[:] = map(sum, zip(entry, spent))
+        self._frames.forget()
+
     # Lines
 
     def _due(self) -> bool:
@@ -217,28 +284,27 @@ class Sampler:
         every = WORKER_TELL_S if self._of == "workers" else TELL_S
         return bool(rarity) and time.monotonic() - self._since >= every * rarity
 
-    def _tell(self, last: bool = False) -> None:
+    def _lines(self) -> list[str]:
+        """What was seen since they were last made: one line, or none."""
         seen, self._seen = self._seen, {}
         since, self._since = self._since, time.monotonic()
         used, self._used = self._used, 0.0
         thread, before = self._delayed
-        self._delayed = thread, _delay(thread)
+        self._delayed = thread, delay_of(thread)
         _spread(seen, used + max(0.0, self._delayed[1] - before))
-        lines = []
-        if seen:
-            most = sorted(seen.items(), key=lambda entry: -entry[1][0])
-            told = STACKS_TOLD
-            while True:
-                lines = [self._line(since, seen, most[:told])]
-                if len(lines[0]) <= LONGEST_TOLD:
-                    break
-                told //= 2
-        if last and self._why is not None:
-            lines.append(self.record.line("stacks", of=self._of, why=self._why))
+        if not seen:
+            return []
+        most = sorted(seen.items(), key=lambda entry: -entry[1][0])
+        told = STACKS_TOLD
+        while True:
+            line = self._line(since, seen, most[:told])
+            if len(line) <= LONGEST_TOLD:
+                return [line]
+            told //= 2
+
+    def _append(self, lines: list[str]) -> None:
         if lines:
             self.record.append_stacks(lines)
-        if len(self._frames.known) > MOST_CODES:
-            self._frames.forget()
 
     def _line(self, since: float, seen: Any, most: Any) -> str:
         names: dict[str, int] = {}
@@ -266,35 +332,14 @@ class Sampler:
         )
 
 
-def _idle(code: CodeType) -> bool:
-    return (os.path.basename(code.co_filename), code.co_name) in IDLE
-
-
-def _stack(ident: int, collects: bool) -> list[FrameType]:
-    """The frames of another thread, from inside out; none where it has ended.
-
-    In one call of C, and without collecting garbage in it: Python's lock is never let go of there. A thread
-    that ran meanwhile would leave frames that are walked, which crashes Python 3.11.
-    """
-    stack: list[FrameType] = []
-    inside = islice(map(itemgetter(ident), iter(sys._current_frames, None)), 1)
-    outwards = accumulate(chain(inside, repeat("f_back", WALKED - 1)), getattr)
-    # The outermost frame has None outside of it, and that has nothing.
-    with suppress(AttributeError, KeyError):
-        _uncollected(partial(stack.extend, outwards), collects)
-    return stack[:-1] if stack and stack[-1] is None else stack
-
-
-def _uncollected(call: Callable[[], Any], collects: bool) -> Any:
-    if not collects:
-        return call()
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return call()
-    finally:
-        if enabled:
-            gc.enable()
+def tell_why(record: Record, of: str, why: str) -> None:
+    """Why no more stacks are told."""
+    line = [record.line("stacks", of=of, why=why)]
+    # Of workers there may be many.
+    if of == "workers":
+        record.append_stacks(line)
+    else:
+        record.append(line, last=True)
 
 
 def _spread(seen: dict[Any, list[float]], used: float) -> None:
@@ -306,18 +351,6 @@ def _spread(seen: dict[Any, list[float]], used: float) -> None:
         ran = sum(entry[1] for entry in seen.values())
         for entry, largest in zip(seen.values(), most):
             entry[1] = min(largest, max(0.0, entry[1] * used / ran)) if ran > 0 else 0.0
-
-
-def _delay(thread: int) -> float:
-    """Seconds for which this thread of ours was ready to run and did not, so far; 0 where nobody counts."""
-    try:
-        fd = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return int(os.read(fd, 200).split()[1]) / 1e9
-        finally:
-            os.close(fd)
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 def _within(ran: float, seconds: float) -> float:

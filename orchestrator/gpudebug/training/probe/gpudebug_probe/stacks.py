@@ -12,8 +12,9 @@ after the sample, and of all stacks together it is what that clock says, with th
 was ready and others had the CPU. Python's lock is handed to us where the thread lets go of it, at the latest
 after Python's switch interval, 5 ms: Python code that runs for less than that is found in the call that lets
 go of the lock, often in the same function. Where no other thread of Python's is at work the interval is set
-to half a millisecond, which nobody else feels. Of several training processes that of rank 0 is looked at, of
-its loader workers the first four.
+to half a millisecond, which nobody else feels. Above some dozens of threads it is left alone, and one looks
+more rarely, so that looking takes about a hundredth of a CPU at most. Of several training processes that of
+rank 0 is looked at, as far as RANK or torch.distributed tells, of each of its loaders the first four workers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from .calls import replace
 from .frames import Frames
 from .record import Record
 from .recorder import Recorder, at_end
-from .sampler import Sampler
+from .sampler import Sampler, tell_why
+from .threads import hindered
 
 WORKERS = 4
 
@@ -41,7 +43,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     clock_of = getattr(time, "pthread_getcpuclockid", None)
     lock_held = getattr(sys, "_is_gil_enabled", lambda: True)()
     # Without Python's lock a stack changes while one looks at it.
-    if clock_of is None or not lock_held or os.environ.get("RANK", "0") not in ("", "0"):
+    if clock_of is None or not lock_held:
         return
     watcher = _Watcher(torch, recorder, clock_of)
     recorder.on_begin(watcher.seen)
@@ -80,11 +82,14 @@ class _Watcher:
         self._torch = torch
         self._recorder = recorder
         self._clock_of = clock_of
-        self.anew()
+        self._sampler: Sampler | None = None
+        self._over = False
 
     def anew(self) -> None:
         """Nothing is looked at: a forked child has no sampler until it trains or infers itself."""
-        self._sampler: Sampler | None = None
+        if self._sampler is not None:
+            self._sampler.leave()
+        self._sampler = None
         self._over = False
 
     def seen(self, of: str = "training") -> None:
@@ -92,20 +97,39 @@ class _Watcher:
         if self._over or (self._recorder.refused and of == "training"):
             return
         try:
+            # It may be known only now: from when the processes of a training have found each other.
+            if self._recorder.ranks()["rank"]:
+                self.end()
+                return
+            why = hindered() if self._sampler is None else None
+            if why is not None:
+                self._over = True
+                if of == "training":
+                    tell_why(Record(self._recorder.run), of, why)
+                return
             target = (get_ident(), self._clock_of(get_ident()), get_native_id())
             if self._sampler is not None:
                 self._sampler.target = target
+                if self._sampler.late:
+                    self._start(self._sampler)
                 return
             record, frames = Record(self._recorder.run), Frames(self._torch)
             self._sampler = Sampler(of, record, frames, self._recorder.listen)
             self._sampler.target = target
             at_end(self.end)
-            self._sampler.start()
+            self._start(self._sampler)
         except Exception:  # noqa: BLE001 - no thread can be started, no clock: there are no stacks
             self._over = True
 
+    def _start(self, sampler: Sampler) -> None:
+        sampler.start()
+        if sampler.late:
+            # The next call of a module, or step, tries again.
+            self._recorder.listen()
+
     def stepped(self, _steps: int) -> None:
-        if self._sampler is None or self._sampler.target[0] != get_ident():
+        sampler = self._sampler
+        if sampler is None or sampler.late or sampler.target[0] != get_ident():
             self.seen()
 
     def pause(self) -> None:
@@ -122,7 +146,7 @@ class _Watcher:
         if sampler is not None and not self._over:
             with suppress(Exception):
                 sampler.measure()
-                sampler.start()
+                self._start(sampler)
 
     def end(self) -> None:
         """Tell what is left; never again in this process."""

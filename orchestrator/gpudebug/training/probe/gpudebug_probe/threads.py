@@ -1,0 +1,79 @@
+"""Threads of this process: whether one of ours may look at another, where that is, how long it waits."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from _thread import allocate_lock, get_ident, start_new_thread
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate, chain, islice, repeat
+from operator import itemgetter
+from types import BuiltinFunctionType, CodeType, FrameType
+from typing import Any
+
+from .frames import WALKED
+
+# Innermost frames of threads that are not at work.
+IDLE = {("threading.py", "wait"), ("threading.py", "_wait_for_tstate_lock"), ("selectors.py", "select")}
+# What gevent and eventlet replace: theirs know no threads, and those that were there first cannot be had.
+OWN = all(isinstance(one, BuiltinFunctionType) for one in (start_new_thread, get_ident, time.sleep)) and (
+    isinstance(allocate_lock, BuiltinFunctionType) or getattr(allocate_lock, "__module__", "") == "_thread"
+)
+MONITORING = getattr(sys, "monitoring", None)
+
+
+def hindered() -> str | None:
+    """Why no thread of ours may look; None where one may."""
+    if not OWN:
+        return "a library has replaced Python's threads (gevent, eventlet)"
+    # Since 3.12 what it counts are the calls of all threads, as if one had made them.
+    if MONITORING is not None and MONITORING.get_tool(MONITORING.PROFILER_ID) is not None:
+        return "a profiler is at work that would count ours in (cProfile)"
+    return None
+
+
+def idle(code: CodeType) -> bool:
+    return (os.path.basename(code.co_filename), code.co_name) in IDLE
+
+
+def stack_of(ident: int, collects: bool) -> list[FrameType]:
+    """The frames of another thread, from inside out; none where it has ended.
+
+    In one call of C, and without collecting garbage in it: Python's lock is never let go of there. A thread
+    that ran meanwhile would leave frames that are walked, which crashes Python 3.11.
+    """
+    stack: list[FrameType] = []
+    inside = islice(map(itemgetter(ident), iter(sys._current_frames, None)), 1)
+    outwards = accumulate(chain(inside, repeat("f_back", WALKED - 1)), getattr)
+    # The outermost frame has None outside of it, and that has nothing.
+    with suppress(AttributeError, KeyError):
+        uncollected(partial(stack.extend, outwards), collects)
+    return stack[:-1] if stack and stack[-1] is None else stack
+
+
+def uncollected(call: Callable[[], Any], collects: bool) -> Any:
+    if not collects:
+        return call()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return call()
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def delay_of(thread: int) -> float:
+    """Seconds for which this thread of ours was ready to run and did not, so far; 0 where nobody counts."""
+    try:
+        fd = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, 200).split()[1]) / 1e9
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return 0.0
