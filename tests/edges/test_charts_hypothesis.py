@@ -115,6 +115,20 @@ def test_gates_are_told_with_notes_and_those_skipped_together() -> None:
     assert hypothesis._gate_lines([]) == []
 
 
+def test_what_was_found_is_said_or_why_nothing_was() -> None:
+    effect = "+40.0pp (95% CI +38.0 to +42.0), throughput 3.00x, loss CONVERGING"
+    assert hypothesis._figures(a_hypothesis(1)) == f"gpu_util 20.0% to 60.0%: {effect}"
+    said = {"metric": "latency_p50 40 to 30 ms"}
+    ratio = a_hypothesis(
+        1, delta=None, improvement=1.3, improvement_ci=[1.2, 1.4], figures=said, throughput_ratio=None
+    )
+    assert hypothesis._figures(ratio) == "latency_p50 40 to 30 ms: 1.30x (95% CI 1.20x to 1.40x)"
+    assert hypothesis._figures(a_hypothesis(1, "UNTESTED")) == "not tested yet"
+    assert hypothesis._figures(a_hypothesis(1, "REJECTED", None, why="crashed")) == "crashed"
+    claimed = a_hypothesis(1, "VALIDATED", None, why=None, verified=False, claimed="+50pp")
+    assert hypothesis._figures(claimed) == "UNVERIFIED +50pp"
+
+
 def test_half_of_the_steps_are_within_the_median() -> None:
     assert hypothesis._median([[1.0, 2.0, 10], [2.0, 4.0, 11], [4.0, 8.0, 1]]) == 4.0
     assert hypothesis._median([[1.0, 2.0, 1]]) == 2.0

@@ -91,8 +91,10 @@ def _head(part: Any, data: Data, h: Hypothesis, sides: Sequence[Side]) -> None:
 
 def _figures(h: Hypothesis) -> str:
     """What the trial found, else why nothing."""
-    if glance.effect(h) is None and h["why"]:
-        return str(h["why"])
+    if not glance.tested([h]):
+        return "not tested yet"
+    if glance.effect(h) is None:
+        return str(h["why"] or glance.effect_text(h))
     figures = h["figures"]
     sides = [figures[key] for key in ("gpu util before", "gpu util after") if key in figures]
     change = figures.get("metric") or f"gpu_util {' to '.join(sides)}"
