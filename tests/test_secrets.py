@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,18 @@ SESSION = {"GPUDEBUG_SESSION": "agent-1"}
 @pytest.fixture
 def planted(tmp_path: Path) -> Planted:
     return plant(tmp_path)
+
+
+def report(p: Planted) -> None:
+    """The page, without the script that draws its plots: it is long, and nobody's data."""
+    p.run("report", "--markdown").expect(0)
+    page = Path(p.run("report", "--json").expect(0).json["page"])
+    scripts = re.findall("<script[^>]*>.*?</script>", text := page.read_text("utf-8"), re.DOTALL)
+    plots = max(scripts, key=len)
+    assert len(plots) > 1_000_000
+    assert '"number":9' in text
+    p.said.append((str(page), text.replace(plots, "")))
+    page.unlink()
 
 
 @pytest.mark.slow
@@ -82,6 +95,7 @@ def test_a_campaign_through_every_command_spills_none(planted: Planted) -> None:
         )
     p.both("show", "9")
     p.both("status")
+    report(p)
     p.run("next", "--json")
     text = p.campaign.text
     p.campaign.progress.write_text(text.replace(canaries.IN_HAND_WRITTEN, "x"))
