@@ -9,6 +9,7 @@ from tests.support.campaigns import Campaign, copied, make_replay_campaign, reco
 from tests.support.waiting import make_waiting_campaign
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import store
 from gpudebug.engine import diagnosing
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnose import diagnose
@@ -60,6 +61,17 @@ def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Cam
     assert worths[3] > worths[1]
     assert worths[2] > worths[1]
     assert diagnosing.case_of(loaded) is case
+
+
+def test_what_the_programs_source_uses_tells_its_kind(original: Campaign, tmp_path: Path) -> None:
+    other = copied(original, tmp_path / "repo")
+    assert diagnosing.facts(load(other.folder)).kind == "other"
+    (other.folder / "train.py").write_text("import gymnasium\nenv = gymnasium.make('Pong')\n")
+    run = store.RunFolder(other.folder / "runs" / "0001-baseline-workload", str)
+    record = {**run.read("run.json"), "identity": load(other.folder).identities["workload"]}
+    (run.path / "run.json").write_text(json.dumps(record))
+    run.seal()
+    assert diagnosing.facts(load(other.folder)).kind == "rl"
 
 
 def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -> None:
