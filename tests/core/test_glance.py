@@ -69,7 +69,7 @@ def test_the_rows_that_tell_most_stay_in_their_order() -> None:
 
 
 def test_a_tally_names_what_there_is() -> None:
-    assert glance.tally([]) == "no hypothesis yet"
+    assert glance.tally([]) == "No hypothesis yet"
     made = [a_hypothesis(1, "UNTESTED"), a_hypothesis(2), a_hypothesis(3, "INVALID"), a_hypothesis(4)]
     assert glance.tally(made) == "2 VALIDATED, 1 INVALID, 1 UNTESTED"
 

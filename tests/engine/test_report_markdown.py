@@ -85,7 +85,7 @@ def test_nothing_of_the_machine_is_told_that_a_stranger_should_not_read() -> Non
 
 def test_a_campaign_that_has_not_begun_says_what_is_next() -> None:
     text = summary(empty_data())
-    assert headings(text) == ["GPU utilisation: act-relative-rtc", "Verify", "What is left"]
+    assert headings(text) == ["GPU utilisation: act-relative-rtc", "What is left"]
     assert "table" not in kinds(text)
     assert "- Next: no hypothesis is left to test.\n" in text
 
@@ -134,7 +134,7 @@ def test_no_text_makes_markup_a_mention_or_a_link() -> None:
     assert kinds(text) == [
         *("heading", "paragraph", "paragraph", "table"),
         *("heading", "paragraph", "paragraph", "html_block", "fence", "html_block"),
-        *("heading", "bullet_list", "heading", "fence", "paragraph", "heading", "bullet_list"),
+        *("heading", "bullet_list", "heading", "fence", "paragraph", "heading", "bullet_list", "paragraph"),
     ]
     assert len(cells(text)) == 2
     markup = GITHUB.render(text)

@@ -66,7 +66,7 @@ def tally(hypotheses: Sequence[Hypothesis]) -> str:
     """`2 VALIDATED, 1 REJECTED, 3 UNTESTED`."""
     counts = Counter(h["status"] for h in hypotheses)
     said = ", ".join(f"{counts[s.value]} {s.value}" for s in _ORDER if counts[s.value])
-    return said or "no hypothesis yet"
+    return said or "No hypothesis yet"
 
 
 _ORDER = (

@@ -51,6 +51,7 @@ def summary(data: Data) -> str:
         accepted=_accepted(data, steps[:CHANGES]),
         more=len(steps[CHANGES:]),
         environment=list(_environment(data)),
+        runs=len(data["runs"]),
         left=list(_left(data)),
         version=data["gpudebug"],
         made=data["made"][:10],
