@@ -114,4 +114,4 @@ def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _stands_in(device: Mapping[str, Any]) -> bool:
-    return device["uuid"] == "CPU"
+    return bool(device["uuid"] == "CPU")
