@@ -60,10 +60,10 @@ function sidesOf(of) {
 
 // Calls `make` for each run with how it is to be drawn; what it returns are traces.
 function eachRun(sides, make) {
-  return sides.flatMap((side) =>
+  return sides.flatMap((side, at) =>
     side.runs.flatMap((run, i) => {
       const main = i === side.runs.length - 1;
-      return make(run, { side, main, name: escaped(side.label + " " + run.name.split("-")[0]) }) || [];
+      return make(run, { side, main, under: at === 0, name: escaped(side.label + " " + run.name.split("-")[0]) }) || [];
     })
   );
 }
@@ -132,7 +132,7 @@ function loss(sides, colours) {
     run.loss_points.length
       ? {
           // Where both sides are alike the thin line lies upon the thick one.
-          ...lineStyle(look, colours, look.side.tone === "before" ? 4 : 1.6),
+          ...lineStyle(look, colours, look.under ? 4 : 1.6),
           type: "scatter",
           name: look.name,
           x: run.loss_points.map((p) => p[0]),
@@ -202,24 +202,29 @@ function axis(own, colours) {
   };
 }
 
-// Room for the axis, its title, and the rows of the legend, whose columns are as wide as its longest name.
-function roomBelow(names, width) {
-  const column = 40 + 6 * Math.max(...names.map((name) => name.length), 0);
-  return 46 + 19 * Math.ceil(names.length / Math.max(1, Math.floor((width - 20) / column)));
+// The width of a name in the legend, and the room for the axis, its title and the rows of the legend.
+function legendRoom(names, width) {
+  const entry = 12 + 6.3 * Math.max(...names.map((name) => name.length), 0);
+  const perRow = Math.max(1, Math.floor((width - MARGIN.l - MARGIN.r) / (entry + 45)));
+  return { entry, below: 46 + 19 * Math.ceil(names.length / perRow) };
 }
 
 function layoutOf(own, traces, colours, width) {
+  const { entry, below } = legendRoom(traces.map((t) => t.name), width);
   const lines = traces.every((t) => t.type === "scatter") && traces.length <= UNIFIED;
   return {
     ...own,
-    margin: { ...(own.margin || MARGIN), b: roomBelow(traces.map((t) => t.name), width) },
+    margin: { ...(own.margin || MARGIN), b: below },
     hovermode: lines ? "x unified" : "closest",
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.soft },
     xaxis: axis(own.xaxis, colours),
     yaxis: axis(own.yaxis, colours),
-    legend: { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom", font: { size: 11 } },
+    legend: {
+      orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom",
+      entrywidth: entry, entrywidthmode: "pixels", font: { size: 11 },
+    },
     hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.accent },
     showlegend: true,
