@@ -33,8 +33,8 @@ RUNS = 400
 POINTS = 80_000
 """Points of all timelines, losses and step times together: about 1.5 MB of JSON."""
 _HALF = 300
-LOGS = 128 << 20
-"""Bytes of all logs that are read: some twenty seconds."""
+LOGS = 64 << 20
+"""Bytes of all logs that are read: some ten seconds."""
 _CAUSES = 3
 _DIGITS = 7
 _NAMED = 3
