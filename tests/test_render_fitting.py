@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from itertools import pairwise
 
@@ -51,6 +52,25 @@ def test_without_unicode_the_ellipsis_is_three_dots() -> None:
 def test_letters_that_the_encoding_lacks_are_escaped_before_they_are_counted() -> None:
     assert Screen(40, encoding="ascii", ascii=True).cut("Größe", 40) == "Gr\\xf6\\xdfe"
     assert HERE.cut("\udc80", 40) == ""
+
+
+@pytest.mark.parametrize(
+    ("runs", "columns", "said"),
+    [
+        (0, 75, None),
+        (1, 75, "▁{40}"),
+        (2, 75, "▁{32} ▁{32}"),
+        (5, 75, "▁{12} ▁{12} ▁{12} ▁{12} ▁{12}"),
+        (7, 75, "▁{10} ▁{10} ▁{10} ▁{10} ▁{10} \\+ 2 runs"),
+        (2, 29, "▁{11} \\+ 1 run"),
+        (3, 5, "▁ \\+ 2 runs"),
+    ],
+)
+def test_as_many_runs_as_there_is_room_for(runs: int, columns: int, said: str | None) -> None:
+    lines = HERE.sparks([[0.0] * 40] * runs, columns)
+    assert [bool(re.fullmatch(f"gpu_util {said}", line)) for line in lines] == (
+        [] if said is None else [True]
+    )
 
 
 @given(TEXTS, st.integers(5, 60))

@@ -47,6 +47,17 @@ def judged(number: int, status: str = "VALIDATED", **more: Any) -> dict[str, Any
     return hypothesis(number, status, **given | more)
 
 
+STORY = (
+    judged(1, "REJECTED", delta_pp=-0.6, delta_ci=[-16.1, 14.9], throughput_ratio=1.03),
+    hypothesis(2, title="Single precision moves twice the bytes that half precision would move, as we know"),
+    judged(3, "INCONCLUSIVE", loss=None, why="throughput is unknown (1.03x): more runs would tell"),
+    hypothesis(4, "TESTING", claim={"session": "a-1", "since": "2026-01-01T10:00:00+00:00"}),
+    hypothesis(5, "VALIDATED", verified=False, claimed="+71.6pp"),
+    judged(6, cost_s=4000.0, age_s=400_000, accepted=1),
+)
+"""A campaign of every kind of hypothesis."""
+
+
 def baseline(**more: Any) -> dict[str, Any]:
     """One of `status`'s baselines."""
     return {

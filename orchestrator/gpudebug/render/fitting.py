@@ -14,6 +14,8 @@ from gpudebug.core import present
 LEAST_COLUMNS = 32
 # Marks that take no room may stand on a letter in any number.
 _LETTERS_A_COLUMN = 4
+_SPARK = "gpu_util "
+_SHORTEST, _LONGEST = 10, 40
 
 
 class Screen(NamedTuple):
@@ -90,6 +92,27 @@ class Screen(NamedTuple):
         return present.sparkline(
             present.shrunk(values, columns), letters=present.INK if self.ascii else present.BLOCKS
         )
+
+    def sparks(self, runs: Sequence[Sequence[float]], columns: int) -> list[str]:
+        """The utilisation of the newest runs beside each other, as many as fit, and how many more there are.
+
+        One line; none without a run.
+        """
+        if not runs:
+            return []
+        room = columns - len(_SPARK)
+        count, more = _fitting(room, len(runs)), ""
+        if count < len(runs):
+            room -= len(f" + {len(runs)} runs")
+            count = _fitting(room, len(runs))
+            more = f" + {len(runs) - count} run{'s' if len(runs) - count > 1 else ''}"
+        each = max(1, min(_LONGEST, (room - count + 1) // count))
+        return [f"{_SPARK}{' '.join(self.spark(values, each) for values in runs[-count:])}{more}"]
+
+
+def _fitting(room: int, count: int) -> int:
+    """How many of so many runs fit beside each other, a space between two."""
+    return max(1, min(count, (room + 1) // (_SHORTEST + 1)))
 
 
 def screen() -> Screen:
