@@ -26,8 +26,9 @@ def verdict(
     }
 
 
-def told(metric: Metric, *steps: Step, **figures: float | None) -> dict[str, Any]:
-    found = gain(metric, steps, **{"now": None, "reference": None, "target": None, **figures})
+def told(metric: Metric, *steps: Step, together: Any = None, **figures: float | None) -> dict[str, Any]:
+    figures = {"now": None, "reference": None, "target": None, **figures}
+    found = gain(metric, steps, **figures, together=together)
     assert found is not None
     return found
 
@@ -37,7 +38,8 @@ def test_two_accepted_changes_and_what_is_missing() -> None:
         Step(2, "Waits", "--set --a=1", verdict(20.0, 60.0)),
         Step(5, "Syncs", "--set --b=1", verdict(60.0, 75.0)),
     ]
-    found = told(UTIL, *steps, now=74.0, reference=90.0, target=80.0)
+    measured = {"delta": {"value": 54.0, "low": 51.0, "high": 57.0}, "why": None}
+    found = told(UTIL, *steps, now=74.0, reference=90.0, target=80.0, together=measured)
     assert (found["start"], found["now"], found["gained"]) == (20.0, 74.0, 54.0)
     assert [(s["hypothesis"], s["before"], s["after"]) for s in found["accepted"]] == [
         (2, 20.0, 60.0),
@@ -49,7 +51,10 @@ def test_two_accepted_changes_and_what_is_missing() -> None:
         "reference",
         "16.0pp below the reference",
     )
-    assert (found["gained_text"], found["now_text"]) == ("+54.0pp", "74.0%")
+    assert (found["gained_text"], found["now_text"]) == (
+        "+54.0pp (95% CI +51.0 to +57.0)",
+        "74.0%",
+    )
 
 
 def test_nothing_accepted_yet_is_a_gap_without_a_gain() -> None:
@@ -81,8 +86,8 @@ def test_other_metrics_are_ratios(metric: Metric, now: float, goal: float, gap: 
 
 def test_a_ratio_of_latencies_above_one_is_a_gain() -> None:
     step = Step(1, "Denoises", "--set --n=2", verdict(0.4, 0.2, "latency_p50"))
-    found = told(LATENCY, step, now=0.2)
-    assert found["gained"] == pytest.approx(2.0)
+    found = told(LATENCY, step, now=0.2, together={"delta": {"value": 2.0}})
+    assert found["gained"] == 2.0
     assert found["gained_text"] == "2.00x"
     assert (found["start_text"], found["gap_text"], found["gap_to"]) == ("400 ms", "unknown", None)
 
@@ -97,6 +102,13 @@ def test_what_is_not_known_stays_unknown() -> None:
     unmeasured = told(UTIL, Step(1, "Waits", "", verdict(20.0, 60.0)), target=80.0)
     assert (unmeasured["now"], unmeasured["gap"], unmeasured["gained"]) == (None, None, None)
     assert unmeasured["gap_text"] == "unknown"
+
+
+def test_what_was_not_measured_together_is_no_gain_and_says_why() -> None:
+    step = Step(1, "Waits", "", verdict(20.0, 60.0))
+    found = told(UTIL, step, now=60.0, together={"delta": None, "why": "other surroundings"})
+    assert (found["gained"], found["gained_text"]) == (None, "unknown")
+    assert found["gained_why"] == "other surroundings"
 
 
 def test_a_trial_that_was_judged_by_another_metric_gives_no_figure() -> None:

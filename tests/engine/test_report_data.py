@@ -95,6 +95,7 @@ def test_what_was_accepted_is_told_with_its_gain_and_its_patch(adopted: Campaign
     assert gain["start"] == pytest.approx(20, abs=1)
     assert gain["now"] == pytest.approx(75, abs=1)
     assert gain["gained"] == pytest.approx(55, abs=1)
+    assert "(95% CI +" in gain["gained_text"]
     assert (gain["target"], gain["gap_to"]) == (80, "target")
     assert gain["gap"] == pytest.approx(5, abs=1)
     patched = found["hypotheses"][1]
@@ -109,6 +110,7 @@ def test_the_baseline_from_before_the_acceptance_is_not_what_it_is_now(judged: C
     gain = gather(judged.folder)["gain"]
     assert gain["start"] == pytest.approx(20, abs=1)
     assert (gain["now"], gain["gap"], gain["gained"]) == (None, None, None)
+    assert gain["gained_why"] == "the baseline of today is the one before the first acceptance"
 
 
 def _torn(run: Path, name: str) -> None:

@@ -25,19 +25,21 @@ def gain(
     now: float | None,
     reference: float | None,
     target: float | None,
+    together: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
     """The way from the first baseline to `now`, the figure of the baseline with all that is `accepted` (in
     that order); None where neither is known. All figures in the metric's own unit.
 
     `gap` is what is missing from `now` to `gap_to`, the reference or without one the target: percentage
     points for utilisation, else the ratio still to be gained; nothing is missing below 0 or 1. `gained` is
-    the same from `start` to `now`. What is not known is None: steps do not add up to it.
+    what the changes brought `together`: its `delta` as an Estimate's JSON, and `why` it is not known. What is
+    not known is None: steps do not add up to it.
     """
     start = _figure(metric, accepted[0].verdict, "before") if accepted else now
     if start is None and now is None:
         return None
     goal, goal_name = (reference, "reference") if reference is not None else (target, "target")
-    gap, gained = _way(metric, now, goal), _way(metric, start, now)
+    gap, delta = _way(metric, now, goal), (together or {}).get("delta")
     return {
         "metric": metric.name,
         "unit": metric.unit,
@@ -50,8 +52,11 @@ def gain(
         "gap": gap,
         "gap_to": goal_name if goal is not None else None,
         "gap_text": _gap_text(metric, gap, goal_name),
-        "gained": gained,
-        "gained_text": _text(metric, gained) if accepted else None,
+        "gained": delta["value"] if delta else None,
+        "gained_text": (present.points(delta) if metric.points else present.factor(delta))
+        if accepted
+        else None,
+        "gained_why": (together or {}).get("why"),
         "start_text": present.figure(metric, start),
         "now_text": present.figure(metric, now),
         "reference_text": present.figure(metric, reference),
@@ -89,11 +94,6 @@ def _way(metric: Metric, start: float | None, end: float | None) -> float | None
     if not metric.points and (start <= 0 or end <= 0):
         return None
     return metric.improvement(metric.scale(end) - metric.scale(start))
-
-
-def _text(metric: Metric, way: float | None) -> str:
-    estimate = None if way is None else {"value": way}
-    return present.points(estimate) if metric.points else present.factor(estimate)
 
 
 def _gap_text(metric: Metric, gap: float | None, goal: str) -> str:

@@ -25,6 +25,7 @@ from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
 from gpudebug.engine.report.story import story
 from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status_of
+from gpudebug.engine.together import together
 
 FORMAT = 1
 # A page stays below 10 MB, half of which is the script that draws it: so much is told in full. With `_HALF`
@@ -199,6 +200,7 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
         now=_now(loaded),
         reference=reference.figure(loaded.metric) if reference else None,
         target=goal(loaded.campaign),
+        together=together(loaded, dict(steps[0].verdict)).as_json() if steps and steps[0].verdict else None,
     )
 
 
