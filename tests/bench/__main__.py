@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import parsing, probe, sampler, sections, startup, trace
+from tests.bench import parsing, probe, report, sampler, sections, startup, trace
 from tests.bench.table import print_table
 
 PARTS = {
@@ -14,6 +14,7 @@ PARTS = {
     "sections": sections,
     "probe": probe,
     "trace": trace,
+    "report": report,
 }
 
 
