@@ -204,7 +204,7 @@ function axis(own, colours) {
 
 // The width of a name in the legend, and the room for the axis, its title and the rows of the legend.
 function legendRoom(names, width) {
-  const entry = 12 + 6.3 * Math.max(...names.map((name) => name.length), 0);
+  const entry = 2 + 6 * Math.max(...names.map((name) => name.length), 0);
   const perRow = Math.max(1, Math.floor((width - MARGIN.l - MARGIN.r) / (entry + 45)));
   return { entry, below: 46 + 19 * Math.ceil(names.length / perRow) };
 }
