@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
@@ -268,13 +269,16 @@ def _of_touched(
     ]
 
 
-def _parts(text: str) -> set[str]:
+# What causes and their code say is compared with every hypothesis of a file.
+@lru_cache(maxsize=512)
+def _parts(text: str) -> frozenset[str]:
     """The beginnings of the words of a text or of names such as `CentreClient` and `to_square`."""
     words = re.findall(r"[A-Z]?[a-z]+", text)
-    return {w[:_PART].lower() for w in words if len(w) >= _PART} - _IN_ANY_CODE
+    return frozenset(w[:_PART].lower() for w in words if len(w) >= _PART) - _IN_ANY_CODE
 
 
-def _stems(text: str) -> set[str]:
+@lru_cache(maxsize=512)
+def _stems(text: str) -> frozenset[str]:
     """The first letters of each word that is long enough to mean something."""
-    found = {word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM}
-    return found - _EVERYWHERE
+    found = (word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM)
+    return frozenset(found) - _EVERYWHERE
