@@ -175,8 +175,11 @@ def seconds(value: float | None) -> str:
     return present.number(value * 1e6, "us")
 
 
+_ENDS = (("Unmodified workload", "start"), ("Now, all of it together", "now"))
+
+
 class Rung(NamedTuple):
-    """One bar of the ladder of accepted changes; `hypothesis` is None for the start."""
+    """One bar of the ladder of accepted changes; `hypothesis` is None for its two ends."""
 
     hypothesis: int | None
     title: str
@@ -186,9 +189,11 @@ class Rung(NamedTuple):
 
 
 def ladder(gain: Data, metric: Metric) -> list[Rung]:
-    """The start, then each accepted change with what it reached and what it added."""
-    start = Rung(None, "Unmodified workload", gain["start"], present.figure(metric, gain["start"]), "")
-    return [start, *(_rung(change, metric) for change in gain["accepted"])]
+    """The start, then each accepted change with what its trial reached and added, then all of them together
+    as the newest baseline measured them."""
+    first, last = (Rung(None, name, gain[key], present.figure(metric, gain[key]), "") for name, key in _ENDS)
+    changes = [_rung(change, metric) for change in gain["accepted"]]
+    return [first, *changes, last] if changes else [first]
 
 
 def _rung(change: Data, metric: Metric) -> Rung:
