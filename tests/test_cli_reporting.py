@@ -63,20 +63,24 @@ def test_the_page_goes_into_runs_and_touches_nothing_else(campaign: Campaign) ->
     assert "<script>alert(1)</script>" not in page.read_text("utf-8")
     # The baseline is as valid as before, and a second report replaces the first.
     assert campaign.json("status")["baselines"]["workload"]["valid"]
-    text = campaign.run("report").expect(0).out
-    assert text.startswith(f"wrote {page} (")
-    assert "3 runs): open it in a browser" in text
+    assert campaign.run("report").expect(0).out.startswith(f"wrote {page} (")
     assert [p.name for p in page.parent.iterdir()] == ["report.html"]
 
 
-def test_a_picture_and_markdown_come_without_a_page(campaign: Campaign, tmp_path: Path) -> None:
+def test_markdown_is_all_that_is_printed_and_no_page_is_written(campaign: Campaign) -> None:
+    done = campaign.run("report", "--markdown").expect(0)
+    assert done.out.startswith("## ")
+    answer = campaign.json("report", "--markdown")
+    assert answer["markdown"].rstrip("\n") + "\n" == done.out
+    assert (answer["page"], answer["png"], answer["files"]) == (None, None, [])
+    assert not (campaign.folder / "runs" / "report").exists()
+
+
+@pytest.mark.slow
+def test_a_picture_comes_without_a_page_or_with_one(campaign: Campaign, tmp_path: Path) -> None:
     answer = campaign.json("report", "--png", str(tmp_path / "F.png"))
     assert (answer["page"], answer["png"]) == (None, str(tmp_path / "F.png"))
     assert (tmp_path / "F.png").read_bytes().startswith(PNG)
-    done = campaign.run("report", "--markdown").expect(0)
-    answer = campaign.json("report", "--markdown")
-    assert answer["markdown"].rstrip("\n") + "\n" == done.out
-    assert (answer["page"], answer["png"]) == (None, None)
     assert not (campaign.folder / "runs" / "report").exists()
     both = ("report", "--png", str(tmp_path / "G.png"), "-o", str(tmp_path / "X.html"), "--markdown")
     answer = campaign.json(*both)
@@ -94,9 +98,9 @@ def test_before_anything_ran_it_says_what_to_do(original: Campaign, tmp_path: Pa
     new = copied(original, tmp_path / "repo")
     shutil.rmtree(new.folder / "runs")
     new.progress.unlink()
-    answer = new.json("report")
-    assert (answer["runs"], answer["skipped"], answer["next_command"]) == (0, [], "gpudebug next")
-    assert "Next: gpudebug next" in new.run("report").expect(0).out
+    text = new.run("report").expect(0).out
+    assert "0 runs): open it in a browser" in text
+    assert "Next: gpudebug next" in text
 
 
 def test_a_broken_run_is_named(campaign: Campaign) -> None:
@@ -104,10 +108,8 @@ def test_a_broken_run_is_named(campaign: Campaign) -> None:
     shutil.copytree(campaign.folder / "runs" / "0002-h1", run)
     (run / "evidence.json").write_text("{")
     text = campaign.run("report").expect(0).out
+    assert "3 runs): open it in a browser\n" in text
     assert "skipped run 0003-h2: evidence.json: not readable as JSON" in text
-    answer = campaign.json("report")
-    assert answer["skipped"] == [{"run": "0003-h2", "why": "evidence.json: not readable as JSON"}]
-    assert answer["runs"] == 3
 
 
 def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campaign, tmp_path: Path) -> None:
@@ -119,11 +121,8 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
     before = contents(outside), contents(campaign.folder)
     for words, says in (
         (("-o", str(outside / "file")), "is a file, not a folder"),
-        (("-o", str(outside / "file" / "X.html")), "is a file, not a folder"),
         (("-o", "runs/0002-h1"), "lies in the run folder 0002-h1"),
-        (("-o", "runs/0002-h1/report.html"), "lies in the run folder 0002-h1"),
         (("-o", str(closed / "deeper")), "Permission denied"),
-        (("--png", str(closed / "F.png")), "Permission denied"),
         (("-o", str(outside / "new" / "X.html"), "--png", str(closed / "F.png")), "Permission denied"),
     ):
         one_line(campaign.run("report", *words, preexec_fn=drop_privileges), says)
@@ -133,6 +132,7 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
     assert error["file"] == str(outside / "file" / "report.html")
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_page_that_was_there(
     campaign: Campaign, tmp_path: Path, mount: Callable[..., None]
 ) -> None:
@@ -146,6 +146,7 @@ def test_a_full_disk_leaves_the_page_that_was_there(
     assert sorted(p.name for p in small.iterdir()) == ["filler", "report.html"]
 
 
+@pytest.mark.slow
 def test_a_read_only_campaign_can_be_reported_elsewhere(
     campaign: Campaign, tmp_path: Path, mount: Callable[..., None]
 ) -> None:
