@@ -16,7 +16,7 @@ from gpudebug.core.diagnosis.ranking import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import looks_like_samples
-from gpudebug.core.words import Outcome, Status
+from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine import adapters, catalogue, diagnosing, layers
 from gpudebug.engine.analyze.samples import log_beside
@@ -55,7 +55,7 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
 
 def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
     """What a campaign adds: its hypotheses and what a trial takes."""
-    untested = {h.number: h for h in loaded.document.hypotheses if h.status is Status.UNTESTED}
+    untested = {h.number: h for h in diagnosing.waiting(loaded)}
     return {
         "campaign": loaded.config.campaign,
         "in_campaign": True,

@@ -87,17 +87,21 @@ def _case(loaded: Loaded) -> Case:
     return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched)
 
 
-def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
-    """Expected gain a device-second of UNTESTED hypotheses, by number; {} without a baseline.
+def waiting(loaded: Loaded) -> list[HypothesisEntry]:
+    """The UNTESTED hypotheses that are looked at, the first `_WEIGHED` in the file."""
+    return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
 
-    Of the first `_WEIGHED` in the file: the others wait until those are tested. In points of utilisation
-    where the campaign is judged by it, else relative.
+
+def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
+    """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
+
+    In points of utilisation where the campaign is judged by it, else relative.
     """
     if case.cost_s is None:
         return {}
-    waiting = [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
-    matches = {h.number: case.matches[h.number] for h in waiting}
-    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in waiting}
+    entries = waiting(loaded)
+    matches = {h.number: case.matches[h.number] for h in entries}
+    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
     return worths.worth(
         case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
     )
