@@ -22,6 +22,8 @@ _REASON = 3
 _STATUS = len("INCONCLUSIVE")
 # A title with less room than this has a line for itself; with so much, its figures stand beside it.
 _NARROW, _WIDE = 24, 44
+# With more, they would be too far from it.
+_WIDEST = 88
 _GAP = "  "
 _HEADS = ("throughput", "loss", "cost", "age")
 
@@ -132,6 +134,7 @@ def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
     room = body - _STATUS - len(_GAP) - taken
     head: list[list[str]]
     if room >= _WIDE:
+        room = min(room, _WIDEST)
         cells = [
             _beside(row, f or [""] * len(heads), room, here) for row, f in zip(rows, figures, strict=True)
         ]
