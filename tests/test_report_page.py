@@ -324,7 +324,9 @@ def test_hostile_words_are_shown_as_they_are(browser: Browser, tmp_path: Path) -
     assert browser.run("return document.querySelector('h1').textContent") == HOSTILE
     assert browser.run("return document.querySelector('#h1 h3 bdi').textContent") == HOSTILE
     assert (
-        browser.run("return document.querySelectorAll('#h1 a[href^=javascript], .plot a, main img').length")
+        browser.run(
+            "return document.querySelectorAll('#h1 a[href^=javascript], .plot a[href], main img').length"
+        )
         == 0
     )
     axis = browser.run("return document.querySelector('#h1 [data-plot=loss] .ytitle').textContent")

@@ -237,6 +237,11 @@ function layoutOf(own, traces, colours, width) {
 function silence(element) {
   const drawings = [...element.querySelectorAll("svg"), document.getElementById("js-plotly-tester")];
   for (const svg of drawings) if (svg) svg.setAttribute("aria-hidden", "true");
+  // Before its version 4 plotly's buttons were links without a name.
+  for (const button of element.querySelectorAll("a.modebar-btn")) {
+    button.setAttribute("role", "button");
+    button.setAttribute("aria-label", button.dataset.title);
+  }
 }
 
 function draw(element) {
