@@ -43,7 +43,13 @@ _STEERLESS = frozenset(
     {
         *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH"),
         *("TORCH_HOME", "TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"),
-        *("TF_CPP_MIN_LOG_LEVEL", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NVIDIA_VISIBLE_DEVICES"),
+        *(
+            "TF_CLI_CONFIG_FILE",
+            "TF_CPP_MIN_LOG_LEVEL",
+            "NCCL_DEBUG",
+            "NCCL_DEBUG_FILE",
+            "NVIDIA_VISIBLE_DEVICES",
+        ),
     }
 )
 

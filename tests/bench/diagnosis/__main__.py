@@ -102,7 +102,7 @@ def _measured(program: str) -> str | None:
     folder = Path(tempfile.mkdtemp(prefix=f"gpudebug-zoo-{program}-"))
     try:
         found = measure(program, folder / program, lambda line: print(line, file=sys.stderr, flush=True))
-        recording.write(found)
+        recording.write(found, renamed={str(folder): "/zoo", sys.executable: "python3", sys.prefix: "/venv"})
     except AssertionError as error:
         return f"{program}: {error}"
     finally:

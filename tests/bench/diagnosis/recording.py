@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,12 @@ def path_of(program: str, folder: Path = FOLDER) -> Path:
     return folder / f"{program}.json.gz"
 
 
-def write(recording: Recording, folder: Path = FOLDER) -> Path:
-    """Byte for byte the same for the same recording."""
+def write(recording: Recording, folder: Path = FOLDER, renamed: Mapping[str, str] | None = None) -> Path:
+    """Byte for byte the same for the same recording. Paths of the machine are `renamed`, longest first."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(recording), sort_keys=True, separators=(",", ":"))
+    for path, name in sorted((renamed or {}).items(), key=lambda pair: -len(pair[0])):
+        text = text.replace(path, name)
     path = path_of(recording.program, folder)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     return path
