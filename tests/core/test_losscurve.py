@@ -86,3 +86,11 @@ def test_what_cannot_be_compared_says_why(before: list, after: list, why: str) -
     found = distance(before, after)
     assert isinstance(found, str)
     assert why in found
+
+
+def test_losses_at_the_end_of_what_a_float_holds_are_left_out() -> None:
+    exploding = [(step, 1.7e308) for step in range(1000)]
+    assert curve(exploding) == ()
+    kept = curve([*falling(), *((step, 1e99) for step in range(401, 500)), *exploding])
+    assert max(loss for _, loss in kept) == pytest.approx(1e99)
+    assert isinstance(distance([kept, kept], [kept]), (Distance, str))

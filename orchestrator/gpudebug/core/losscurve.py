@@ -14,6 +14,8 @@ Curve = Sequence[tuple[float, float]]
 """(step, loss), in the order of steps."""
 
 POINTS = 40
+LARGEST = 1e100
+"""A loss beyond this has exploded, and its square may be more than a float holds."""
 # Fewer points than this in the part that is compared are chance.
 MIN_POINTS = 3
 # What is compared: the last quarter of the steps that all runs made; the first eighth is the start.
@@ -28,9 +30,9 @@ PRIOR_WEIGHT = 4.0
 def curve(points: Iterable[tuple[int | None, float]]) -> tuple[tuple[float, float], ...]:
     """At most 40 (mean step, mean loss) of equal spans of steps; empty where steps are not known.
 
-    A point without a step, or with a loss that is not finite, is left out.
+    A point without a step, or with a loss that is not finite or beyond `LARGEST`, is left out.
     """
-    known = sorted((step, value) for step, value in points if step is not None and math.isfinite(value))
+    known = sorted((step, value) for step, value in points if step is not None and abs(value) <= LARGEST)
     if not known or known[0][0] == known[-1][0]:
         return ()
     first, last = known[0][0], known[-1][0]
