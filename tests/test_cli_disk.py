@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,18 +18,10 @@ from tests.support.campaigns import (
     make_replay_campaign,
     record,
 )
+from tests.support.processes import drop_privileges
 
 ENTRY = "### Hypothesis 1: The loader waits\n- **Intervention**: --set --lr=0.2\n- **Status**: UNTESTED\n"
 PROPOSE = ("propose", "--title", "A cause", "--set", "--lr=0.3")
-_PR_CAPBSET_DROP = 24
-_ABOVE_PERMISSIONS = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-
-
-def drop_privileges() -> None:
-    """What this process starts is held by the permissions of files, also where it is root."""
-    libc = ctypes.CDLL(None)
-    for capability in _ABOVE_PERMISSIONS:
-        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def one_line(done: Done, *says: str, status: int = 1) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpudebug.render import noise
+from gpudebug.render.fitting import Screen
 
 
 def figure(**changes: Any) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def test_a_sweep_is_a_table() -> None:
         row("10", 11, "UNTESTED"),
         row("quickly", 12, "REJECTED", verified=False),
     ]
-    assert noise.sweeps([{"parameter": "--denoising_steps", "standing": "4", "rows": rows}]) == [
+    assert noise.sweeps([{"parameter": "--denoising_steps", "standing": "4", "rows": rows}], Screen(80)) == [
         "",
         "Sweep of --denoising_steps (now 4)",
         "  value      H  status        change                              throughput",
@@ -100,6 +101,22 @@ def test_a_sweep_is_a_table() -> None:
         "  2          2  INCONCLUSIVE  1.20x (95% CI 1.00x to 1.40x)",
         "  10        11  UNTESTED",
         "  quickly   12  REJECTED      UNVERIFIED",
+    ]
+
+
+def test_a_sweep_where_a_table_is_too_wide() -> None:
+    rows = [
+        row("2", 3, "VALIDATED", verified=True, delta_pp=24.0, delta_ci=[18.5, 29.5], throughput_ratio=1.9),
+        row("10", 11, "UNTESTED"),
+        row("a/very/long/path/of/a/file", 12, "REJECTED"),
+    ]
+    assert noise.sweeps([{"parameter": "--steps", "standing": None, "rows": rows}], Screen(40)) == [
+        "",
+        "Sweep of --steps",
+        "  2: H 3 VALIDATED, +24.0pp (95% CI",
+        "     +18.5 to +29.5), throughput 1.90x",
+        "  10: H 11 UNTESTED",
+        "  a/very/long/path/of…: H 12 REJECTED",
     ]
 
 

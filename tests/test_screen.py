@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -186,6 +187,18 @@ def make_watched(folder: Path, seconds: float = 60.0) -> Campaign:
 def test_a_pipe_is_told_that_nothing_is_under_way(tmp_path: Path) -> None:
     done = gpudebug(make_watched(tmp_path, 1.0).folder, "status", "--watch").expect(0)
     assert done.out.startswith("Nothing is under way.  Next: record_baseline: ") and done.out.count("\n") == 1
+
+
+def test_a_full_disk_is_an_expected_error(tmp_path: Path) -> None:
+    (tmp_path / "gpudebug.yaml").write_text("campaign: c\nworkload: {command: python train.py}\n")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*GPUDEBUG, "status", "--watch"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        b"gpudebug: cannot write to standard output: No space left on device; next: "
+    )
 
 
 def needs_tmux() -> None:

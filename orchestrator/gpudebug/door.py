@@ -150,8 +150,13 @@ def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any
 def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     """An answer of the engine: one JSON document, or text for people."""
     answer = without_secrets(answer)
+    print_text(_document(answer) if as_json else text(_harmless(answer)))
+
+
+def print_text(text: str) -> None:
+    """To standard output, at once. GpudebugError where it cannot be written."""
     try:
-        print(_document(answer) if as_json else text(_harmless(answer)), flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         raise _ReaderGone from None
     except OSError as e:

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.door import print_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -72,7 +73,7 @@ def _in_lines(look: Callable[[], S], line: Callable[[S], str]) -> None:
         text = line(seen)
         about = text.split(" ", 1)[0]
         if seen.over or about != last or time.monotonic() >= due:
-            print(text, flush=True)
+            print_text(text)
             last, due = about, time.monotonic() + LINE_EVERY_S
         if seen.over:
             return

@@ -192,6 +192,8 @@ def test_a_record_that_cannot_be_read_is_a_line(campaign: Campaign) -> None:
         seen = looker.look()
     assert (seen.state, seen.progress.run) == (State.RUNNING, "0001-h3")
     assert len(seen.problems) == 1 and "0002-h3/run.json: not readable as JSON" in seen.problems[0]
+    idle = looker.look()
+    assert (idle.state, idle.progress.run, idle.problems) == (State.UNFINISHED, "0001-h3", seen.problems)
     for content in ("[1]", '{"devices": 5, "start": 7, "outcome": [], "failure": "x", "hypothesis": "y"}'):
         (torn.path / "run.json").write_text(content)
         with under_way(campaign):

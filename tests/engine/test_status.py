@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, contents, make_replay_campaign
+from tests.support.processes import drop_privileges
+
+from gpudebug import render
+from gpudebug.engine.status import show
 
 UNUSUAL = """\
 # by hand
@@ -52,6 +56,40 @@ def test_show_names_files_that_are_there(told: Campaign) -> None:
     text = told.run("show", "1").expect(0).out
     for gate in answer["gates"]:
         assert gate["name"] in text
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("null", "it is not what gpudebug writes"), ("{", "not readable as JSON"), (None, "there is none here")],
+)
+def test_show_names_a_run_whose_evidence_cannot_be_read(
+    told: Campaign, content: str | None, why: str
+) -> None:
+    for name in ("0001-baseline-workload", "0002-h1"):
+        path = told.folder / "runs" / name / "evidence.json"
+        path.unlink() if content is None else path.write_text(content)
+    answer = show(told.folder, 1)
+    assert ([e["run"] for e in answer["evidence"]], answer["probe"]) == (["0003-baseline-workload"], [])
+    assert answer["skipped"] == [{"run": "0002-h1", "why": why}]
+    assert f"\nRun 0002-h1: no evidence that can be read: {why}\n" in render.show(answer)
+
+
+def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None:
+    closed = [told.folder / "runs" / name for name in told.runs()]
+    for folder in closed:
+        folder.chmod(0)
+    try:
+        shown, watched, verified = (
+            told.run(*words, preexec_fn=drop_privileges)
+            for words in (("show", "1"), ("status", "--watch"), ("verify",))
+        )
+    finally:
+        for folder in closed:
+            folder.chmod(0o755)
+    assert "Run 0002-h1: no evidence that can be read: cannot read: Permission denied" in shown.expect(0).out
+    assert "run 0001-baseline-workload cannot be read" in watched.expect(0).out
+    assert "0003-baseline-workload/run.json: cannot read: Permission denied" in watched.out
+    assert "run 0002-h1: runs/0002-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
 
 
 def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path) -> None:

@@ -13,6 +13,7 @@ from tests.support.statuses import hypothesis, judged, multiply
 from tests.support.tampering import reseal, rewrite
 
 from gpudebug.engine import listing
+from gpudebug.engine.status import status
 
 
 def run(seconds: float | None = 10.0, ago: float = 100.0, **more: Any) -> dict[str, Any]:
@@ -129,6 +130,9 @@ def test_runs_that_cannot_be_read_are_named_and_the_rest_is_told(told: Campaign)
         rewrite(record, end="yesterday")
     found = told.json("status")["hypotheses"][0]
     assert (found["ended"], found["age_s"]) == (None, None) and found["cost_s"] > 0
+    (run / "run.json").write_text("{")
+    found = status(told.folder)["hypotheses"][0]
+    assert (found["sparks"], found["cost_s"]) == ([{"run": run.name, "spark": None}], None)
 
 
 def test_a_loss_that_nobody_could_tell_is_null(told: Campaign) -> None:
@@ -145,8 +149,6 @@ def test_only_so_many_runs_are_read(told: Campaign, monkeypatch: pytest.MonkeyPa
     multiply(told, 5)
     monkeypatch.setattr(listing, "DRAWN", 3)
     monkeypatch.setattr(listing, "SHOWN", 5)
-    from gpudebug.engine.status import status
-
     found = status(told.folder)
     assert len(found["shown"]) == 5
     drawn = [h["number"] for h in found["hypotheses"] if h["sparks"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -21,6 +22,16 @@ from gpudebug.edges import launcher
 
 ZOO = Path(__file__).parent / "zoo_jobs.py"
 WITNESS = "ZOO_RUN"
+
+_PR_CAPBSET_DROP = 24
+_ABOVE_PERMISSIONS = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
+def drop_privileges() -> None:
+    """What this process starts is held by the permissions of files, also where it is root."""
+    libc = ctypes.CDLL(None)
+    for capability in _ABOVE_PERMISSIONS:
+        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def job_argv(name: str, mode: str, folder: Path) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import Evidence
 from gpudebug.core.probe import together
 from gpudebug.core.sections import beside
@@ -13,7 +14,12 @@ from gpudebug.engine.loaded import Loaded
 
 def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
     """One side, of evidence that is at hand."""
-    return together.side(part, [e.model_dump(mode="json") for e in runs])
+    return together.side(part, _dumped(runs))
+
+
+def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
+    """Evidence as its files have it."""
+    return [e.model_dump(mode="json") for e in runs]
 
 
 def of_trial(
@@ -43,11 +49,23 @@ def _sides(
     loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
-    after = [e for e in _evidence(loaded, names) if e.get("role") == f"h{number}"]
-    return _evidence(loaded, used) or list(loaded.baselines["workload"].evidence), after
+    (before, _), (own, _) = readable(loaded, used), readable(loaded, names)
+    after = [e for e in own if e["role"] == f"h{number}"]
+    return before or list(loaded.baselines["workload"].evidence), after
 
 
-def _evidence(loaded: Loaded, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Of the runs whose folders are here."""
-    folders = (loaded.workspace.run(name) for name in names)
-    return [folder.read("evidence.json") for folder in folders if folder.has("evidence.json")]
+def readable(loaded: Loaded, names: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """evidence.json of these runs, and of those that have none that can be read, why, by name."""
+    found, lacking = [], {}
+    for name in names:
+        folder = loaded.workspace.run(name)
+        if not folder.has("evidence.json"):
+            lacking[name] = "there is none here"
+            continue
+        try:
+            found += _dumped([Evidence.model_validate(folder.read("evidence.json"))])
+        except GpudebugError as e:
+            lacking[name] = e.message
+        except ValueError:
+            lacking[name] = "it is not what gpudebug writes"
+    return found, lacking

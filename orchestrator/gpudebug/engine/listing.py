@@ -81,12 +81,18 @@ def draw(loaded: Loaded, hypotheses: Iterable[dict[str, Any]]) -> None:
     """Put `sparks` into those that were tested last, as far as `DRAWN` goes."""
     left = DRAWN
     for h in sorted(hypotheses, key=lambda h: math.inf if h["age_s"] is None else h["age_s"]):
-        own = [n for n in h["runs"] if loaded.records.get(n, {}).get("role") == f"h{h['number']}"]
+        role = f"h{h['number']}"
+        # Whose a run without a record is, nobody can tell.
+        own = [n for n in h["runs"] if loaded.records.get(n, {"role": role}).get("role") == role]
         left -= len(own)
         if left < 0:
             return
-        found = ((name, stored_record(loaded.workspace.run(name), "evidence.json")) for name in own)
-        h["sparks"] = [{"run": name, "spark": spark_of(evidence)} for name, evidence in found]
+        h["sparks"] = [{"run": name, "spark": _spark(loaded, name)} for name in own]
+
+
+def _spark(loaded: Loaded, name: str) -> list[float] | None:
+    known = name in loaded.records
+    return spark_of(stored_record(loaded.workspace.run(name), "evidence.json")) if known else None
 
 
 def spark_of(evidence: Record) -> list[float] | None:

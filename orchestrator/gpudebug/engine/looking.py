@@ -122,7 +122,7 @@ class Looker:
         if underway(workspace) is not None:
             return self._look()
         if left is None:
-            return self._with_next(self._blank())
+            return self._with_next(self._blank(problems=self._unreadable(None)))
         run, record = left
         state = State.IDLE if run.sealed else State.UNFINISHED
         if self._still is None or (self._still.progress.run, self._still.state) != (run.name, state):
@@ -130,7 +130,7 @@ class Looker:
             follower = Follower(workspace, str(record.get("start") or ""))
             self._still = self._of_run(follower, follower.look(), state, None)
             self._follower = None
-        return self._with_next(replace(self._still, clock=_clock()))
+        return self._with_next(replace(self._still, clock=_clock(), problems=self._unreadable(run.name)))
 
     def _of_command(self, found: Underway) -> Sight:
         """While a command holds the campaign's claim."""
@@ -146,7 +146,7 @@ class Looker:
             sight = self._of_run(self._follower, progress, State.RUNNING, found)
             if sight.outcome is not None or workspace.run(progress.run).sealed:
                 sight = replace(sight, state=State.BETWEEN)
-        sight = replace(sight, problems=tuple(map(self._said, _unreadable(workspace, progress.run))))
+        sight = replace(sight, problems=self._unreadable(progress.run))
         # From one run to the next it takes a moment, in which the machine is better left alone.
         lasting = sight.state is not State.RUNNING and sight.state is self._before
         return self._with_next(sight) if lasting else sight
@@ -227,6 +227,18 @@ class Looker:
         scrub = self._written.workspace.scrub
         return None if entry is None else {name: scrub(text) for name, text in entry.fields.items()}
 
+    def _unreadable(self, shown: str | None) -> tuple[str, ...]:
+        """What is wrong with the newest run's record, where another run is shown for it."""
+        workspace = self._written.workspace
+        names = workspace.run_names()
+        if not names or names[-1] == shown or not workspace.run(names[-1]).has("run.json"):
+            return ()
+        try:
+            workspace.run(names[-1]).read("run.json")
+        except GpudebugError as e:
+            return (self._said(e),)
+        return ()
+
     def _said(self, error: object) -> str:
         return self._written.workspace.scrub(str(error))
 
@@ -271,18 +283,6 @@ def _newest(workspace: store.Workspace) -> tuple[store.RunFolder, dict[str, Any]
         if record and record.get("role") != "sample":
             return run, record
     return None
-
-
-def _unreadable(workspace: store.Workspace, shown: str | None) -> tuple[GpudebugError, ...]:
-    """What is wrong with the newest run's record, where another run is shown for it."""
-    names = workspace.run_names()
-    if not names or names[-1] == shown or not workspace.run(names[-1]).has("run.json"):
-        return ()
-    try:
-        workspace.run(names[-1]).read("run.json")
-    except GpudebugError as e:
-        return (e,)
-    return ()
 
 
 def step_rate(marks: Sequence[Mark]) -> float | None:

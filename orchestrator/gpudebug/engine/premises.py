@@ -13,15 +13,17 @@ _SAID = {
     "reading": "how its log and samples are read",
     "device": "the device",
 }
+_NAMED = 20
 
 
 def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
     """The hypothesis with this number; UsageError where there is none."""
     found = next((h for h in loaded.document.hypotheses if h.number == number), None)
     if found is None:
-        have = ", ".join(str(h.number) for h in loaded.document.hypotheses) or "none"
+        have = [str(h.number) for h in loaded.document.hypotheses]
+        more = f" and {len(have) - _NAMED} more" if len(have) > _NAMED else ""
         raise UsageError(
-            f"there is no hypothesis {number}: there are {have}",
+            f"there is no hypothesis {number}: there are {', '.join(have[:_NAMED]) or 'none'}{more}",
             file=str(loaded.progress_path),
             next="gpudebug status",
         )

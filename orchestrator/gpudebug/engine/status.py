@@ -252,8 +252,11 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
 
 
 def show(directory: Path, number: int) -> dict[str, Any]:
-    """`show H`: one hypothesis with its evidence, gates and files."""
-    from gpudebug.engine.inside import of_trial
+    """`show H`: one hypothesis with its evidence, gates and files.
+
+    `skipped` names its runs whose evidence cannot be told, with the reason.
+    """
+    from gpudebug.engine.inside import of_trial, readable
     from gpudebug.engine.premises import entry_of
     from gpudebug.engine.traces import newest_profile
 
@@ -261,7 +264,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
     entry = entry_of(loaded, number)
     trial, scrub = loaded.trials[number], loaded.workspace.scrub
     folders = [loaded.workspace.run(name) for name in entry.runs]
-    evidence = [f.read("evidence.json") for f in folders if f.has("evidence.json")]
+    evidence, lacking = readable(loaded, entry.runs)
     return {
         **_hypothesis(loaded, entry, listing.made(loaded).get(number, ())),
         "description": scrub(entry.description),
@@ -271,6 +274,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "figures": {name: scrub(said) for name, said in entry.result.items()},
         "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
+        "skipped": [{"run": name, "why": why} for name, why in lacking.items()],
         **of_trial(loaded, number, entry.runs, trial.verdict),
         "profile": newest_profile(loaded),
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],

@@ -73,6 +73,11 @@ def show(answer: Answer) -> str:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
+    if answer["skipped"]:
+        lines += [
+            "",
+            *(f"Run {s['run']}: no evidence that can be read: {s['why']}" for s in answer["skipped"]),
+        ]
     lines += _places(next((s for e in reversed(answer["evidence"]) if (s := e.get("stacks"))), None))
     lines += _inside(answer["probe"], [""]) + _sections(answer) + _profile(answer.get("profile"))
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
@@ -128,7 +133,8 @@ def _window(window: Answer) -> str:
 
 def _run(e: Answer) -> list[str]:
     window = e["window"]
-    span = f"{_window(window)} (found by {window['rule']})" if window else e["window_reason"]
+    none = e["window_reason"] or f"window {present.UNKNOWN}"
+    span = f"{_window(window)} (found by {window['rule']})" if window else none
     lines = [f"Run {e['run']}: {e['outcome']}, {span}"]
     lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {screen().spark(e['spark'], 40)}")
     loss = e["loss"]

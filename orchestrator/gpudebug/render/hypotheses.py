@@ -253,7 +253,7 @@ def sweeps(answer: Answer, here: Screen) -> list[str]:
         rows = [row for row in sweep["rows"] if row["hypothesis"] in answer["shown"]]
         if not rows:
             continue
-        lines += noise.sweeps([{**sweep, "rows": rows}])
+        lines += noise.sweeps([{**sweep, "rows": rows}], here)
         if len(rows) < len(sweep["rows"]):
             lines.append(f"  {here.ellipsis} and {len(sweep['rows']) - len(rows)} more values")
     return lines

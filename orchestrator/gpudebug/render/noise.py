@@ -8,8 +8,11 @@ from typing import Any
 from gpudebug import render
 from gpudebug.core import present
 from gpudebug.core.metrics import Metric
+from gpudebug.render.fitting import Screen
 
 Answer = Mapping[str, Any]
+# The columns of a sweep's row but for those of its value.
+_BESIDE_VALUE = 69
 
 
 def resolution(answer: Answer) -> list[str]:
@@ -65,25 +68,40 @@ def _needs(figure: Answer, max_runs: int) -> str:
     return said if runs["trial"] <= max_runs else f"{said} (max_runs: {runs['trial']})"
 
 
-def sweeps(rows: list[Answer]) -> list[str]:
-    """A table for each sweep: one line a value."""
+def sweeps(rows: list[Answer], here: Screen) -> list[str]:
+    """A table for each sweep: a line a value, or a sentence where a line is too narrow."""
     lines: list[str] = []
     for sweep in rows:
         standing = f" (now {sweep['standing']})" if sweep["standing"] is not None else ""
-        lines += ["", f"Sweep of {sweep['parameter']}{standing}"]
+        lines += ["", *here.wrapped(f"Sweep of {sweep['parameter']}{standing}", here.columns)]
         width = max(5, *(len(str(row["value"])) for row in sweep["rows"]))
+        if width + _BESIDE_VALUE > here.columns:
+            lines += [line for row in sweep["rows"] for line in _sweep_sentence(row, here)]
+            continue
         lines.append(f"  {'value':<{width}}    H  {'status':<12}  {'change':<34}  throughput".rstrip())
         lines += [_sweep_row(row, width) for row in sweep["rows"]]
     return lines
 
 
+def _sweep_sentence(row: Answer, here: Screen) -> list[str]:
+    said = (
+        f"H {row['hypothesis']} {row['status']}",
+        _change(row),
+        _ratio(row) and f"throughput {_ratio(row)}",
+    )
+    value = here.cut(str(row["value"]), here.columns // 2)
+    return here.labelled(f"  {value}: ", ", ".join(filter(None, said)))
+
+
 def _sweep_row(row: Answer, width: int) -> str:
-    ratio = row["throughput_ratio"]
-    shown = "" if ratio is None else f"{ratio:.2f}x"
     status = render.coloured(row["status"], 12)
     return (
-        f"  {row['value']!s:<{width}}  {row['hypothesis']:>3}  {status}  {_change(row):<34}  {shown}".rstrip()
-    )
+        f"  {row['value']!s:<{width}}  {row['hypothesis']:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
+    ).rstrip()
+
+
+def _ratio(row: Answer) -> str:
+    return "" if row["throughput_ratio"] is None else f"{row['throughput_ratio']:.2f}x"
 
 
 def _change(row: Answer) -> str:

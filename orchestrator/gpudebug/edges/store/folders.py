@@ -112,10 +112,17 @@ class RunFolder:
 
     @property
     def sealed(self) -> bool:
-        return (self.path / "manifest.json").exists()
+        return self.has("manifest.json")
 
     def has(self, name: str) -> bool:
-        return (self.path / name).exists()
+        """Whether it has such a file, be it one that nobody may look at: to read that says why."""
+        try:
+            (self.path / name).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
 
     def write(self, name: str, record: Record) -> None:
         """Write one JSON record of the run, redacted, at once."""
