@@ -159,6 +159,7 @@ def _story(campaign: Campaign, whom: str, moments: int) -> None:
     _check(campaign, count, whom)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["gpudebug", "warden", "sampler"])
 def test_a_campaign_survives_kills(campaign: Campaign, whom: str) -> None:
     _story(campaign, whom, 6)

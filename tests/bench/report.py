@@ -69,7 +69,7 @@ def _campaign(folder: Path, samples: int) -> Campaign:
 
 
 def _opened(browser: Browser, page: Path) -> float:
-    """Seconds from the request for a hypothesis of the page to its first plot, the median of some openings."""
+    """Seconds from the request for a hypothesis to its first plot, the median of some openings."""
     took = []
     for _ in range(OPENINGS):
         browser.driver.get("about:blank")

@@ -39,6 +39,7 @@ def finish(campaign: Campaign, worktree: Path) -> None:
     assert (answer["hypothesis"], answer["verdict"]) == (1, "VALIDATED")
 
 
+@pytest.mark.slow
 def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None:
     one = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
     two = Campaign(one.folder / "sub")
@@ -63,6 +64,7 @@ def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None
         campaign.json("verify")
 
 
+@pytest.mark.slow
 def test_another_campaign_of_the_same_folder(tmp_path: Path, recordings: Path) -> None:
     campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
     first = begin(campaign)

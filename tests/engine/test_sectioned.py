@@ -120,6 +120,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return made
 
 
+@pytest.mark.slow
 def test_a_campaign_is_judged_by_a_section(measured: Campaign) -> None:
     assert "section:data_loading 30" in measured.text
     answer = measured.json("next")

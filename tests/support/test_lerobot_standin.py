@@ -119,6 +119,7 @@ def data_share(output: str) -> float:
     return sum(data) / (sum(data) + sum(update))
 
 
+@pytest.mark.slow
 def test_the_policy_waits_for_data_the_reference_and_more_workers_do_not(
     bin_folder: Path, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from tests.support.probed import needs_torch, probed
 
 pytestmark = needs_torch
@@ -138,6 +139,7 @@ PROGRAM = """
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
+@pytest.mark.slow
 def test_the_same_is_compiled_traced_and_computed(tmp_path: Path) -> None:
     (tmp_path / "with").mkdir()
     (tmp_path / "without").mkdir()

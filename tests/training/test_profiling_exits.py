@@ -187,6 +187,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_ranks_that_pytorch_spawned_leave_a_report_each(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     folder = tmp_path / "run"
