@@ -126,7 +126,7 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
         (("-o", str(outside / "new" / "X.html"), "--png", str(closed / "F.png")), "Permission denied"),
     ):
         one_line(campaign.run("report", *words, preexec_fn=drop_privileges), says)
-    one_line(campaign.run("report", "--png", "train.py"), "names a PNG file", status=2)
+    one_line(campaign.run("report", "--png", "train.py"), "the picture is a PNG", status=2)
     assert (contents(outside), contents(campaign.folder)) == before
     error = campaign.run("report", "-o", str(outside / "file"), "--json").expect(1).json["error"]
     assert error["file"] == str(outside / "file" / "report.html")
@@ -141,7 +141,8 @@ def test_a_full_disk_leaves_the_page_that_was_there(
     mount(small, "-t", "tmpfs", "-o", "size=64k", "tmpfs")
     (small / "report.html").write_text("the one before")
     fill(small, 8 << 10)
-    one_line(campaign.run("report", "-o", str(small)), "No space left on device", "free some disk space")
+    page = str(small / "report.html")
+    one_line(campaign.run("report", "-o", page), "No space left on device", "free some disk space")
     assert (small / "report.html").read_text() == "the one before"
     assert sorted(p.name for p in small.iterdir()) == ["filler", "report.html"]
 

@@ -48,7 +48,7 @@ def test_one_validated_and_not_accepted() -> None:
 
 
 def test_the_largest_of_several_that_were_accepted() -> None:
-    kept = [reports.hypothesis(1, delta_pp=21.0), reports.hypothesis(2)]
+    kept = [reports.hypothesis(1, delta_pp=21.0, accepted=1), reports.hypothesis(2, accepted=2)]
     gained = reports.gain(
         accepted=[reports.accepted(1, 51.0), reports.accepted(2, 80.0)],
         now=80.0,
@@ -59,6 +59,22 @@ def test_the_largest_of_several_that_were_accepted() -> None:
         "Of 2 tested hypotheses 2 were VALIDATED; the largest effect, +33.6pp, has “The loader has no "
         "workers, part 2”. With 2 accepted changes it is now 80.0%, 8.0pp below the reference."
     )
+
+
+def test_accepted_and_not_measured_since() -> None:
+    gained = reports.gain(accepted=[reports.accepted(1, 51.0)], now=None, gap=None)
+    found = reports.data(HERE, [reports.hypothesis(1, accepted=1)], gain=gained)
+    assert said(found).endswith("With 1 accepted change it has not been measured yet.")
+
+
+def test_a_verdict_that_somebody_wrote_is_unverified() -> None:
+    written = reports.hypothesis(1, verified=False, delta_pp=None, claimed="+50pp")
+    assert said(reports.data(HERE, [written])).startswith(
+        "GPU utilisation stood at 30.0% (reference 88.0%, target 78.0%). Of 1 tested hypothesis 1 was "
+        "VALIDATED, UNVERIFIED: no run here backs it."
+    )
+    cloned = reports.nothing(HERE) | {"hypotheses": [written]}
+    assert said(cloned) == "No run is here: what stands below is what the progress file says, UNVERIFIED."
 
 
 def test_another_metric_than_utilisation() -> None:

@@ -215,7 +215,7 @@ def test_what_is_unknown_is_never_a_number() -> None:
 def test_a_stand_in_is_named_one() -> None:
     found = reports.data(runs())
     assert "No GPU was measured" not in made(found).text
-    found["status"]["device"]["devices"][0]["uuid"] = "CPU"
+    found["machine"]["devices"][0]["uuid"] = "CPU"
     assert "No GPU was measured" in made(found).text
 
 

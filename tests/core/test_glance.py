@@ -77,6 +77,9 @@ def test_a_tally_names_what_there_is() -> None:
 def test_a_processor_is_never_shown_as_a_gpu() -> None:
     several = campaign_data(devices=("GPU-0", "GPU-1"))
     assert (glance.device(several), glance.utilisation(several)) == (f"2 x {GPU}", "gpu_util")
+    waiting = empty_data()
+    waiting["status"]["device"] = {"setting": "cpu:2", "devices": []}
+    assert glance.stand_in(waiting)
     alone = campaign_data(devices=("CPU",))
     assert glance.device(alone).startswith("CPU stand-in, ")
     assert glance.utilisation(alone) == "gpu_util of the CPU stand-in"

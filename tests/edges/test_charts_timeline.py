@@ -37,6 +37,13 @@ def test_several_devices_are_their_mean_and_the_band_they_fill() -> None:
     assert values(found.most) == [90, 80, 30]
 
 
+def test_a_device_that_was_lost_is_left_out_of_the_mean() -> None:
+    made = [a_device((1.0, 10.0), (2.0, 10.0)), a_device((2.0, 90.0), (3.0, 80.0))]
+    found = timeline.series(a_run("r", timeline=made))
+    assert found is not None
+    assert values(found.mean) == [10, 50, 80]
+
+
 def test_where_only_the_spark_was_kept_it_is_drawn() -> None:
     found = timeline.series(a_run("r", timeline=[], spark=[10.0, 30.0], duration_s=20.0))
     assert found is not None

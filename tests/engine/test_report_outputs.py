@@ -37,6 +37,18 @@ def test_a_folder_or_a_page(tmp_path: Path, workspace: Workspace, given: str, ma
     assert path.read_bytes() == b"page"
 
 
+def test_a_page_of_another_program_is_replaced_only_where_it_is_named(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    (tmp_path / "report.html").write_text("<!doctype html>tests")
+    with pytest.raises(StoreError, match="no page of gpudebug's"):
+        page_at(workspace, tmp_path)
+    assert page_at(workspace, tmp_path / "report.html") == tmp_path / "report.html"
+    for name in ("-", "F.png"):
+        with pytest.raises(UsageError, match=f"-o {name}: the page is an HTML file"):
+            page_at(workspace, tmp_path / name)
+
+
 def refused(workspace: Workspace, path: Path, said: str) -> None:
     with pytest.raises(StoreError, match=said) as e:
         check(workspace, path)
@@ -70,6 +82,6 @@ def test_a_folder_that_is_a_file_or_closed(workspace: Workspace, tmp_path: Path)
 
 
 def test_a_picture_is_named_as_one() -> None:
-    check_picture(Path("a/F.PNG"))
-    with pytest.raises(UsageError, match=r"names a PNG file, not train\.py"):
-        check_picture(Path("train.py"))
+    check_picture(Path("a/F.PNG"), "--png")
+    with pytest.raises(UsageError, match=r"--png train\.py: the picture is a PNG"):
+        check_picture(Path("train.py"), "--png")

@@ -10,14 +10,14 @@ from tests.support.campaigns import Campaign, contents
 from tests.support.commands import command
 from tests.support.pictures import painted, size, without_matplotlib
 
+from gpudebug.edges import charts
 from gpudebug.edges.charts import canvas, hypothesis, marks
-from gpudebug.engine.report.pictures import campaign_png, hypothesis_png
 
 
 def test_pictures_of_the_data_are_png_files() -> None:
     data = campaign_data(a_hypothesis(1, "UNTESTED"))
-    assert size(campaign_png(data))[0] > 1000
-    assert size(hypothesis_png(data, 1))[0] > 1000
+    assert size(charts.campaign_picture(data))[0] > 1000
+    assert size(charts.hypothesis_picture(data, 1))[0] > 1000
 
 
 def test_the_command_draws_both_sides_and_says_where(told: Campaign) -> None:

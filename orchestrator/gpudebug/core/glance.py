@@ -15,12 +15,15 @@ from gpudebug.core.words import VERDICTS, Status
 
 Hypothesis = Mapping[str, Any]
 
-_TESTED = frozenset(status.value for status in VERDICTS)
-
 
 def tested(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Those with a verdict."""
-    return [h for h in hypotheses if h["status"] in _TESTED]
+    return [h for h in hypotheses if h["status"] in VERDICTS]
+
+
+def validated(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The VALIDATED ones, whether runs bear them out or not."""
+    return [h for h in hypotheses if h["status"] == Status.VALIDATED]
 
 
 def effect(h: Hypothesis) -> dict[str, Any] | None:
@@ -40,13 +43,22 @@ def effect_text(h: Hypothesis) -> str:
     if found is None:
         claimed = h["claimed"] if h["verified"] is False else None
         return f"UNVERIFIED {claimed}" if claimed else present.UNKNOWN
+    return _said(h, found)
+
+
+def change_text(h: Hypothesis) -> str | None:
+    """The effect without its interval; None is unknown."""
+    found = effect(h)
+    return None if found is None else _said(h, {"value": found["value"]})
+
+
+def _said(h: Hypothesis, found: Mapping[str, Any]) -> str:
     return present.points(found) if h["delta_pp"] is not None else present.factor(found)
 
 
 def best(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
     """The VALIDATED one whose runs show the largest effect; None without any."""
-    found = [h for h in hypotheses if h["status"] == Status.VALIDATED.value and effect(h) is not None]
-    return max(found, key=_size, default=None)
+    return max((h for h in validated(hypotheses) if effect(h) is not None), key=_size, default=None)
 
 
 def _size(h: Hypothesis) -> float:
@@ -57,7 +69,7 @@ def _size(h: Hypothesis) -> float:
 def rows(hypotheses: Sequence[Hypothesis], most: int) -> list[Hypothesis]:
     """At most `most` of those tested, in their order: accepted ones first, then VALIDATED, then by effect."""
     known = tested(hypotheses)
-    ranked = sorted(known, key=lambda h: (h["accepted"] is None, h["status"] != "VALIDATED", -_size(h)))
+    ranked = sorted(known, key=lambda h: (h["accepted"] is None, h["status"] != Status.VALIDATED, -_size(h)))
     kept = {h["number"] for h in ranked[:most]}
     return [h for h in known if h["number"] in kept]
 
@@ -89,7 +101,7 @@ def headline(data: Mapping[str, Any]) -> str:
         return f"{start} to {present.figure(metric, gain['now'])} with {changes}"
     found = best(hypotheses)
     if found is not None:
-        return f"{start}, {effect_text(found).split(' (')[0]} with hypothesis {found['number']}"
+        return f"{start}, {change_text(found)} with hypothesis {found['number']}"
     if not tested(hypotheses):
         return f"{start}, no hypothesis is tested yet"
     return f"{start}, none of the hypotheses tested is VALIDATED"
@@ -103,7 +115,13 @@ def device(data: Mapping[str, Any]) -> str:
 
 def utilisation(data: Mapping[str, Any]) -> str:
     """The name of the figure in percent: that of a processor is never shown as a GPU's."""
-    return "gpu_util of the CPU stand-in" if any(map(_stands_in, _devices(data))) else "gpu_util"
+    return "gpu_util of the CPU stand-in" if stand_in(data) else "gpu_util"
+
+
+def stand_in(data: Mapping[str, Any]) -> bool:
+    """Whether a processor stood in for a GPU; before the first run, whether one is to."""
+    found = _devices(data)
+    return any(map(_stands_in, found)) if found else data["status"]["device"]["setting"].startswith("cpu")
 
 
 def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

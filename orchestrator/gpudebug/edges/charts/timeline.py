@@ -28,7 +28,8 @@ def series(run: Run) -> Series | None:
     if not known:
         return _coarse(run)
     times = np.unique(np.concatenate([line[:, 0] for line in known]))
-    values = np.stack([np.interp(times, line[:, 0], line[:, 1]) for line in known])
+    outside = {"left": np.nan, "right": np.nan}
+    values = np.stack([np.interp(times, line[:, 0], line[:, 1], **outside) for line in known])
     told = ~np.isnan(values)
     none = ~told.any(axis=0)
     mean = np.where(told, values, 0.0).sum(axis=0) / np.maximum(told.sum(axis=0), 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.machine import Kind
+from gpudebug.edges import charts
 from gpudebug.engine.report import outputs
 from gpudebug.engine.report.data import gather
 from gpudebug.engine.written import find
@@ -22,12 +23,14 @@ def report(
     """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
     `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
 
-    StoreError, before anything is made, where a file cannot or may not be written.
+    Before anything is gathered: StoreError where a file cannot or may not be written, GpudebugError where
+    matplotlib lacks for the picture.
     """
     workspace = find(directory)
     page = outputs.page_at(workspace, output) if output or not (png or markdown) else None
     if png is not None:
-        outputs.check_picture(png)
+        outputs.check_picture(png, "--png")
+        charts.check()
     for path in (page, png):
         if path is not None:
             outputs.check(workspace, path)
@@ -37,7 +40,7 @@ def report(
     if page is not None:
         files.append((page, _page(data, page.parent)))
     if png is not None:
-        files.append((png, _picture(data)))
+        files.append((png, charts.campaign_picture(data)))
     text = _markdown(data) if markdown else None
     outputs.write(files)
     return {
@@ -59,12 +62,6 @@ def _page(data: dict[str, Any], folder: Path) -> bytes:
     from gpudebug.engine.report.page import page
 
     return page(data, folder.resolve()).encode("utf-8", "replace")
-
-
-def _picture(data: dict[str, Any]) -> bytes:
-    from gpudebug.engine.report.pictures import campaign_png
-
-    return campaign_png(data)
 
 
 def _markdown(data: dict[str, Any]) -> str:

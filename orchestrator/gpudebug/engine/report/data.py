@@ -174,6 +174,8 @@ def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, An
 
 
 def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The first of those that something speaks for."""
+    likely = [cause for cause in diagnosis.causes if cause.speaks_for]
     return [
         {
             "id": cause.id,
@@ -183,7 +185,7 @@ def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
             "for": list(cause.speaks_for),
             "against": list(cause.speaks_against),
         }
-        for cause in diagnosis.causes[:_CAUSES]
+        for cause in likely[:_CAUSES]
     ]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core import present
+from gpudebug.core import glance, present
 from gpudebug.core.metrics import GPU_UTIL, Metric
-from gpudebug.core.words import VERDICTS, Status
 
 Data = Mapping[str, Any]
 _COMMANDS = {
@@ -50,20 +49,12 @@ def metric_of(data: Data) -> Metric:
     return Metric((gain or {}).get("metric") or data["status"]["metric"] or GPU_UTIL)
 
 
-def stand_in(data: Data) -> bool:
-    """Whether a CPU stood in for a GPU, in any run."""
-    devices = [d for run in data["runs"].values() for d in run["timeline"]]
-    devices += data["status"]["device"]["devices"]
-    devices += (data["machine"] or {}).get("devices") or []
-    return any(d.get("uuid") == "CPU" for d in devices)
-
-
 def figure_name(data: Data) -> str:
     """What the figure is called in a sentence."""
     metric = metric_of(data)
     if not metric.points:
         return metric.name
-    return "Utilisation of the CPU stand-in" if stand_in(data) else "GPU utilisation"
+    return "Utilisation of the CPU stand-in" if glance.stand_in(data) else "GPU utilisation"
 
 
 def command(data: Data) -> str | None:
@@ -71,26 +62,11 @@ def command(data: Data) -> str | None:
     return _COMMANDS.get(str(data["status"]["next"]["action"]))
 
 
-def tested(data: Data) -> list[Data]:
-    return [h for h in data["hypotheses"] if h["status"] in VERDICTS]
-
-
-def validated(data: Data) -> list[Data]:
-    return [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED]
-
-
-def effect(hypothesis: Data) -> str | None:
-    """The change of a hypothesis in its metric's terms, without its interval; None is unknown."""
-    if hypothesis.get("delta_pp") is not None:
-        return present.points({"value": hypothesis["delta_pp"]})
-    if hypothesis.get("improvement") is not None:
-        return present.factor({"value": hypothesis["improvement"]})
-    return None
-
-
 def _unmeasured(data: Data) -> str:
     baseline = data["status"]["baselines"]["workload"]
     if not data["runs"]:
+        if glance.tested(data["hypotheses"]):
+            return "No run is here: what stands below is what the progress file says, UNVERIFIED."
         return "Nothing has been measured yet."
     why = f": {baseline['why']}" if baseline and baseline.get("why") else ""
     return f"The workload has no baseline to compare with yet{why}."
@@ -100,48 +76,44 @@ def _stood(data: Data, start: float) -> str:
     metric, gain = metric_of(data), data["gain"] or {}
     said = f"{figure_name(data)} stood at {present.figure(metric, start)}"
     known = [
-        (what, gain[key]) for what, key in (("reference", "reference"), ("target", "target")) if gain.get(key)
+        f"{what} {present.figure(metric, gain[what])}"
+        for what in ("reference", "target")
+        if gain.get(what) is not None
     ]
     if known:
-        rest = ", ".join(f"{what} {present.figure(metric, value)}" for what, value in known)
-        said += f" ({rest})"
+        said += f" ({', '.join(known)})"
     return f"{said}. "
 
 
 def _found(data: Data) -> Iterable[Part]:
-    done, good = tested(data), validated(data)
+    done, good = glance.tested(data["hypotheses"]), glance.validated(data["hypotheses"])
     if not done:
         return [Part("No hypothesis has been tested yet. ")]
+    count = _count(len(done), "tested hypothesis", "tested hypotheses")
     if not good:
-        return [
-            Part(f"Of {_count(len(done), 'tested hypothesis', 'tested hypotheses')} none was VALIDATED. ")
-        ]
-    best = max(good, key=_size)
-    said = effect(best)
-    lead = f"Of {_count(len(done), 'tested hypothesis', 'tested hypotheses')} {_was(len(good))} VALIDATED"
-    which = f"; the largest effect{f', {said},' if said else ''} has " if len(good) > 1 else ": "
-    end = "" if len(good) > 1 or not said else f", {said}"
-    return [Part(lead + which + "“"), Part(best["title"], own=True), Part(f"”{end}. ")]
+        return [Part(f"Of {count} none was VALIDATED. ")]
+    lead, best = f"Of {count} {_was(len(good))} VALIDATED", glance.best(good)
+    if best is None:
+        return [Part(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
+    said, title = glance.change_text(best), Part(best["title"], own=True)
+    if len(good) == 1:
+        return [Part(f"{lead}: “"), title, Part(f"”, {said}. ")]
+    return [Part(f"{lead}; the largest effect, {said}, has “"), title, Part("”. ")]
 
 
 def _was(count: int) -> str:
     return f"{count} {'was' if count == 1 else 'were'}"
 
 
-def _size(hypothesis: Data) -> float:
-    for key in ("delta_pp", "improvement"):
-        if hypothesis.get(key) is not None:
-            return float(hypothesis[key])
-    return float("-inf")
-
-
 def _now(data: Data) -> str:
-    gain, metric = data["gain"], metric_of(data)
-    if gain is None or gain["now"] is None or not gain["accepted"]:
-        return "No change has been accepted yet." if validated(data) else ""
-    said = f"With {_count(len(gain['accepted']), 'accepted change', 'accepted changes')} it is now "
+    gain, accepted = data["gain"], sum(h["accepted"] is not None for h in data["hypotheses"])
+    if not accepted:
+        return "No change has been accepted yet." if glance.validated(data["hypotheses"]) else ""
+    changes = _count(accepted, "accepted change", "accepted changes")
+    if gain is None or gain["now"] is None:
+        return f"With {changes} it has not been measured yet."
     left = f", {gain['gap_text']}" if gain["gap"] is not None else ""
-    return f"{said}{present.figure(metric, gain['now'])}{left}."
+    return f"With {changes} it is now {present.figure(metric_of(data), gain['now'])}{left}."
 
 
 def _count(count: int, one: str, many: str) -> str:

@@ -12,20 +12,33 @@ from gpudebug.edges import store
 
 PAGE = "report.html"
 _PAGES = (".html", ".htm")
+# Other programs name theirs alike: those that tell of tests or coverage.
+_OURS, _HEAD = re.compile(rb'<meta name="generator" content="gpudebug '), 4096
 _RUN = re.compile(r"[0-9]{4,9}-")
 
 
 def page_at(workspace: store.Workspace, output: Path | None) -> Path:
-    """The file that the page goes to: `output` where that names one, else report.html in that folder."""
-    if output is None:
-        return workspace.runs / "report" / PAGE
-    return output if output.suffix.lower() in _PAGES and not output.is_dir() else output / PAGE
+    """The file that the page goes to: `output` where that names one, else report.html in that folder.
+
+    StoreError where a report.html that nobody named is somebody else's. UsageError for `-` and F.png.
+    """
+    if output is not None and (output.name == "-" or output.suffix.lower() == ".png"):
+        raise UsageError(f"-o {output.name}: the page is an HTML file", next="name it F.html")
+    if output is not None and output.suffix.lower() in _PAGES and not os.path.isdir(output):
+        return output
+    page = (output or workspace.runs / "report") / PAGE
+    if os.path.isfile(page) and not _OURS.search(store.read_head(page, _HEAD)):
+        raise StoreError(
+            "is no page of gpudebug's; it is unchanged", file=str(page), next=f"name the file: -o {page}"
+        )
+    return page
 
 
-def check_picture(path: Path) -> None:
-    """A name that ends otherwise may be that of a file which is no picture."""
+def check_picture(path: Path, option: str) -> None:
+    """UsageError: a name that ends otherwise may be that of a file which is no picture."""
     if path.suffix.lower() != ".png":
-        raise UsageError(f"--png names a PNG file, not {path.name}", next=f"name it {path.stem or 'F'}.png")
+        said = f"{option} {path.name}: the picture is a PNG"
+        raise UsageError(said, next=f"name it {path.stem or 'F'}.png")
 
 
 def check(workspace: store.Workspace, path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core import glance, present
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import plotly, templates
 from gpudebug.engine.report import headline, pageparts
@@ -70,11 +70,11 @@ def _ui(data: Data, folder: Path) -> SimpleNamespace:
         headline=headline.headline(data),
         command=headline.command(data),
         figure_name=headline.figure_name(data),
-        stand_in=headline.stand_in(data),
-        tested=headline.tested(data),
-        validated=headline.validated(data),
+        stand_in=glance.stand_in(data),
+        tested=glance.tested(data["hypotheses"]),
+        best=glance.best(data["hypotheses"]),
         counts=_counts(data),
-        effect=headline.effect,
+        change=glance.change_text,
         effects=pageparts.effects(data["hypotheses"]),
         verdicts=VERDICTS,
         searched=len(data["hypotheses"]) >= _SEARCHED,
