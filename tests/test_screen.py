@@ -47,7 +47,7 @@ def start(*words: str, **more: object) -> Terminal:
 
 
 def test_q_ends_it_and_other_keys_do_nothing() -> None:
-    with start() as terminal:
+    with start(env={"LC_ALL": "C.UTF-8"}) as terminal:
         terminal.wait_for("frame 80x24 True")
         assert terminal.modes != terminal.before
         terminal.type("hello\x1b[A\n")
@@ -91,8 +91,8 @@ def test_a_defect_is_told_on_the_restored_terminal() -> None:
 
 
 def test_without_keys_it_still_hides_what_is_typed() -> None:
-    with open(os.devnull) as nothing, start(stdin=nothing.fileno()) as terminal:
-        terminal.wait_for("frame 80x24")
+    with open(os.devnull) as nothing, start(stdin=nothing.fileno(), env={"LC_ALL": "C"}) as terminal:
+        terminal.wait_for("frame 80x24 False")
         terminal.type("q\x03")
         assert terminal.end() == 130
         assert terminal.left and terminal.modes == terminal.before

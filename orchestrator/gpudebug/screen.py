@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.door import print_text
+from gpudebug.render.fitting import draws
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -138,11 +139,7 @@ class _Terminal:
     @property
     def unicode(self) -> bool:
         """Whether it can show what is not ASCII."""
-        try:
-            "▁─…".encode(self._encoding)
-        except (UnicodeEncodeError, LookupError):
-            return False
-        return True
+        return draws(self._encoding)
 
     @property
     def size(self) -> tuple[int, int]:

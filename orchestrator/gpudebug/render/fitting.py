@@ -119,16 +119,16 @@ def screen() -> Screen:
     """Where standard output goes; 80 columns where nothing tells how many."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
-    return Screen(columns, sys.stdout.isatty(), encoding, not _draws(encoding))
+    return Screen(columns, sys.stdout.isatty(), encoding, not draws(encoding))
 
 
-def _draws(encoding: str) -> bool:
-    """Whether blocks and an ellipsis are shown. Python writes UTF-8 in the C locale, whatever shows it."""
+def draws(encoding: str) -> bool:
+    """Whether blocks, lines and an ellipsis are shown. Python writes UTF-8 in the C locale, whatever shows it."""
     named = next((v for name in ("LC_ALL", "LC_CTYPE", "LANG") if (v := os.environ.get(name))), "")
     if named in ("C", "POSIX"):
         return False
     try:
-        f"{present.BLOCKS}…".encode(encoding)
+        f"{present.BLOCKS}─…".encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True
