@@ -97,7 +97,15 @@ def test_other_peoples_words_are_told_apart() -> None:
     assert [p.text for p in headline.headline(found) if p.own] == [reports.HOSTILE]
 
 
-@pytest.mark.parametrize(("action", "command"), [("propose", "gpudebug propose"), ("stop", None)])
-def test_what_to_type_next(action: str, command: str | None) -> None:
-    status = reports.status(next={"action": action, "hypothesis": None, "role": None, "why": ""})
+@pytest.mark.parametrize(
+    ("action", "running", "command"),
+    [
+        ("propose", False, "gpudebug next"),
+        ("test", True, "gpudebug status --watch"),
+        ("stop", False, None),
+    ],
+)
+def test_what_to_type_next(action: str, running: bool, command: str | None) -> None:
+    said = {"action": action, "hypothesis": None, "role": None, "why": ""}
+    status = reports.status(next=said, running=running)
     assert headline.command(reports.data(HERE, status=status)) == command

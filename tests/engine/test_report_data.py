@@ -117,6 +117,10 @@ def _torn(run: Path, name: str) -> None:
     (run / name).write_bytes(b'{"format": 1, "run')
 
 
+def _deep(run: Path, name: str) -> None:
+    (run / name).write_text("[" * 200_000)
+
+
 def _other_format(run: Path, name: str) -> None:
     (run / name).write_text('{"format": 99}')
 
@@ -137,6 +141,8 @@ def _gone(run: Path, name: str) -> None:
 BROKEN: tuple[tuple[Callable[[Path, str], None], str, str], ...] = (
     (_torn, "run.json", "run.json: not readable as JSON"),
     (_torn, "evidence.json", "evidence.json: not readable as JSON"),
+    (_deep, "run.json", "run.json: not readable as JSON"),
+    (_deep, "evidence.json", "evidence.json: not readable as JSON"),
     (_other_format, "run.json", "run.json: has format 99, this gpudebug reads 1"),
     (_other_format, "evidence.json", "evidence.json: has format 99, this gpudebug reads 1"),
     (_other_shape, "run.json", "run.json: is not what gpudebug writes"),

@@ -171,6 +171,7 @@ def campaign_data(
         "status": {
             "campaign": "act-relative-rtc",
             "goal": "",
+            "running": False,
             "metric": "gpu_util",
             "device": {"setting": "auto", "devices": seen},
             "baselines": {"workload": baseline, "reference": None},

@@ -158,7 +158,7 @@ class RunFolder:
         try:
             # As it was written: names of files need not be UTF-8.
             found = json.loads(read_file(path).decode("utf-8", "surrogateescape"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"
             ) from None

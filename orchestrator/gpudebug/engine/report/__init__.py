@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.machine import Kind
 from gpudebug.edges import charts
 from gpudebug.engine.report import outputs
 from gpudebug.engine.report.data import gather
+from gpudebug.engine.report.headline import command
 from gpudebug.engine.written import find
 
 
@@ -53,7 +53,7 @@ def report(
         "hypotheses": len(data["hypotheses"]),
         "skipped": data["skipped"],
         "notes": data["notes"],
-        "next_command": _next(data),
+        "next_command": command(data),
         "files": [str(path) for path, _ in files],
     }
 
@@ -68,9 +68,3 @@ def _markdown(data: dict[str, Any]) -> str:
     from gpudebug.engine.report.markdown import summary
 
     return summary(data)
-
-
-def _next(data: dict[str, Any]) -> str | None:
-    if data["status"]["running"]:
-        return "gpudebug status --watch"
-    return None if data["status"]["next"]["action"] == Kind.STOP else "gpudebug next"

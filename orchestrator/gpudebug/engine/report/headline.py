@@ -6,16 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core import glance, present
+from gpudebug.core.machine import Kind
 from gpudebug.core.metrics import GPU_UTIL, Metric
 
 Data = Mapping[str, Any]
-_COMMANDS = {
-    "record_baseline": "gpudebug next",
-    "recover": "gpudebug next",
-    "test": "gpudebug next",
-    "implement": "gpudebug next",
-    "propose": "gpudebug propose",
-}
 
 
 class Part(NamedTuple):
@@ -59,7 +53,9 @@ def figure_name(data: Data) -> str:
 
 def command(data: Data) -> str | None:
     """What to type next; None where nothing is left."""
-    return _COMMANDS.get(str(data["status"]["next"]["action"]))
+    if data["status"]["running"]:
+        return "gpudebug status --watch"
+    return None if data["status"]["next"]["action"] == Kind.STOP else "gpudebug next"
 
 
 def _unmeasured(data: Data) -> str:

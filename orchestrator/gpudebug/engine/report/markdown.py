@@ -140,7 +140,8 @@ def _left(data: Data) -> Iterator[str]:
     gain, status, budget = data["gain"], data["status"], data["status"]["budget"]
     if gain is not None and gain["gap"] is not None:
         yield f"Gap: {inline(gain['gap_text'])}."
-    step = "Stopped" if status["next"]["action"] == Kind.STOP.value else "Next"
+    stopped = status["next"]["action"] == Kind.STOP
+    step = "Stopped" if stopped else "Under way" if status["running"] else "Next"
     yield f"{step}: {inline(status['next']['why'].rstrip('.'))}."
     yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used."
     sound = [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED.value and h["verified"]]
