@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpudebug import render
+from gpudebug.render.fitting import Screen
 
 
 class Terminal(io.StringIO):
@@ -69,3 +70,36 @@ def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:
         ["log", "more", "often"],
         ["skipped:", "one,", "two", "(later)"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (
+            64,
+            [
+                "  delta               fail     -0.6pp (95% CI -13.0 to +11.9)",
+                "                               [estimate >= 20pp]",
+                "  skipped: locked_knobs (there is nothing that could tell of",
+                "           them)",
+            ],
+        ),
+        (
+            40,
+            [
+                "  delta               fail",
+                "    -0.6pp (95% CI -13.0 to +11.9)",
+                "    [estimate >= 20pp]",
+                "  skipped: locked_knobs (there is",
+                "           nothing that could tell of",
+                "           them)",
+            ],
+        ),
+    ],
+)
+def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lines: list[str]) -> None:
+    delta = {"name": "delta", "result": "fail", "value": "-0.6pp (95% CI -13.0 to +11.9)", "note": None}
+    later = {"result": "skipped", "value": None, "note": "there is nothing that could tell of them"}
+    rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
+    monkeypatch.setattr(render, "screen", lambda: Screen(columns, terminal=True))
+    assert render.gates(rows) == lines

@@ -14,7 +14,7 @@ PEN, ASCII = Pen(), Pen(unicode=False)
 def test_a_chart_has_the_newest_at_the_right_and_shows_zero() -> None:
     assert PEN.chart([0, 50, 100, None, 12.5], 7)[0].plain == "  ▁▄█ ▁"
     assert [ln.plain for ln in PEN.chart([0, 50, 75, 100], 4, rows=2)] == ["  ▄█", "▁███"]
-    assert ASCII.chart([0, 100], 2)[0].plain == ".#"
+    assert ASCII.chart([0, 100], 2)[0].plain == ".@"
     assert PEN.chart([], 3)[0].plain == "   " and PEN.chart([5], 0)[0].plain == ""
 
 

@@ -34,6 +34,7 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
     running = loaded.workspace.claimed()
     action = _under_way(loaded) if running else _next(loaded)
     tested = sum(h.status in VERDICTS for h in c.hypotheses)
+    device_time = loaded.config.budget.device_time
     made = listing.made(loaded)
     hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
     shown = listing.shown(hypotheses, action.hypothesis)
@@ -65,18 +66,12 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
             "hypotheses": c.hypothesis_budget,
             "hypotheses_used": tested,
             "hypotheses_left": max(0, c.hypothesis_budget - tested),
-            "device_time_s": c.device_time_budget,
+            "device_time_s": device_time,
             "device_time_used_s": round(c.device_time, 1),
-            "device_time_left_s": _left(c),
+            "device_time_left_s": round(max(0.0, device_time - c.device_time), 1),
         },
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
-
-
-def _left(c: machine.Campaign) -> float | None:
-    if c.device_time_budget is None:
-        return None
-    return round(max(0.0, c.device_time_budget - c.device_time), 1)
 
 
 def _next(loaded: Loaded) -> machine.Action:

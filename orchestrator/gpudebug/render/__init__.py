@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpudebug.core import present
-from gpudebug.render.fitting import screen
+from gpudebug.render.fitting import screen, width
 from gpudebug.render.status import status as status
 
 Answer = Mapping[str, Any]
+# On fewer columns beside its label a text begins below it.
+_LEAST = 24
 _COLOURS = {
     "VALIDATED": "32",
     "REJECTED": "31",
@@ -45,39 +47,50 @@ def gates(rows: list[Answer]) -> list[str]:
     lines = []
     skipped = [g for g in rows if g["result"] == "skipped"]
     for g in [g for g in rows if g["result"] != "skipped"]:
-        value = g["value"] or present.UNKNOWN
-        lines.append(f"  {g['name']:<19} {coloured(g['result'], 8)} {value}  [{g['threshold']}]")
+        value, result = g["value"] or present.UNKNOWN, g["result"].ljust(8)
+        first, *rest = _labelled(f"  {g['name']:<19} {result} ", f"{value}  [{g['threshold']}]")
+        lines += [first.replace(result, coloured(g["result"], 8), 1), *rest]
         if g["note"]:
-            lines.append(f"  {'':<19} {'':<8} {g['note']}")
+            lines += _labelled(f"  {'':<19} {'':<8} ", g["note"])
     for note in dict.fromkeys(g["note"] for g in skipped):
         names = ", ".join(g["name"] for g in skipped if g["note"] == note)
-        lines.append(f"  skipped: {names}" + (f" ({note})" if note else ""))
+        lines += _labelled("  skipped: ", names + (f" ({note})" if note else ""))
     return lines
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    """A text behind its label, or below one that leaves it little room; on a terminal in lines that fit."""
+    here = screen()
+    if not here.terminal or width(label + text) <= here.columns:
+        return [f"{label}{text}"]
+    if here.columns - len(label) >= _LEAST:
+        return here.labelled(label, text)
+    return [*([label.rstrip()] if label.strip() else []), *here.labelled("    ", text)]
 
 
 def show(answer: Answer) -> str:
     lines = [f"Hypothesis {answer['number']}: {answer['title']}", ""]
     lines.append(f"Status        {coloured(answer['status'])}" + _verified(answer))
-    labels = {"description": "Description", "test_method": "Test method"}
-    labels |= {"cause": "Cause", "intervention": "Change"}
+    labels = {"description": "Description", "test_method": "Test method", "cause": "Cause"}
     for key, label in labels.items():
         if answer[key]:
-            lines.append(f"{label:<13} {answer[key]}")
+            lines += _labelled(f"{label:<13} ", answer[key])
+    if answer["intervention"]:
+        # In one line, to be copied.
+        lines.append(f"Change        {answer['intervention']}")
     if answer["why"]:
-        lines.append(f"Why           {answer['why']}")
-    lines += [f"Note          {n}" for n in answer["notes"]]
+        lines += _labelled("Why           ", answer["why"])
+    lines += [line for n in answer["notes"] for line in _labelled("Note          ", n)]
     if answer["figures"]:
         lines += ["", "Result, as in the progress file:"]
-        lines += [f"  {k:<16} {v}" for k, v in answer["figures"].items()]
+        lines += [line for k, v in answer["figures"].items() for line in _labelled(f"  {k:<16} ", v)]
     if answer["gates"]:
         lines += ["", "Gates:", *gates(answer["gates"])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
-    if answer["skipped"]:
-        lines += [
-            "",
-            *(f"Run {s['run']}: no evidence that can be read: {s['why']}" for s in answer["skipped"]),
-        ]
+    lines += [""] if answer["skipped"] else []
+    for s in answer["skipped"]:
+        lines += _labelled(f"Run {s['run']}: ", f"no evidence that can be read: {s['why']}")
     lines += _places(next((s for e in reversed(answer["evidence"]) if (s := e.get("stacks"))), None))
     lines += _inside(answer["probe"], [""]) + _sections(answer) + _profile(answer.get("profile"))
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
@@ -135,12 +148,14 @@ def _run(e: Answer) -> list[str]:
     window = e["window"]
     none = e["window_reason"] or f"window {present.UNKNOWN}"
     span = f"{_window(window)} (found by {window['rule']})" if window else none
-    lines = [f"Run {e['run']}: {e['outcome']}, {span}"]
-    lines.append(f"  gpu_util {present.percent(e['utilisation'])}   {screen().spark(e['spark'], 40)}")
+    lines = _labelled(f"Run {e['run']}: ", f"{e['outcome']}, {span}")
+    figure, here = f"  gpu_util {present.percent(e['utilisation'])}   ", screen()
+    lines.append(figure + here.spark(e["spark"], min(40, here.columns - len(figure))))
     loss = e["loss"]
-    lines.append(
-        f"  throughput {_throughput(e)}   loss {loss['trend']} "
-        f"({present.number(loss['first'])} to {present.number(loss['last'])}, {loss['points']} points)"
+    lines += _labelled(
+        "  ",
+        f"throughput {_throughput(e)}   loss {loss['trend']} "
+        f"({present.number(loss['first'])} to {present.number(loss['last'])}, {loss['points']} points)",
     )
     if e["failure"]:
         lines.append(f"  failure {e['failure']['kind']}")

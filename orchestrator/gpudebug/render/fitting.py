@@ -123,7 +123,7 @@ def screen() -> Screen:
 
 
 def draws(encoding: str) -> bool:
-    """Whether blocks, lines and an ellipsis are shown. Python writes UTF-8 in the C locale, whatever shows it."""
+    """Whether blocks, lines and an ellipsis show. Python writes UTF-8 in the C locale, whatever shows it."""
     named = next((v for name in ("LC_ALL", "LC_CTYPE", "LANG") if (v := os.environ.get(name))), "")
     if named in ("C", "POSIX"):
         return False

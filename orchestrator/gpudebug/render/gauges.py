@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from gpudebug.core import present
 from gpudebug.core.progress.sanitising import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_ASCII_BLOCKS = " ._-=+*%#"
 _ASCII = str.maketrans({"…": "...", "·": "-", "—": "-", "–": "-", "°": None, "’": "'", "“": '"', "”": '"'})
 
 
@@ -70,7 +69,7 @@ class Pen:
 
         `rows` lines high for 0 to `top`; a value that is not known leaves its column empty.
         """
-        blocks = _BLOCKS if self.unicode else _ASCII_BLOCKS
+        blocks = f" {present.BLOCKS if self.unicode else present.INK}"
         levels = [_eighths(value, rows, top) for value in means(values, width)]
         lines = []
         for row in reversed(range(rows)):
@@ -110,10 +109,11 @@ def means(values: Sequence[float | None], count: int) -> list[float | None]:
         return list(values)
     # Counted from the newest, so that all means but the oldest are of whole groups.
     groups = [values[max(0, end - size) : end] for end in range(len(values), 0, -size)]
-    return [_mean(group) for group in reversed(groups)]
+    return [mean(group) for group in reversed(groups)]
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None where none is."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 

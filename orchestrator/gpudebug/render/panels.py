@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudebug.core import present
-from gpudebug.render.gauges import Pen
+from gpudebug.render.gauges import Pen, mean
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,9 +48,8 @@ def _box_height(devices: Sequence[Device]) -> int:
 def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Device]) -> list[Text]:
     now, inner = device.now, width - 4
     told = [pen.text(f"util {present.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
-    known = [v for v in now.trace if v is not None]
-    if known:
-        told.append(pen.text(f"mean {present.percent(sum(known) / len(known))}", "dim"))
+    if (whole := mean(now.trace)) is not None:
+        told.append(pen.text(f"mean {present.percent(whole)}", "dim"))
     lines = [pen.join(told, "   "), *pen.chart(now.trace, inner, rows, _of_util(now.gpu_util))]
     lines += [_memory(pen, device, inner), pen.join(_electric(pen, device), "  ")]
     if _box_height(devices) > 5:

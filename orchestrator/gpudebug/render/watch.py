@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core import present
 from gpudebug.render import panels
-from gpudebug.render.gauges import Pen
+from gpudebug.render.gauges import Pen, mean
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -266,16 +266,11 @@ def _left(sight: Sight) -> str:
 
 def _now(sight: Sight) -> float | None:
     """The mean of the devices at this moment."""
-    return _mean(d.now.gpu_util for d in sight.devices)
+    return mean(d.now.gpu_util for d in sight.devices)
 
 
 def _lately(sight: Sight) -> float | None:
-    return _mean(_mean(d.now.trace[-_LATELY_S:]) for d in sight.devices)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else None
+    return mean(mean(d.now.trace[-_LATELY_S:]) for d in sight.devices)
 
 
 def _size(count: int) -> str:
