@@ -234,6 +234,16 @@ def test_a_campaign_judged_by_another_metric() -> None:
 # The rest is seen by a real browser.
 
 
+def test_the_card_of_what_is_not_accepted_yet_names_the_largest_effect() -> None:
+    found = reports.data(runs(), [reports.hypothesis(1, delta_pp=21.0), reports.hypothesis(2)])
+    found["status"] = reports.status(target=None)
+    found["status"]["baselines"]["workload"]["throughput_text"] = "unknown"
+    text = " ".join(made(found).text.split())
+    assert "VALIDATED, not accepted +33.6pp hypothesis 2" in text
+    assert "Workload at the start 30.0% gpu_util VALIDATED" in text
+    assert "Target none target in gpudebug.yaml sets one" in text
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("chromium")) as opened:
@@ -465,6 +475,17 @@ def test_nothing_stands_out_of_the_window(browser: Browser, tmp_path: Path, widt
     browser.open(written(tmp_path, spoilt()), width=width, height=800)
     shown(browser, "h1")
     assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+@slow
+def test_many_devices_leave_a_narrow_plot_its_room(browser: Browser, tmp_path: Path) -> None:
+    found = reports.data(tmp_path / "runs", [reports.hypothesis(1)])
+    for run in found["runs"].values():
+        run["timeline"] = [{**run["timeline"][0], "index": i, "uuid": f"GPU-{i}"} for i in range(8)]
+    browser.open(written(tmp_path, found), width=390)
+    of = shown(browser, "h1")
+    room = "return document.querySelector(`${arguments[0]} [data-plot=timeline]`)._fullLayout._size.h"
+    assert browser.run(room, of) > 100
 
 
 @slow

@@ -15,6 +15,9 @@ const BAR = 0.02;
 const DASHES = ["solid", "dot", "dash", "dashdot"];
 const MARGIN = { l: 52, r: 12, t: 28 };
 const UNIFIED = 8;
+// Rows of a legend, of so many pixels each: what has more scrolls and leaves the plot its room.
+const LEGEND_ROWS = 4;
+const LEGEND_ROW = 19;
 const drawn = new Set();
 
 function colour(name) {
@@ -206,7 +209,7 @@ function axis(own, colours) {
 function legendRoom(names, width) {
   const entry = 2 + 6 * Math.max(...names.map((name) => name.length), 0);
   const perRow = Math.max(1, Math.floor((width - MARGIN.l - MARGIN.r) / (entry + 45)));
-  return { entry, below: 46 + 19 * Math.ceil(names.length / perRow) };
+  return { entry, below: 46 + LEGEND_ROW * Math.min(LEGEND_ROWS, Math.ceil(names.length / perRow)) };
 }
 
 function layoutOf(own, traces, colours, width) {
@@ -223,7 +226,7 @@ function layoutOf(own, traces, colours, width) {
     yaxis: axis(own.yaxis, colours),
     legend: {
       orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom",
-      entrywidth: entry, entrywidthmode: "pixels", font: { size: 11 },
+      entrywidth: entry, entrywidthmode: "pixels", font: { size: 11 }, maxheight: LEGEND_ROWS * LEGEND_ROW,
     },
     hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.accent },

@@ -146,6 +146,8 @@ def _losses(axes: Any, sides: Sequence[Side]) -> None:
             style = {"lw": side.width, "marker": marker, "ms": 2.5} if shown else {"lw": 0.7, "alpha": 0.35}
             axes.plot(*zip(*known, strict=True), color=side.colour, label=label, **style)
     _entitled(axes, drawn, "loss", "no loss was found in the logs")
+    if not drawn:
+        return
     stepped = all(run["loss_by"] == "step" for side in sides for run in side.runs if run["loss_points"])
     axes.set_xlabel("step" if stepped else "number of the printed value")
 
