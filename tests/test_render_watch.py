@@ -129,6 +129,8 @@ def test_devices_stand_side_by_side_where_there_is_room() -> None:
     narrow = text(two, 50, 60).split("\n")
     assert [ln.count("NVIDIA") for ln in narrow if "NVIDIA" in ln] == [1, 1]
     assert "throttled: sw_power_cap" in text(two)
+    (low,) = (ln for ln in text(two, 80, 12).split("\n") if ln.startswith("GPU 1"))
+    assert "throttled" in low
     eight = text(STATES["eight"], 200, 50).split("\n")
     assert [ln.count("NVIDIA") for ln in eight if "NVIDIA" in ln] == [5, 3]
 

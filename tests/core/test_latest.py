@@ -32,7 +32,7 @@ def test_each_device_has_its_own() -> None:
     facts = {"mem_used_mb": 10.0, "power_w": 200.5, "sm_clock_mhz": 1410.0, "temperature_c": 61.0}
     latest = after(
         reading(1.0, 90, 1, throttle="sw_power_cap", foreign_procs=2),
-        reading(1.0, 20, 0, **facts, cpu_util=150.0, rss_mb=900.0),
+        reading(1.0, 20, 0, **facts, cpu_util=150.0, rss_mb=900.0, throttle="hw_thermal"),
         reading(1.2, 40, 0, **facts),
     )
     first, second = latest.devices
@@ -45,6 +45,15 @@ def test_each_device_has_its_own() -> None:
     )
     assert (first.throttle, second.power_w, first.mem_clock_mhz) == (None, None, None)
     assert (latest.host.cpu_util, latest.host.rss_mb, latest.elapsed) == (150.0, 900.0, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("said", "throttle"),
+    [("none", None), ("gpu_idle", None), ("gpu_idle+sw_power_cap+other", "sw_power_cap+other")],
+)
+def test_clocks_that_nothing_holds_down_are_not_throttled(said: str, throttle: str | None) -> None:
+    (device,) = after(reading(1.0, 90, 0, throttle=said)).devices
+    assert device.throttle == throttle
 
 
 def test_utilisation_now_is_of_the_last_moments_and_else_what_the_driver_repeats() -> None:

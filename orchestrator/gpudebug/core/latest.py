@@ -13,13 +13,16 @@ TRACE_S = 300
 NOW_S = 2.0
 """Utilisation now is the mean over so many seconds: one sample of a device that blinks says little."""
 _LONGEST_ROW = 1 << 16
+# What the driver says of clocks that nothing holds down.
+_FREE = ("", "none", "gpu_idle")
 
 
 @dataclass(frozen=True)
 class DeviceNow:
     """One device's newest readings. Percent, `_mb` of 2**20 bytes, W, MHz, degrees Celsius; None is unknown.
 
-    `trace` has the mean utilisation of each second up to the newest row's, at most `TRACE_S`.
+    `throttle` names what holds its clocks down, joined by `+`; None also where nothing does. `trace` has the
+    mean utilisation of each second up to the newest row's, at most `TRACE_S`.
     """
 
     index: int
@@ -124,7 +127,7 @@ class _Device:
             sm_clock_mhz=_finite(last.sm_clock_mhz),
             mem_clock_mhz=_finite(last.mem_clock_mhz),
             temperature_c=_finite(last.temperature_c),
-            throttle=last.throttle,
+            throttle="+".join(name for name in (last.throttle or "").split("+") if name not in _FREE) or None,
             foreign_procs=last.foreign_procs,
             trace=self._trace(int(until)),
         )

@@ -47,9 +47,9 @@ def gates(rows: list[Answer]) -> list[str]:
     lines = []
     skipped = [g for g in rows if g["result"] == "skipped"]
     for g in [g for g in rows if g["result"] != "skipped"]:
-        value, result = g["value"] or present.UNKNOWN, g["result"].ljust(8)
-        first, *rest = _labelled(f"  {g['name']:<19} {result} ", f"{value}  [{g['threshold']}]")
-        lines += [first.replace(result, coloured(g["result"], 8), 1), *rest]
+        value, result = g["value"] or present.UNKNOWN, f" {g['result']}"
+        first, *rest = _labelled(f"  {g['name']:<19}{result:<9} ", f"{value}  [{g['threshold']}]")
+        lines += [first.replace(result, f" {coloured(g['result'])}", 1), *rest]
         if g["note"]:
             lines += _labelled(f"  {'':<19} {'':<8} ", g["note"])
     for note in dict.fromkeys(g["note"] for g in skipped):

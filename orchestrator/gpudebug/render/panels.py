@@ -67,7 +67,8 @@ def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list
         style = _of_util(now.gpu_util)
         said = pen.text(f"{label(device):<6} {present.percent(now.gpu_util):>7}", style)
         facts: list[Text] = []
-        for fact in (pen.text(_used(device)), *_electric(pen, device)):
+        held = [pen.text("throttled", "yellow")] if now.throttle else []
+        for fact in (*held, pen.text(_used(device)), *_electric(pen, device)):
             if said.cell_len + sum(f.cell_len + 2 for f in (*facts, fact)) + 10 <= width:
                 facts.append(fact)
         room = max(0, min(60, width - said.cell_len - sum(f.cell_len + 2 for f in facts) - 1))
