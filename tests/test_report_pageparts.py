@@ -102,12 +102,6 @@ def test_the_lines_of_a_patch() -> None:
     assert [kind for _, kind in pageparts.patch(text)] == ["place", "place", "place", "cut", "add", "same"]
 
 
-def test_quantiles_of_bins() -> None:
-    bins = [[0.0, 1.0, 50], [1.0, 2.0, 0], [2.0, 4.0, 50]]
-    assert [pageparts.quantile(bins, share) for share in (0.25, 0.5, 0.75, 1)] == [0.5, 1.0, 3.0, 4.0]
-    assert pageparts.quantile([], 0.5) is None
-
-
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "unknown"), (2.0, "2 s"), (0.0415, "41.5 ms"), (5e-6, "5 us")]
 )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.stepbins import MOST, bars, counted
+from gpudebug.core.stepbins import MOST, bars, counted, quantile
 
 
 @given(st.lists(st.floats(1e-7, 1e5), max_size=200))
@@ -36,3 +36,9 @@ def test_bars_are_as_fine_as_the_buckets_where_those_are_few() -> None:
 
 def test_parts_of_steps_are_counted_as_such() -> None:
     assert [count for _, _, count in bars({500: 2.52, 501: 0.01})] == [2.5]
+
+
+def test_quantiles_of_bars() -> None:
+    found = [[0.0, 1.0, 50], [1.0, 2.0, 0], [2.0, 4.0, 50]]
+    assert [quantile(found, share) for share in (0.25, 0.5, 0.75, 1)] == [0.5, 1.0, 3.0, 4.0]
+    assert quantile([], 0.5) is None

@@ -127,8 +127,3 @@ def test_what_was_found_is_said_or_why_nothing_was() -> None:
     assert hypothesis._figures(a_hypothesis(1, "REJECTED", None, why="crashed")) == "crashed"
     claimed = a_hypothesis(1, "VALIDATED", None, why=None, verified=False, claimed="+50pp")
     assert hypothesis._figures(claimed) == "UNVERIFIED +50pp"
-
-
-def test_half_of_the_steps_are_within_the_median() -> None:
-    assert hypothesis._median([[1.0, 2.0, 10], [2.0, 4.0, 11], [4.0, 8.0, 1]]) == 4.0
-    assert hypothesis._median([[1.0, 2.0, 1]]) == 2.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpudebug.core.probe.spans import BUCKETS_AN_OCTAVE, SHORTEST_S
 
@@ -41,6 +41,17 @@ def bars(buckets: Mapping[int, float]) -> list[tuple[float, float, float]]:
         for at, count in sorted(joined.items())
         if count >= _LEAST_COUNT
     ]
+
+
+def quantile(found: Sequence[Sequence[float]], share: float) -> float | None:
+    """Of bars (from, to, count), as if each were evenly filled; None of nothing."""
+    total = sum(count for _, _, count in found)
+    left = share * total
+    for low, high, count in found:
+        if count and left <= count:
+            return float(low + (high - low) * left / count)
+        left -= count
+    return float(found[-1][1]) if total else None
 
 
 def _edge(bucket: int) -> float:

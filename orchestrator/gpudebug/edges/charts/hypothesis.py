@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from gpudebug.core import glance, present
+from gpudebug.core import glance, present, stepbins
 from gpudebug.core.sections.naming import short
 from gpudebug.edges.charts import marks, timeline
 from gpudebug.edges.charts.canvas import MUTED, figure, padded, plain, png
@@ -157,13 +157,13 @@ def _step_times(axes: Any, sides: Sequence[Side]) -> None:
     drawn = False
     for side in sides:
         bins = (side.shown["step_times"] or {"bins": []})["bins"]
-        total = sum(count for _, _, count in bins)
-        if not total:
+        middle, total = stepbins.quantile(bins, 0.5), sum(count for _, _, count in bins)
+        if middle is None:
             continue
         drawn = True
         lows, widths = [low for low, _, _ in bins], [high - low for low, high, _ in bins]
         heights = [count / total / math.log2(high / low) for low, high, count in bins]
-        said = f"{side.name}: half within {_ms(_median(bins))}"
+        said = f"{side.name}: p50 {_ms(middle)}"
         axes.bar(lows, heights, widths, align="edge", color=side.colour, alpha=0.55, lw=0, label=said)
     _entitled(axes, drawn, "time of a step", "neither the log nor the probe told times of steps")
     if drawn:
@@ -184,16 +184,6 @@ def _entitled(axes: Any, drawn: bool, title: str, absent: str) -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.text(0.5, 0.5, absent, transform=axes.transAxes, ha="center", va="center", color=MUTED)
-
-
-def _median(bins: Sequence[Sequence[float]]) -> float:
-    """Seconds within which half of the steps were done: the upper edge of the bar with the middle one."""
-    half, seen = sum(count for _, _, count in bins) / 2, 0.0
-    for _, high, count in bins:
-        seen += count
-        if seen >= half:
-            return high
-    return bins[-1][1]
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gpudebug.core import glance, present
+from gpudebug.core import glance, present, stepbins
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import plotly, templates
 from gpudebug.engine.report import headline, pageparts
@@ -75,6 +75,7 @@ def _ui(data: Data, folder: Path) -> SimpleNamespace:
         best=glance.best(data["hypotheses"]),
         counts=_counts(data),
         change=glance.change_text,
+        quantile=stepbins.quantile,
         effects=pageparts.effects(data["hypotheses"]),
         verdicts=VERDICTS,
         searched=len(data["hypotheses"]) >= _SEARCHED,

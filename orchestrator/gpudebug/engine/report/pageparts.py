@@ -154,17 +154,6 @@ def _kind(text_line: str) -> str:
     return {"+": "add", "-": "cut"}.get(text_line[:1], "same")
 
 
-def quantile(bins: Sequence[Sequence[float]], share: float) -> float | None:
-    """Of counts in bins (low, high, count), as if each were evenly filled; None of nothing."""
-    total = sum(count for _, _, count in bins)
-    left = share * total
-    for low, high, count in bins:
-        if count and left <= count:
-            return float(low + (high - low) * left / count)
-        left -= count
-    return float(bins[-1][1]) if total else None
-
-
 def seconds(value: float | None) -> str:
     """`3.2 s`, `41 ms`, `850 us`."""
     if value is None:
