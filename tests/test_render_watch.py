@@ -216,7 +216,10 @@ def test_a_line_for_a_pipe() -> None:
         "0007-h3  4 min 10 s  step 1240/5000  loss 0.123  util 63.2%  6.13 steps/s  data wait 34%  "
         "12 min 40 s left"
     )
-    assert line(IDLE) == "Nothing is under way.  Next: test: hypothesis 4 is untested"
+    ended = (
+        "Nothing is under way.  Last run: 0007-h3: CRASHED (oom_gpu).  Next: test: hypothesis 4 is untested"
+    )
+    assert line(STATES["crashed"]) == ended
     assert line(STATES["starting"]).endswith("no run has begun yet")
     assert line(STATES["unknown"]) == "0001-baseline-workload  no step yet  util unknown"
     assert line(STATES["problem"]).endswith("not readable as JSON")

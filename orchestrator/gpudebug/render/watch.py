@@ -46,9 +46,12 @@ def frame(sight: Sight, width: int, height: int, unicode: bool = True) -> Text:
 def line(sight: Sight) -> str:
     """The same in one line, as far as it is known; where nothing is under way, what `next` would do."""
     pen = Pen()
-    if sight.over or sight.progress.run is None:
-        return "  ".join(part.plain for part in (*_standing(pen, sight), *map(pen.text, sight.problems)))
     p = sight.progress
+    if sight.over or p.run is None:
+        told = [*_standing(pen, sight), *map(pen.text, sight.problems)]
+        if p.run is not None and sight.outcome:
+            told.insert(1, pen.text(f"Last run: {p.run}: {_ended(sight)}."))
+        return "  ".join(part.plain for part in told)
     parts = [p.run or "", _elapsed(sight), _steps(sight)]
     if p.loss is not None:
         parts.append(f"loss {present.number(p.loss)}")
@@ -99,16 +102,16 @@ def _last_run(pen: Pen, sight: Sight, width: int) -> list[Text]:
     p = sight.progress
     if p.run is None:
         return []
-    ended = sight.outcome or "no outcome"
-    fields = [
-        pen.text(f"Last run: {p.run}"),
-        pen.text(ended + (f" ({sight.reason})" if sight.reason else ""), _of_outcome(sight.outcome)),
-    ]
+    fields = [pen.text(f"Last run: {p.run}"), pen.text(_ended(sight), _of_outcome(sight.outcome))]
     if sight.title:
         fields.append(pen.text(f"hypothesis {p.hypothesis}: {sight.title}"))
     fields.append(pen.text(f"gpu_util {present.percent(p.gpu_util)} of the whole run"))
     fields += [pen.text(text) for text in (_elapsed(sight), _steps(sight)) if text]
     return [pen.text(""), *pen.flow([*fields, *_loss(pen, sight)], width)]
+
+
+def _ended(sight: Sight) -> str:
+    return (sight.outcome or "no outcome") + (f" ({sight.reason})" if sight.reason else "")
 
 
 def _what(pen: Pen, sight: Sight) -> list[Text]:
