@@ -100,6 +100,8 @@ def test_words_that_differ_are_marked() -> None:
 def test_the_lines_of_a_patch() -> None:
     text = "--- a/t\n+++ b/t\n@@ -1 +1 @@\n-old\n+new\n same\n"
     assert [kind for _, kind in pageparts.patch(text)] == ["place", "place", "place", "cut", "add", "same"]
+    turned = pageparts.patch("+if access != 'user\u202e\u2066// check':\x0c\n+\tpass\r\n")
+    assert [line for line, _ in turned] == ["+if access != 'user\\u202e\\u2066// check':\\x0c", "+\tpass"]
 
 
 @pytest.mark.parametrize(

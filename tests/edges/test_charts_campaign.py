@@ -98,7 +98,7 @@ def test_a_hypothesis_lies_where_its_baseline_and_its_delta_put_it() -> None:
     data = DRAWN["each verdict"]
     scale = campaign._Scale(data)
     spans = [scale.span(h) for h in data["hypotheses"]]
-    assert spans[0] == pytest.approx((20.15, 60.15, 58.15, 62.15))
+    assert spans[0] == pytest.approx((20.0, 60.0, 58.0, 62.0))
     assert spans[3] is None
     assert [(level.name, level.value) for level in scale.levels] == [
         ("baseline", 20.0),

@@ -84,6 +84,7 @@ def a_hypothesis(number: int, status: str = "VALIDATED", delta: float | None = 4
         "improvement_ci": None,
         "throughput_ratio": 3.0 if tested else None,
         "claimed": None,
+        "before": 20.0 if tested else None,
         "description": "",
         "test_method": "",
         "notes": [],

@@ -81,6 +81,7 @@ def hypothesis(number: int, **changed: Any) -> dict[str, Any]:
         "description": "Batches are loaded between the steps.",
         "test_method": "Set four workers.",
         "notes": ["the loss is the baseline's at equal steps"],
+        "before": 30.0,
         "hollow": False,
         "gates": [
             {

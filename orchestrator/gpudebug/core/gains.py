@@ -35,7 +35,7 @@ def gain(
     what the changes brought `together`: its `delta` as an Estimate's JSON, and `why` it is not known. What is
     not known is None: steps do not add up to it.
     """
-    start = _figure(metric, accepted[0].verdict, "before") if accepted else now
+    start = figure_of(metric, accepted[0].verdict, "before") if accepted else now
     if start is None and now is None:
         return None
     goal, goal_name = (reference, "reference") if reference is not None else (target, "target")
@@ -71,13 +71,13 @@ def _told(metric: Metric, step: Step) -> dict[str, Any]:
         "hypothesis": step.hypothesis,
         "title": step.title,
         "intervention": step.intervention,
-        "before": _figure(metric, verdict, "before"),
-        "after": _figure(metric, verdict, "after"),
+        "before": figure_of(metric, verdict, "before"),
+        "after": figure_of(metric, verdict, "after"),
         "change_text": present.UNKNOWN if verdict is None else present.improvement(verdict),
     }
 
 
-def _figure(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> float | None:
+def figure_of(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> float | None:
     """The metric's figure of one side of a trial; None where the trial was judged by another metric."""
     if verdict is None or verdict.get("metric", GPU_UTIL) != metric.name:
         return None

@@ -1,4 +1,4 @@
-"""Free text inside GitHub-flavoured Markdown: shown as it is, making no markup, no mention and no link."""
+"""Free text and code inside GitHub-flavoured Markdown: shown as they are, no markup, no mention, no link."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def verbatim(text: str, limit: int = 300) -> str:
     """`text` as one line of what can be seen, for a code span; in at most `limit` characters."""
     line = " ".join(visible(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def legible(line: str) -> str:
+    """A line of code: what is not to be seen in it, and may turn the order of what is, by its code."""
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)

@@ -97,7 +97,6 @@ class _Scale:
             gain["now"] = None
         self.metric = Metric(gain["metric"], gain["lower"])
         self._name, self._start = glance.utilisation(data), gain.get("start")
-        self._runs = data["runs"]
         known = [level._replace(value=gain.get(key)) for key, level in _LEVELS.items()]
         self.levels = [level for level in known if level.value is not None]
 
@@ -119,19 +118,13 @@ class _Scale:
         found = glance.effect(h)
         if found is None:
             return None
-        before = self._before(h) if h["delta_pp"] is not None else 1.0
+        before = h["before"] if h["delta_pp"] is not None else 1.0
         if before is None or (h["delta_pp"] is not None) != self.metric.points:
             return None
         low, high = found["low"], found["high"]
         added = before if self.metric.points else 0.0
         bounds = (None, None) if low is None or high is None else (added + low, added + high)
         return before, added + found["value"], *bounds
-
-    def _before(self, h: glance.Hypothesis) -> float | None:
-        """Mean utilisation of the runs that it was compared with."""
-        runs = [self._runs[name] for name in h["baseline_runs"] if name in self._runs]
-        known = [run["utilisation"] for run in runs if run["utilisation"] is not None]
-        return sum(known) / len(known) if known else None
 
 
 def _hypotheses(axes: Any, rows: Sequence[glance.Hypothesis], scale: _Scale) -> None:

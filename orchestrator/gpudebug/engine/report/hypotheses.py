@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core import conditions, present
+from gpudebug.core import conditions, gains, present
 from gpudebug.core.checklist import command_of, surroundings
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
@@ -50,6 +50,7 @@ def told(
         **known,
         "description": entry.description,
         "test_method": entry.test_method,
+        "before": gains.figure_of(loaded.metric, verdict, "before"),
         "hollow": bool(verdict and verdict.get("hollow")),
         "trial_runs": list(names[1]),
         **more,

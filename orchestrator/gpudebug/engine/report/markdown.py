@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core import glance, present
-from gpudebug.core.inline import inline, verbatim
+from gpudebug.core.inline import inline, legible, verbatim
 from gpudebug.core.machine import Kind
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
@@ -96,14 +96,9 @@ def _patch(text: str) -> dict[str, Any]:
         room -= len(line[:WIDTH])
         if room < 0:
             break
-        shown.append(_visible(line[:WIDTH]))
+        shown.append(legible(line[:WIDTH]))
     ticks = max(map(len, _TICKS.findall(text)), default=2) + 1
     return {"lines": shown, "cut": len(lines) - len(shown), "fence": "`" * ticks}
-
-
-def _visible(line: str) -> str:
-    """What is not to be seen, and may turn the order of what is, by its code."""
-    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)
 
 
 def _together(gain: Mapping[str, Any]) -> str:

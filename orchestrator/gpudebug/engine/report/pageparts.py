@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gpudebug.core import present
+from gpudebug.core.inline import legible
 from gpudebug.core.metrics import Metric
 
 Data = Mapping[str, Any]
@@ -145,7 +146,8 @@ def words(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
 
 def patch(text: str) -> list[Piece]:
     """A patch by lines: what it adds, what it cuts, and where."""
-    return [Piece(text_line, _kind(text_line)) for text_line in text.splitlines()]
+    lines = text.removesuffix("\n").split("\n")
+    return [Piece(legible(line.removesuffix("\r")), _kind(line)) for line in lines]
 
 
 def _kind(text_line: str) -> str:
