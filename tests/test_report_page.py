@@ -407,6 +407,8 @@ def test_a_link_to_a_hypothesis_opens_it(browser: Browser, tmp_path: Path) -> No
     assert browser.wait("document.getElementById('h1').open")
     browser.driver.get(f"{made.as_uri()}#h2")
     assert browser.wait("document.getElementById('h2').open")
+    browser.driver.get(f"{made.as_uri()}#%E0%A4%A")
+    assert browser.complaints() == []
 
 
 @slow

@@ -60,7 +60,7 @@ function download() {
 
 // A link to a hypothesis opens it: its target stands in a closed part of the page, or is one.
 function reveal() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = location.hash && document.getElementById(location.hash.slice(1));
   const closed = target && target.closest("details:not([open])");
   if (!closed) return;
   closed.open = true;
