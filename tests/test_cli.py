@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -26,6 +24,7 @@ from tests.support.campaigns import (
     record,
     wait_for,
 )
+from tests.support.terminals import run_in_terminal
 
 COMMANDS = ("demo", "init", "doctor", "sample", "baseline", "propose", "next", "status", "show", "analyze")
 ENTRY = "### Hypothesis 1: The loader waits\n- **Intervention**: --set --lr=0.2\n- **Status**: UNTESTED\n"
@@ -164,32 +163,6 @@ def test_debug_shows_the_traceback(campaign: Campaign, broken_package: dict[str,
     done = campaign.run("--debug", "show", "1", env=broken_package).expect(3)
     assert "Traceback" in done.err
     assert "the planted defect" in done.err
-
-
-def run_in_terminal(folder: Path, *words: str, **env: str) -> tuple[int, str]:
-    """Exit status and all that a command writes to a terminal of 100 columns."""
-    parent, child = pty.openpty()
-    process = subprocess.Popen(
-        [*GPUDEBUG, *words],
-        cwd=folder,
-        env=environment({"TERM": "xterm-256color", "COLUMNS": "100", **env}),
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        start_new_session=True,
-    )
-    os.close(child)
-    said = b""
-    with killed_at_the_end(process):
-        while select.select([parent], [], [], 30)[0]:
-            try:
-                data = os.read(parent, 65536)
-            except OSError:  # the last writer closed its end
-                break
-            said += data
-        status = process.wait(30)
-    os.close(parent)
-    return status, said.decode()
 
 
 @pytest.fixture

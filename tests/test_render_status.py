@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import GPUDEBUG, Campaign, environment, make_campaign
+from tests.support.campaigns import Campaign, environment, make_campaign
 from tests.support.statuses import STORY, answer, baseline, hypothesis, judged
+from tests.support.terminals import run_in_terminal
 
 from gpudebug import render
 from gpudebug.render.fitting import width
@@ -153,28 +148,9 @@ def test_a_command_is_not_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> 
 
 def on_terminal(folder: Path, columns: int, **env: str) -> str:
     """What `gpudebug status` writes to a real terminal of so many columns."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
-        [*GPUDEBUG, "status"],
-        cwd=folder,
-        env=environment({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env}),
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        start_new_session=True,
-    )
-    os.close(child)
-    said = b""
-    while select.select([parent], [], [], 30)[0]:
-        try:
-            data = os.read(parent, 65536)
-        except OSError:  # the last writer closed its end
-            break
-        said += data
-    os.close(parent)
-    assert process.wait(30) == 0
-    return said.decode().replace("\r\n", "\n")
+    status, said = run_in_terminal(folder, "status", columns=columns, **{"LC_ALL": "C.UTF-8", **env})
+    assert status == 0
+    return said.replace("\r\n", "\n")
 
 
 TITLES = "".join(

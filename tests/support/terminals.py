@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.campaigns import environment, wait_for
+from tests.support.campaigns import GPUDEBUG, environment, killed_at_the_end, wait_for
 
 
 def _front() -> None:
@@ -170,3 +170,30 @@ _SHELL = (
     "--norc",
     "--noprofile",
 )
+
+
+def run_in_terminal(folder: Path, *words: str, columns: int = 100, **env: str) -> tuple[int, str]:
+    """Exit status and all that a gpudebug command writes to a real terminal of so many columns."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [*GPUDEBUG, *words],
+        cwd=folder,
+        env=environment({"TERM": "xterm-256color", **env}),
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        start_new_session=True,
+    )
+    os.close(child)
+    said = b""
+    with killed_at_the_end(process):
+        while select.select([parent], [], [], 30)[0]:
+            try:
+                data = os.read(parent, 65536)
+            except OSError:  # the last writer closed its end
+                break
+            said += data
+        status = process.wait(30)
+    os.close(parent)
+    return status, said.decode()
