@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
@@ -22,15 +24,27 @@ PATIENCE_S = 300.0
 
 _SUBMODULE = b"160"
 
+# What `whereabouts` asks for. Names of folders may hold line breaks: the answer `true` parts the two.
+_PLACE = re.compile(rb"(/.*?)\ntrue\n(/.*?)\n(?:([0-9a-f]{40,64})\n)?", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The code as it lies there: `tree` digests contents, so committing what was dirty changes nothing."""
+    """The code as it lies there: `tree` digests contents, so committing what was dirty changes nothing.
+
+    `common` is the git folder that all worktrees of the repository share: nothing tracked can lie in it.
+    """
 
     top: Path
     commit: str
     tree: str
     entries: Mapping[bytes, bytes]
+    common: Path
+
+    @property
+    def private(self) -> Path:
+        """Where gpudebug keeps what no clone, patch or tracked file may bring: `gpudebug/` in `common`."""
+        return self.common / "gpudebug"
 
     def changed_since(self, before: Checkout) -> list[str]:
         """The paths whose content differs between two looks at one checkout."""
@@ -94,19 +108,27 @@ def looked(folder: Path, *arguments: str) -> bytes | None:
 
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that `folder` is in. GitError outside of one."""
-    return top_and_commit(folder)[0]
+    return whereabouts(folder).top
 
 
-def top_and_commit(folder: Path) -> tuple[Path, str | None]:
-    """The top of the work tree, and the commit of HEAD or None before the first one."""
-    process = _start(folder, "rev-parse", "--show-toplevel", "--verify", "HEAD")
+class Whereabouts(NamedTuple):
+    """The top of a work tree, the git folder that all its worktrees share, and the commit of HEAD: None
+    before the first one."""
+
+    top: Path
+    common: Path
+    commit: str | None
+
+
+def whereabouts(folder: Path) -> Whereabouts:
+    """Where `folder` lies in git. GitError outside of a work tree."""
+    asked = ("--path-format=absolute", "--show-toplevel", "--is-inside-work-tree", "--git-common-dir")
+    process = _start(folder, "rev-parse", *asked, "--verify", "HEAD")
     out, err = _answer(process, folder)
-    # The name of a folder may hold a line break.
-    top, _, commit = (
-        out.rpartition(b"\n")[0].rpartition(b"\n") if process.returncode == 0 else (out[:-1], b"", b"")
-    )
-    if top:
-        return Path(os.fsdecode(top)), commit.decode() or None
+    found = _PLACE.fullmatch(out)
+    if found:
+        top, common, commit = found.groups()
+        return Whereabouts(Path(os.fsdecode(top)), Path(os.fsdecode(common)), commit and commit.decode())
     text = err.decode("utf-8", "replace").strip()
     if "not a git repository" in text:
         raise GitError(
@@ -132,7 +154,7 @@ def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = 
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
     own code in folders of their own) must not make its own baseline stale.
     """
-    top, commit = top_and_commit(folder)
+    top, common, commit = whereabouts(folder)
     if commit is None:
         raise GitError(
             "the git repository has no commit yet",
@@ -159,7 +181,7 @@ def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = 
         else:
             entries[path] = content
     text = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
-    return Checkout(top, commit, short_digest(text), entries)
+    return Checkout(top, commit, short_digest(text), entries, common)
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges.snapshot.checkout import PATIENCE_S, top_and_commit
+from gpudebug.edges.snapshot.checkout import PATIENCE_S, whereabouts
 
 if TYPE_CHECKING:
     import git
@@ -257,7 +257,7 @@ class Repository:
 
 def opened(top: Path) -> tuple[Repository, str]:
     """The repository and the commit of HEAD. GitError without one, without a commit, or bare."""
-    found, commit = top_and_commit(top)
+    found, _, commit = whereabouts(top)
     if commit is None:
         raise GitError(
             "the git repository has no commit yet",

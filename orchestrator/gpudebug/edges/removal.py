@@ -1,0 +1,206 @@
+"""The only owner of removals: nothing goes that is not proven to be gpudebug's own.
+
+A removal takes an open folder and a name in it, never a path: a path can mean another place by the time it
+is used. It follows no link, stays on one file system, and compares device and inode with those recorded
+when gpudebug made the thing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gpudebug.core.errors import StoreError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Deeper folders are moved up first: an open descriptor a level would run out.
+_DEEPEST = 64
+_IS_LINK = (errno.ELOOP, errno.ENOTDIR)
+
+
+class NotOurs(StoreError):
+    """What has this name is not what gpudebug made; it was left as it is."""
+
+
+class Identity(NamedTuple):
+    """Device and inode of a file or folder: what a name cannot change."""
+
+    device: int
+    inode: int
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    return Identity(status.st_dev, status.st_ino)
+
+
+def identity_at(parent: int, name: str) -> Identity | None:
+    """The identity of what `name` in the open folder `parent` is, a link itself included; None if missing."""
+    try:
+        return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def folder(anchor: Path, *names: str) -> Iterator[int]:
+    """Open `anchor/names…` for the block, following no link below `anchor`.
+
+    NotOurs if one of the names is a link or a file; OSError if one is missing or may not be opened.
+    """
+    descriptor = os.open(anchor, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        at = anchor
+        for name in names:
+            at = at / name
+            below = _opened(descriptor, name, at)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def remove_file(parent: int, name: str, made: Identity) -> None:
+    """Unlink the file `name` of the open folder `parent`; nothing if it is missing.
+
+    NotOurs if it is another file than `made`, or a folder.
+    """
+    try:
+        status = os.stat(_plain(name), dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if identity_of(status) != made or stat.S_ISDIR(status.st_mode):
+        raise _not_ours(parent, name)
+    # Whoever swaps it now may write to this folder, and could unlink that name without us.
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=parent)
+
+
+def remove_folder(parent: int, name: str, made: Identity) -> None:
+    """Remove the folder `name` of the open folder `parent` with all in it; nothing if it is missing.
+
+    Links in it are unlinked, not followed; closed folders in it are opened first. NotOurs, and nothing
+    removed, if it is another folder than `made`, a link or a file; NotOurs at a mount inside of it.
+    """
+    try:
+        top = _opened(parent, name, Path(_path_of(parent), name), unlock=identity_at(parent, name) == made)
+    except FileNotFoundError:
+        return
+    try:
+        if identity_of(os.fstat(top)) != made:
+            raise _not_ours(parent, name)
+        _empty(top, made.device)
+    finally:
+        os.close(top)
+    with suppress(FileNotFoundError):
+        os.rmdir(name, dir_fd=parent)
+
+
+def remove_empty(parent: int, name: str) -> bool:
+    """Remove the folder `name` of the open folder `parent` if it is empty; whether it was."""
+    try:
+        os.rmdir(_plain(name), dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+def _empty(top: int, device: int) -> None:
+    """Remove all that is in the open folder `top`, without recursion: a tree may be 10,000 folders deep."""
+    opened: list[tuple[int, str]] = [(top, "")]
+    try:
+        while opened:
+            parent, name = opened[-1]
+            below = _first_folder(parent, top if len(opened) > _DEEPEST else None, device)
+            if below is not None:
+                opened.append(below)
+                continue
+            opened.pop()
+            if opened:
+                os.close(parent)
+                with suppress(FileNotFoundError):
+                    os.rmdir(name, dir_fd=opened[-1][0])
+    finally:
+        for descriptor, _ in opened[1:]:
+            os.close(descriptor)
+
+
+def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, str] | None:
+    """Unlink files of `parent` up to its first folder, opened; None if it has none.
+
+    With `upwards` its folders are moved there, to be met again later.
+    """
+    with os.scandir(parent) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.name, dir_fd=parent)
+            elif upwards is not None:
+                os.rename(entry.name, secrets.token_hex(16), src_dir_fd=parent, dst_dir_fd=upwards)
+            else:
+                below = _opened(parent, entry.name, Path(_path_of(parent), entry.name), unlock=True)
+                if os.fstat(below).st_dev != device:
+                    path = _path_of(below)
+                    os.close(below)
+                    raise NotOurs("is a mount inside of a folder of gpudebug's", file=path, next="unmount it")
+                return below, entry.name
+    return None
+
+
+def _opened(parent: int, name: str, path: Path, *, unlock: bool = False) -> int:
+    """Open the folder `name` of `parent` without following a link; `unlock` gives its owner all rights."""
+    try:
+        try:
+            descriptor = os.open(_plain(name), _FOLDER, dir_fd=parent)
+        except PermissionError:
+            if not unlock:
+                raise
+            _unlock(parent, name)
+            descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    except OSError as e:
+        if e.errno not in _IS_LINK:
+            raise
+        raise NotOurs(
+            "is a link or a file where a folder of gpudebug's was", file=str(path), next="move it away"
+        ) from None
+    status = os.fstat(descriptor)
+    if unlock and status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+    return descriptor
+
+
+def _unlock(parent: int, name: str) -> None:
+    """Let the owner of a folder open it. The descriptor names it without opening it or following a link."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", 0o700)
+    finally:
+        os.close(handle)
+
+
+def _plain(name: str) -> str:
+    if not name or name in (".", "..") or "/" in name:
+        raise NotOurs(f"{name!r} is no name of a file in a folder", next="report this")
+    return name
+
+
+def _path_of(descriptor: int) -> str:
+    """The path of an open file, for a message only."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return "?"
+
+
+def _not_ours(parent: int, name: str) -> NotOurs:
+    return NotOurs(
+        "is not what gpudebug made there; it was left as it is",
+        file=str(Path(_path_of(parent), name)),
+        next="move it away if you do not need it",
+    )
