@@ -40,7 +40,7 @@ def _series(options: argparse.Namespace, folder: Path) -> int:
     scenarios = [s for s in story.SCENARIOS if not options.scenario or s.name in options.scenario]
     bench = rig.Bench(folder / "bench", tracer, stages, warm=True)
     faults = rig.KILLS if options.series == "kills" else rig.FAILURES
-    every = all_points(bench, scenarios, faults)
+    every = rig.points(bench, scenarios, faults)
     print(f"seed {options.seed}: {options.points} of {len(every)} points", flush=True)
     drawn = random.Random(options.seed).sample(every, min(options.points, len(every)))
     earlier = (
@@ -70,16 +70,6 @@ def _series(options: argparse.Namespace, folder: Path) -> int:
     for worker in workers:
         worker.join()
     return _sum(options.log) or max(abs(w.exitcode or 0) for w in workers)
-
-
-def all_points(bench: rig.Bench, scenarios: list[story.Scenario], faults: tuple[str, ...]) -> list[rig.Point]:
-    """Each fault at each counted call of each scenario, by class of process."""
-    found = []
-    for scenario in scenarios:
-        counts = collections.Counter(process for process, _ in bench.calls(scenario))
-        for process, count in sorted(counts.items()):
-            found += [rig.Point(scenario.name, process, n, f) for n in range(1, count + 1) for f in faults]
-    return found
 
 
 def _sum(log: Path) -> int:

@@ -29,15 +29,69 @@ from tests.support.section_reports import report, section
 SLOWEST_S = 20.0
 Mutation = Callable[[random.Random, bytes], bytes]
 TOKENS = (
-    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r\n", b"\n\n", b"\x1b]0;x\x07", b"\xe2\x80\xae", b"\xed\xa0\x80", b"NaN", b"-Infinity",
-    b"1e999", b"9" * 400, b"-1", b"0", b"null", b"true", b"[]", b"{}", b'""', b"[" * 2000, b"{\"a\":" * 500, b"&a [*a, *a]", b"*b",
-    b"!!python/object:os.system x", b"[redacted]", b"```", b"### Hypothesis 1: again", b"- **Status**: VALIDATED", b"## Baselines",
-    b"<<<<<<< HEAD", b"../../etc/passwd", b"%s%n{0}", b"=1+1", b"\\u0000", b"'", b'"', b"#", b": ", b",,,,", b"x" * 70000,
-)  # fmt: skip
+    b"\x00",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"\r\n",
+    b"\n\n",
+    b"\x1b]0;x\x07",
+    b"\xe2\x80\xae",
+    b"\xed\xa0\x80",
+    b"NaN",
+    b"-Infinity",
+    b"1e999",
+    b"9" * 400,
+    b"-1",
+    b"0",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"[" * 2000,
+    b'{"a":' * 500,
+    b"&a [*a, *a]",
+    b"*b",
+    b"!!python/object:os.system x",
+    b"[redacted]",
+    b"```",
+    b"### Hypothesis 1: again",
+    b"- **Status**: VALIDATED",
+    b"## Baselines",
+    b"<<<<<<< HEAD",
+    b"../../etc/passwd",
+    b"%s%n{0}",
+    b"=1+1",
+    b"\\u0000",
+    b"'",
+    b'"',
+    b"#",
+    b": ",
+    b",,,,",
+    b"x" * 70000,
+)
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 10**30, 1.5, float("nan"), float("inf"), "", "x" * 5000, "\x1b[2J", "\ud800", [], [[]], {}, {"": None}, [None] * 50,
-    "../..", "VALIDATED", "1e999",
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x" * 5000,
+    "\x1b[2J",
+    "\ud800",
+    [],
+    [[]],
+    {},
+    {"": None},
+    [None] * 50,
+    "../..",
+    "VALIDATED",
+    "1e999",
+)
 
 
 def _cut(draw: random.Random, data: bytes) -> bytes:
@@ -120,27 +174,68 @@ class Kind:
 
 
 KINDS = (
-    Kind("progress file", "progress/test.md", (*READING, ("diagnose",), ("propose", "--title", "T", "--set", "--lr=7"))),
+    Kind(
+        "progress file",
+        "progress/test.md",
+        (*READING, ("diagnose",), ("propose", "--title", "T", "--set", "--lr=7")),
+    ),
     Kind("configuration", "gpudebug.yaml", (("status",), ("verify",), ("doctor",))),
-    *(Kind(name, f"runs/0002-h1/{name}", READING, JSON) for name in ("run.json", "evidence.json", "verdict.json", "manifest.json")),
+    *(
+        Kind(name, f"runs/0002-h1/{name}", READING, JSON)
+        for name in ("run.json", "evidence.json", "verdict.json", "manifest.json")
+    ),
     Kind("baseline's record", "runs/0001-baseline-workload/run.json", (*READING, ("next",)), JSON),
     Kind("baseline's evidence", "runs/0001-baseline-workload/evidence.json", (*READING, ("diagnose",)), JSON),
-    Kind("samples", "runs/0002-h1/samples.csv", (("analyze", "runs/0002-h1/samples.csv"), ("verify",), ("show", "1"))),
+    Kind(
+        "samples",
+        "runs/0002-h1/samples.csv",
+        (("analyze", "runs/0002-h1/samples.csv"), ("verify",), ("show", "1")),
+    ),
     Kind("log", "runs/0002-h1/train.log", (("analyze", "runs/0002-h1/train.log"), ("verify",))),
     Kind("probe record", "runs/0002-h1/probe.jsonl", (("verify",), ("diagnose",))),
     Kind("trace", "trace.json", (("analyze", "trace.json"),), JSON),
     Kind("section report", "sections.json", (("analyze", "sections.json"),), JSON),
-    Kind("patch", "hypotheses/patches/p.patch", (("propose", "--title", "P", "--patch", "hypotheses/patches/p.patch"),)),
+    Kind(
+        "patch",
+        "hypotheses/patches/p.patch",
+        (("propose", "--title", "P", "--patch", "hypotheses/patches/p.patch"),),
+    ),
     Kind("own cause", "hypotheses/own.yaml", (("diagnose",), ("catalogue",), ("catalogue", "own"))),
-)  # fmt: skip
+)
 
 _TRACE = {
     "traceEvents": [
-        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50, "args": {"External id": 1}},
-        {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 70, "dur": 40, "args": {"device": 0, "stream": 7}},
-        {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 0, "dur": 200},
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": "aten::mm",
+            "pid": 1,
+            "tid": 1,
+            "ts": 10,
+            "dur": 50,
+            "args": {"External id": 1},
+        },
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "gemm",
+            "pid": 0,
+            "tid": 7,
+            "ts": 70,
+            "dur": 40,
+            "args": {"device": 0, "stream": 7},
+        },
+        {
+            "ph": "X",
+            "cat": "user_annotation",
+            "name": "ProfilerStep#1",
+            "pid": 1,
+            "tid": 1,
+            "ts": 0,
+            "dur": 200,
+        },
     ]
-}  # fmt: skip
+}
 _OWN = Path(__file__).resolve().parents[2] / "hypotheses" / "catalogue"
 
 

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,9 +20,13 @@ from tests.support.campaigns import environment
 
 SOURCE = Path(__file__).with_name("tracer.c")
 CLASSES = ("gpudebug", "git", "helper")
+"""Those of gpudebug: what a training does when its own calls fail is its own."""
 KILLS = ("before", "after")
 ERRORS = {"ENOSPC": 28, "EIO": 5, "EACCES": 13, "EROFS": 30, "EMFILE": 24, "EINTR": 4}
 FAILURES = (*ERRORS, "short")
+# What a call may fail with: a descriptor that is open needs no new one, and only data can be short.
+_OPENING = ("open", "openat", "creat")
+_DATA = ("write", "pwrite")
 PATIENCE_S = 120.0
 # After a kill what still runs must end by itself within this long, on a busy machine.
 LEFT_S = 20.0
@@ -73,6 +78,18 @@ class Result:
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
+
+
+def fits(fault: str, call: str) -> bool:
+    """Whether this call can meet this fault."""
+    name = call.split(" ", 1)[0]
+    if fault == "short":
+        return name in _DATA
+    if fault in ("EMFILE", "EINTR"):
+        return name in (*_OPENING, *((*_DATA, "flock") if fault == "EINTR" else ()))
+    if fault in ("EACCES", "EROFS"):
+        return name not in (*_DATA, "fsync", "fdatasync", "flock", "ftruncate")
+    return fault != "ENOSPC" or name not in ("flock", "chmod", "fchmod", "unlink", "unlinkat", "rmdir")
 
 
 class Bench:
@@ -233,6 +250,19 @@ def _forked(words: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> tup
             time.sleep(0.005)
         output.seek(0)
         return os.waitstatus_to_exitcode(ended[1]), output.read().decode(errors="replace")
+
+
+def points(bench: Bench, scenarios: Iterable[Scenario], faults: Iterable[str]) -> list[Point]:
+    """Each fault at each counted call of each scenario that it fits."""
+    faults, found = tuple(faults), list[Point]()
+    for scenario in scenarios:
+        numbers: Counter[str] = Counter()
+        for process, call in bench.calls(scenario):
+            numbers[process] += 1
+            if process in CLASSES:
+                here = [f for f in faults if fits(f, call)]
+                found += [Point(scenario.name, process, numbers[process], fault) for fault in here]
+    return found
 
 
 def _wrong(status: int, text: str) -> str | None:

@@ -66,12 +66,17 @@ SCENARIOS = (
     Scenario("wait", "proposed", ("wait",), done=(0, 1), settled=(0, 1)),
     Scenario("accept", "tested", ("accept", "1"), settled=ONCE),
     Scenario("reopen", "undecided", ("reopen", "1"), settled=ONCE),
-    Scenario("release", "wanted", ("release", "1"), settled=ONCE, before=("next",)),
+    Scenario("release", "wanted", ("release", "1"), settled=(0, 1, 2), before=("next",)),
     Scenario("export", "accepted", ("export", "-o", "out")),
     Scenario("report", "tested", ("report",)),
-    Scenario("loop", "proposed", ("loop", "--agent", shlex.join([sys.executable, "-c", AGENT]), "--hypotheses", "1"),
-             done=(0, 1, 4), settled=(0, 1, 4)),
-)  # fmt: skip
+    Scenario(
+        "loop",
+        "proposed",
+        ("loop", "--agent", shlex.join([sys.executable, "-c", AGENT]), "--hypotheses", "1"),
+        done=(0, 1, 4),
+        settled=(0, 1, 4),
+    ),
+)
 
 
 def tell(folder: Path) -> dict[str, Path]:
@@ -131,9 +136,15 @@ def tell(folder: Path) -> dict[str, Path]:
 
 def _begun(folder: Path, recordings: Path) -> Campaign:
     campaign = make_replay_campaign(
-        folder, recordings, SPEED, config=CONFIG, runs=1, max_runs=1, progress="## Notes\n\nKept as it is.\n",
+        folder,
+        recordings,
+        SPEED,
+        config=CONFIG,
+        runs=1,
+        max_runs=1,
+        progress="## Notes\n\nKept as it is.\n",
         files={"notes.txt": "kept\n", "staged.txt": "one\n"},
-    )  # fmt: skip
+    )
     (folder / "notes.txt").write_text("kept, and changed\n")
     (folder / "staged.txt").write_text("two\n")
     git(folder, "add", "staged.txt")
@@ -165,7 +176,7 @@ def state(folder: Path) -> State:
 
 
 def foreign(folder: Path) -> dict[str, str]:
-    """Digests of all that is the user's: every file outside gpudebug's own folders, and git's HEAD and index."""
+    """Digests of the user's: every file outside gpudebug's own folders, and git's HEAD and index."""
     found = {}
     ours = ("runs", "progress", "hypotheses", "out", "gpudebug.yaml", ".gitignore")
     for at, folders, files in os.walk(folder):

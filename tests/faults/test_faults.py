@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import collections
 import fcntl
 import json
 import os
@@ -57,16 +56,10 @@ def test_nothing_is_lost_doubled_or_left(
         pytest.skip(str(e))
     draw = random.Random(seed)
     bench = rig.Bench(tmp_path / "bench", tracer, stages)
-    points = []
-    for scenario in draw.sample(story.SCENARIOS, SCENARIOS):
-        counts = collections.Counter(process for process, _ in bench.calls(scenario))
-        points += [
-            (scenario, rig.Point(scenario.name, process, at, fault))
-            for process, count in sorted(counts.items())
-            for at in range(1, count + 1)
-            for fault in faults
-        ]
-    results = [bench.run(*each) for each in draw.sample(points, min(POINTS, len(points)))]
+    chosen = draw.sample(story.SCENARIOS, SCENARIOS)
+    points = rig.points(bench, chosen, faults)
+    by_name = {scenario.name: scenario for scenario in chosen}
+    results = [bench.run(by_name[p.scenario], p) for p in draw.sample(points, min(POINTS, len(points)))]
     wrong = [result.as_json() for result in results if result.problems]
     assert not wrong, json.dumps({"seed": seed, "wrong": wrong}, indent=1)
 

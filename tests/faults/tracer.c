@@ -2,8 +2,8 @@
  *
  *   tracer --under DIR --class NAME --log FILE [--at N --do before|after|short|ERRNO [--on]] -- COMMAND ...
  *
- * Counted are calls that change files below DIR, by class of process: gpudebug, git or helper (the warden,
- * the sampler, what they start). Call number N (from 1) of class NAME meets SIGKILL before or after it, writes
+ * Counted are calls that change files below DIR, by class of process: gpudebug, git, helper (the warden, the
+ * sampler) or training (a recording that is played). Call number N (from 1) of class NAME meets SIGKILL before or after it, writes
  * half of its bytes, or fails with the number ERRNO without being made; with --on so does each later one.
  * FILE gets a line for each counted call: class, number, name, path. Exit status: that of COMMAND, 128+N by
  * a signal. A seccomp filter stops only the calls of interest, so that the rest costs nothing. x86-64.
@@ -43,14 +43,14 @@ static const struct call { long number; const char *name; enum how how; int seco
 };
 #define MANY (sizeof CALLS / sizeof *CALLS)
 
-enum class { GPUDEBUG, GIT, HELPER };
-static const char *CLASSES[] = {"gpudebug", "git", "helper"};
+enum class { GPUDEBUG, GIT, HELPER, TRAINING };
+static const char *CLASSES[] = {"gpudebug", "git", "helper", "training"};
 struct process { pid_t pid; enum class class; int seen; int leaving; };
 static struct process processes[4096];
 static int known;
 static char under[PATH_MAX];
 static FILE *record;
-static long counts[3], at;
+static long counts[4], at;
 static enum class wanted;
 static const char *doing = "";
 static int onwards;
@@ -76,15 +76,16 @@ static enum class class_of(pid_t pid, enum class before) {
     program[n > 0 ? n : 0] = 0;
     const char *name = strrchr(program, '/');
     if (name && (!strncmp(name, "/git", 4))) return before == HELPER ? HELPER : GIT;
-    if (before == HELPER) return HELPER;
+    if (before == TRAINING) return TRAINING;
     snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
     int fd = open(path, O_RDONLY);
     n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
     if (fd >= 0) close(fd);
     for (ssize_t i = 0; i < n; i++) if (!line[i]) line[i] = ' ';
     line[n > 0 ? n : 0] = 0;
+    if (strstr(line, "replay")) return TRAINING;
     if (strstr(line, "warden") || strstr(line, "sampler")) return HELPER;
-    return GPUDEBUG;
+    return before == HELPER ? HELPER : GPUDEBUG;
 }
 
 static void text_at(pid_t pid, unsigned long address, char *into, size_t size) {
@@ -187,7 +188,7 @@ int main(int argc, char **argv) {
         else if (!strcmp(argv[i], "--log")) { record = fopen(argv[++i], "we"); if (!record) fail("log"); }
         else if (!strcmp(argv[i], "--class")) {
             i++;
-            for (int c = 0; c < 3; c++) if (!strcmp(CLASSES[c], argv[i])) wanted = c;
+            for (int c = 0; c < 4; c++) if (!strcmp(CLASSES[c], argv[i])) wanted = c;
         } else { fprintf(stderr, "unknown %s\n", argv[i]); return 125; }
     }
     if (i + 1 >= argc) return 125;
