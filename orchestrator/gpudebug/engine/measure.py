@@ -34,7 +34,9 @@ class Job:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
     With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
-    is what PyTorch's profiler records in it, `layer` which layer its probe replaces.
+    is what PyTorch's profiler records in it, `layer` which layer its probe replaces. `base_env` is the
+    environment before anything was changed in it, in which its Python is asked about itself, `checked_out`
+    the digest of the tree that it runs in.
     """
 
     label: str
@@ -55,6 +57,8 @@ class Job:
     commit: str | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
     trees: Trees | None = None
+    base_env: Mapping[str, str] | None = None
+    checked_out: str | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
     torch_profile: TorchProfile | None = None
@@ -218,9 +222,7 @@ def run_files(
         )
 
     def look(elapsed: float) -> bool:
-        return certain is not None and certain(
-            read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY)
-        )
+        return certain is not None and certain(read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY))
 
     follow = LogReader(dict(bench.patterns))
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
@@ -249,18 +251,27 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
     if path is not None:
-        python = (
-            host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
-        )
+        asked = None if job.role == "sample" else _ask(bench, job, path)
+        python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
+        python = python or host.Interpreter(path, "", {})
     return here(python, bench.devices, job.env)
 
 
-def _imports(job: Job) -> dict[str, str] | None:
-    """The packages of the checkout that `job` would import from elsewhere; None where nobody knows."""
+def _ask(bench: Bench, job: Job, path: str) -> launcher.Asked | None:
+    """What the job's Python says of itself, in the environment before anything was changed in it."""
+    apart = job.trees.repository if job.trees else (bench.workspace.root,)
+    names = tuple(job.trees.packages) if job.trees else ()
+    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
+
+
+def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+    """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     packages = job.trees.packages if job.trees else {}
-    return elsewhere(packages, path, executable, job.argv, job.cwd, job.env) if path else None
+    if path is None or not packages:
+        return None if path is None else {}
+    return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)
 
 
 def _record(
@@ -286,7 +297,8 @@ def _record(
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
-        imports=_imports(job),
+        imports=_imports(bench, job),
+        checked_out=job.checked_out,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,

@@ -94,9 +94,7 @@ class Ended(Protocol):
 
 
 def files_of(folder: store.RunFolder) -> Files:
-    return Files(
-        folder.samples, folder.log, folder.notes, folder.path, folder.path, folder.job, folder.made
-    )
+    return Files(folder.samples, folder.log, folder.notes, folder.path, folder.path, folder.job, folder.made)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
