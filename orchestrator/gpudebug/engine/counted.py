@@ -42,19 +42,26 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
     places = {SAMPLES: files.samples, LOG: files.log}
     if files.job is not None:
         places[launcher.PROBE] = files.job / launcher.PROBE
+    if SAMPLES in written and not sampler.get("finished"):
+        # The last row of a sampler that was killed: it had no time to count it.
+        if change_of(files.samples, written[SAMPLES]) is None:
+            jobfiles.cut(files.samples, written[SAMPLES].bytes)
     altered = {
         name: how
         for name, counted in written.items()
-        if name in places and (how := change_of(places[name], counted))
+        if name in places and (how := change_of(places[name], counted, whole=name == SAMPLES))
     }
-    if SAMPLES in written and SAMPLES not in altered:
-        more = _uncounted(files.samples, written[SAMPLES], bool(sampler.get("finished")))
-        altered |= {SAMPLES: more} if more else {}
     return Comparison(written, altered)
 
 
-def change_of(path: Path, counted: Counted) -> str | None:
-    """How a file differs from what was counted of it; None if all of that is still there."""
+def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | None:
+    """How a file differs from what was counted of it; None if all of that is still there.
+
+    With `whole` there may be nothing more than that.
+    """
+    size = jobfiles.size_of(path)
+    if whole and size is not None and size > counted.bytes:
+        return f"it has {size} bytes, {counted.bytes} had been written to it"
     try:
         found = jobfiles.head_digest(path, counted.bytes)
     except OSError as e:
@@ -63,21 +70,9 @@ def change_of(path: Path, counted: Counted) -> str | None:
         return None
     if found is not None:
         return f"the {counted.bytes} bytes that had been written to it were changed"
-    size = jobfiles.size_of(path)
     if size is None:
         return "it was removed, or another thing was put in its place"
     return f"it has {size} bytes, {counted.bytes} had been written to it"
-
-
-def _uncounted(path: Path, counted: Counted, finished: bool) -> str | None:
-    """What is in samples.csv behind the sampler's last row; of one that was killed, that row is cut off."""
-    size = jobfiles.size_of(path) or 0
-    if size <= counted.bytes:
-        return None
-    if not finished:
-        jobfiles.cut(path, counted.bytes)
-        return None
-    return f"it has {size} bytes, its sampler wrote {counted.bytes}"
 
 
 def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.Launched:
@@ -85,7 +80,7 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
     if not altered:
         return launched
     said = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
-    reason = f"{launched.reason}; {said}" if launched.outcome in _KEPT and launched.reason else said
+    reason = f"{launched.reason}; {said}" if launched.reason else said
     outcome = launched.outcome if launched.outcome in _KEPT else Outcome.SAMPLER_LOST
     return replace(launched, outcome=outcome, reason=reason)
 
