@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import make_repository
 
-from gpudebug.edges import snapshot
+from gpudebug.edges import launcher, snapshot
 from gpudebug.engine.origins import elsewhere, packages_of
 
 MODULES = ("model.py", "data.py", "loop.py")
@@ -33,14 +33,10 @@ def repository(tmp_path: Path) -> Path:
 def asked(
     repository: Path, env: Mapping[str, str], program: str = "scripts/train.py"
 ) -> dict[str, str] | None:
-    return elsewhere(
-        packages_of(snapshot.identify(repository)),
-        sys.executable,
-        sys.executable,
-        ["python", program],
-        repository,
-        {**os.environ, **env},
-    )
+    packages = packages_of(snapshot.identify(repository))
+    variables = {**os.environ, **env}
+    told = launcher.ask(sys.executable, variables, (repository,), tuple(packages))
+    return elsewhere(packages, told, sys.executable, ["python", program], repository, variables)
 
 
 def test_the_checkout_itself_is_not_elsewhere(repository: Path) -> None:
@@ -72,9 +68,9 @@ def test_without_packages_nobody_is_asked(tmp_path: Path) -> None:
     top = make_repository(tmp_path / "repo", {"train.py": ""})
     checkout = snapshot.identify(top)
     assert packages_of(checkout) == {}
-    assert elsewhere({}, "/no/such/python", "", ["python", "train.py"], top, {}) == {}
+    assert elsewhere({}, None, "", ["python", "train.py"], top, {}) == {}
 
 
 def test_an_interpreter_that_does_not_answer_leaves_it_unknown(repository: Path) -> None:
     packages = packages_of(snapshot.identify(repository))
-    assert elsewhere(packages, "/bin/false", "", ["python", "x.py"], repository, {}) is None
+    assert elsewhere(packages, None, "", ["python", "x.py"], repository, {}) is None

@@ -25,7 +25,7 @@ def save(path: Path, text: str, *, age: float = 0.0) -> None:
 
 def test_what_lies_in_the_run_folder_and_the_output_folder_is_kept(tmp_path: Path) -> None:
     run = run_folder(tmp_path)
-    save(run / "out" / "train_config.json", '{"lr": 0.1}')
+    save(run / "job" / "out" / "train_config.json", '{"lr": 0.1}')
     save(tmp_path / "outputs" / "tmp" / "0001-h1" / "deep" / "hparams.yaml", "seed: 3\n")
     save(tmp_path / "outputs" / "tmp" / "0001-h1" / "model.json", '{"x": 1}')
     collect(run, ["python", "train.py", "--output_dir=outputs/tmp/0001-h1"], tmp_path, Redactor())
@@ -43,10 +43,10 @@ def test_what_an_earlier_run_saved_is_not_this_ones(tmp_path: Path) -> None:
 
 def test_secrets_are_redacted_and_links_and_large_files_left_out(tmp_path: Path) -> None:
     run = run_folder(tmp_path)
-    save(run / "a" / "config.json", '{"lr": 1, "note": "hf_abcdefghijklmnopqrstuvwxyz"}')
-    save(run / "b" / "config.json", '{"x": "' + "x" * 300_000 + '"}')
-    (run / "c").symlink_to(tmp_path)
-    (run / "args.json").symlink_to(run / "a" / "config.json")
+    save(run / "job" / "a" / "config.json", '{"lr": 1, "note": "hf_abcdefghijklmnopqrstuvwxyz"}')
+    save(run / "job" / "b" / "config.json", '{"x": "' + "x" * 300_000 + '"}')
+    (run / "job" / "c").symlink_to(tmp_path)
+    (run / "job" / "args.json").symlink_to(run / "job" / "a" / "config.json")
     collect(run, ["python", "train.py"], tmp_path, Redactor())
     (kept,) = (run / FOLDER).iterdir()
     assert "hf_" not in kept.read_text()
@@ -56,6 +56,6 @@ def test_secrets_are_redacted_and_links_and_large_files_left_out(tmp_path: Path)
 def test_only_a_few_are_kept(tmp_path: Path) -> None:
     run = run_folder(tmp_path)
     for number in range(9):
-        save(run / f"fold{number}" / "config.json", f'{{"fold": {number}}}')
+        save(run / "job" / f"fold{number}" / "config.json", f'{{"fold": {number}}}')
     collect(run, ["python", "train.py"], tmp_path, Redactor())
     assert [found["fold"] for found in read_collected(run)] == ["0", "1", "2", "3"]

@@ -22,7 +22,7 @@ class SamplerProcess:
         self, folder: Path, device: dict[str, Any], env: Mapping[str, str] | None = None, **order: Any
     ):
         self.csv = folder / "samples.csv"
-        self.notes_file = folder / "sampler.json"
+        self._said: list[dict[str, Any]] = []
         self.t0 = 0.0
         self.process = subprocess.Popen(
             sampler.command(),
@@ -35,7 +35,6 @@ class SamplerProcess:
             {
                 "device": device,
                 "csv": str(self.csv),
-                "notes": str(self.notes_file),
                 "log": None,
                 "interval": 0.1,
                 **order,
@@ -44,6 +43,7 @@ class SamplerProcess:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         self.answer: dict[str, Any] = json.loads(line) if line else {}
+        self._said += [self.answer]
 
     def __enter__(self) -> SamplerProcess:
         return self
@@ -52,6 +52,7 @@ class SamplerProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.said()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):  # It may be gone with something left unread.
@@ -86,9 +87,20 @@ class SamplerProcess:
     def rows(self) -> list[dict[str, str]]:
         return read_rows(self.csv)
 
+    def said(self) -> list[dict[str, Any]]:
+        """All that it said, once it has ended."""
+        assert self.process.stdout is not None
+        if not self.process.stdout.closed and self.process.poll() is not None:
+            self._said += [json.loads(line) for line in self.process.stdout]
+        return self._said
+
     def notes(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.notes_file.read_text())
-        return value
+        """What becomes sampler.json, as it said it last."""
+        return [dict(message["notes"]) for message in self.said() if "notes" in message][-1]
+
+    def counted(self) -> dict[str, Any]:
+        """Length and digest of samples.csv, as it said them last."""
+        return [dict(message["counted"]) for message in self.said() if "counted" in message][-1]
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

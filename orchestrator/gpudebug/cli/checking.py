@@ -36,6 +36,9 @@ def doctor(
             "--profiling", help="Try the profiling library instead: sections, memory, report, what it costs."
         ),
     ] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Start the workload's Python too, to ask for its packages.")
+    ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -44,7 +47,7 @@ def doctor(
     from gpudebug import render
     from gpudebug.engine import doctor as engine
 
-    answer = engine.profiling(folder) if profiling else engine.doctor(folder)
+    answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render.doctor)
     if not answer["ok"]:
         raise typer.Exit(1)

@@ -4,21 +4,29 @@ Beside a Python program a thread would be up to 5 ms late and would take the tra
 lock, so the warden starts this as a child (`command`). What is said between them, a JSON line each:
 
 1. standard input: the order (`Order`'s keys);
-2. standard output: `{"ready": true, "devices": [...]}`, or `{"error": {...}}` and exit status 4;
+2. standard output: `{"ready": true, "devices": [...], "notes": {...}, "counted": {...}}`, or
+   `{"error": {...}}` and exit status 4;
 3. standard input: `{"t0": S, "job_pid": N}`, S on the monotonic clock: the launch;
-4. standard input closed: one last row, sampler.json, exit status 0.
+4. standard output, after each row: `{"counted": {"bytes": N, "sha256": "..."}}`, all of samples.csv so far;
+5. standard input closed: one last row, `{"notes": {...}, "counted": {...}}`, exit status 0.
+
+The training may write to samples.csv, but not to these lines: they decide what of the file is believed.
 
 A lost device ends it with exit status 3. A driver call that does not return within `hang` seconds
 ends it by SIGALRM, as a driver that crashes does by SIGSEGV: the process is what such a call costs.
-Started again with `resume`, it goes on in the same file.
+Started again with `resume`, it goes on in the same file, if that still is what its predecessor `counted`.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import hashlib
 import json
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +54,7 @@ HOST_INTERVAL_S = 1.0
 HANG_S = 5.0
 EXIT_LOST = 3
 EXIT_ERROR = 4
+_PR_SET_DUMPABLE = 4
 
 Opener = Callable[[dict[str, Any], Processes], Device]
 TreeOpener = Callable[[int, list[int]], Processes]
@@ -71,27 +80,33 @@ def package_folders() -> list[str]:
 class Order(NamedTuple):
     """What the warden asks for. `device` is a specification that `devices.resolve` made.
 
-    `csv`, `notes` (sampler.json) and `log` (train.log, whose size makes `log_bytes`) are paths;
-    `root_pid` is the root of the run's process tree, by default the parent, and `exclude` are
-    processes of ours in it.
+    `csv` and `log` (train.log, whose size makes `log_bytes`) are paths; `root_pid` is the root of the
+    run's process tree, by default the parent, and `exclude` are processes of ours in it. `counted` is what
+    the sampler that is resumed counted last, None if it counted nothing; `restarts` how often one was.
     """
 
     device: dict[str, Any]
     csv: str
-    notes: str
     log: str | None = None
     interval: float = INTERVAL_S
     host_interval: float = HOST_INTERVAL_S
     root_pid: int | None = None
     exclude: tuple[int, ...] = ()
     resume: bool = False
+    restarts: int = 0
+    counted: dict[str, Any] | None = None
     hang: float = HANG_S
+
+
+class Changed(Exception):
+    """samples.csv is no longer what was counted: another program wrote to it."""
 
 
 def main(open_device: Opener, open_tree: TreeOpener) -> int:
     """Serve one run over standard input and output; returns the exit status."""
     # Ctrl-C reaches the whole terminal group, but the warden decides when sampling ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _close_to_others()
     lines = _Lines(sys.stdin.fileno())
     text = lines.next()
     if text is None:
@@ -101,13 +116,13 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     try:
         with _deadline(order.hang):
             device = open_device(order.device, tree)
-        file = CsvFile(Path(order.csv), order.resume)
+        file = CsvFile(Path(order.csv), order.resume, order.counted)
         notes = Notes(order, device, tree, file.last_elapsed)
-        notes.write()
-    except (DeviceError, OSError) as error:
+    except (DeviceError, OSError, Changed) as error:
         _say({"error": _as_json(error)})
         return EXIT_ERROR
-    _say({"ready": True, "devices": notes.devices})
+    ready = {"ready": True, "devices": notes.devices, "notes": notes.as_json()}
+    _say({**ready, "counted": file.counted()})
     text = lines.next()
     if text is None:
         return 0
@@ -149,6 +164,7 @@ class _Sampling:
         with _deadline(self._order.hang):
             summary = self._device.summary()
         self._notes.finish(self._device, self._tree, summary)
+        _say({"notes": self._notes.as_json(), "counted": self._file.counted()})
         return EXIT_LOST if self._notes.lost else 0
 
     def _first_tick(self) -> int:
@@ -171,6 +187,7 @@ class _Sampling:
         ]
         self._notes.ticks += 1
         self._notes.unwritten += not self._file.append("".join(rows))
+        _say_if_heard({"counted": self._file.counted()})
 
     def _is_new(self, reading: Reading) -> bool:
         """Not a recorded row that stands in the file already, from before this sampler was started again."""
@@ -195,18 +212,29 @@ def next_tick(elapsed: float, interval: float, planned: int) -> int:
 
 
 class CsvFile:
-    """samples.csv, one write a tick: a kill leaves whole rows and at most one torn one at the end."""
+    """samples.csv, one write a tick: a kill leaves whole rows and at most one torn one at the end.
 
-    def __init__(self, path: Path, resume: bool) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags if resume else flags | os.O_TRUNC, 0o666)
+    It keeps a digest of all that it wrote, to tell later whether another program changed it.
+    """
+
+    def __init__(self, path: Path, resume: bool, counted: dict[str, Any] | None = None) -> None:
+        self._fd = _open_regular(path, resume)
+        if counted is not None:
+            self._cut_uncounted(int(counted["bytes"]))
         self._length = self._cut_torn_row()
+        self._digest = self._read_digest()
+        if counted is not None and self.counted() != counted:
+            raise Changed
         self.last_elapsed: float | None = None
         self.problem: str | None = None
         if self._length == 0:
             self._write(HEADER.encode())
         elif resume:
             self.last_elapsed = self._read_last()
+
+    def counted(self) -> dict[str, Any]:
+        """Length and digest of all that was written, by this sampler and the one that it resumed."""
+        return {"bytes": self._length, "sha256": self._digest.hexdigest()}
 
     def append(self, rows: str) -> bool:
         """Write the rows; False where the disk refuses them, with nothing of them left behind."""
@@ -227,6 +255,12 @@ class CsvFile:
         while rest:
             rest = rest[os.write(self._fd, rest) :]
         self._length += len(data)
+        self._digest.update(data)
+
+    def _cut_uncounted(self, whole: int) -> None:
+        """A row that its writer had no time to count is given up: it could be anybody's."""
+        if os.fstat(self._fd).st_size > whole:
+            os.ftruncate(self._fd, whole)
 
     def _cut_torn_row(self) -> int:
         size = os.fstat(self._fd).st_size
@@ -236,14 +270,40 @@ class CsvFile:
             os.ftruncate(self._fd, whole)
         return whole
 
+    def _read_digest(self) -> Any:
+        found, at = hashlib.sha256(), 0
+        while data := os.pread(self._fd, min(1 << 20, self._length - at), at):
+            found.update(data)
+            at += len(data)
+        return found
+
     def _read_last(self) -> float | None:
         tail = os.pread(self._fd, 4096, max(0, self._length - 4096)).decode("utf-8", "replace")
         last = parse_row(tail.splitlines()[-1])
         return last.elapsed if last else None
 
 
+def _open_regular(path: Path, resume: bool) -> int:
+    """The file to append to. One that is resumed lies where a training may have put another thing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o666)
+    except OSError as error:
+        if resume and error.errno in (errno.ELOOP, errno.EISDIR):
+            raise Changed from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        if resume:
+            raise Changed
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if not resume:
+        os.ftruncate(fd, 0)
+    return fd
+
+
 class Notes:
-    """sampler.json: what was sampled, how, and what the columns lack; replaced whole."""
+    """What becomes sampler.json: what was sampled, how, and what the columns lack."""
 
     def __init__(self, order: Order, device: Device, tree: Processes, resumed_after: float | None) -> None:
         self.devices = device.describe()
@@ -251,17 +311,16 @@ class Notes:
         self.missed = 0
         self.unwritten = 0
         self.lost: str | None = None
-        self._path = Path(order.notes)
         self._order = order
         self._source = device.source
         self._missing = {**device.missing, **tree.missing}
-        self._restarts = self._earlier_restarts() if order.resume else 0
+        self._restarts = max(order.restarts, int(order.resume))
         self._resumed_after = resumed_after
         self._summary: dict[str, Any] = {}
         self._complete = False
 
     def finish(self, device: Device, tree: Processes, summary: dict[str, Any]) -> None:
-        """The run is over: add its figures and write the last version."""
+        """The run is over: add its figures."""
         self._source = device.source
         self._missing = {**device.missing, **tree.missing}
         self.devices = device.describe()
@@ -270,10 +329,9 @@ class Notes:
             self._summary["energy_j"] = {}
             self._missing["energy_j"] = "the sampler was restarted in mid-run"
         self._complete = True
-        self.write()
 
-    def write(self) -> None:
-        value = {
+    def as_json(self) -> dict[str, Any]:
+        return {
             "format": FORMAT,
             "devices": self.devices,
             "source": self._source,
@@ -291,19 +349,6 @@ class Notes:
             "complete": self._complete,
             **self._summary,
         }
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
-
-    def _earlier_restarts(self) -> int:
-        try:
-            return int(json.loads(self._path.read_text("utf-8"))["restarts"]) + 1
-        except (FileNotFoundError, ValueError, KeyError):
-            return 1
 
 
 class _Lines:
@@ -353,9 +398,11 @@ def _size(path: Path | None) -> int | None:
         return None
 
 
-def _as_json(error: DeviceError | OSError) -> dict[str, object]:
+def _as_json(error: DeviceError | OSError | Changed) -> dict[str, object]:
     if isinstance(error, DeviceError):
         return error.as_json()
+    if isinstance(error, Changed):
+        return {"code": "store", "message": "samples.csv was changed by another program", "next": None}
     return {
         "code": "store",
         "message": f"cannot write the samples: {error.strerror}",
@@ -368,3 +415,17 @@ def _as_json(error: DeviceError | OSError) -> dict[str, object]:
 def _say(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
+
+
+def _say_if_heard(value: dict[str, Any]) -> None:
+    """Tell the warden if it listens: one that is stopped must not stop the sampling too."""
+    if select.select([], [sys.stdout], [], 0)[1]:
+        _say(value)
+
+
+def _close_to_others() -> None:
+    """Keep other processes of this user, the training among them, out of this one's memory and files.
+
+    Root may look all the same, and a kernel that refuses changes nothing about the samples.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

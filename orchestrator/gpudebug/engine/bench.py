@@ -235,6 +235,8 @@ def job_of(
         patch=place.patch,
         commit=place.commit,
         trees=trees,
+        base_env=env,
+        checked_out=place.before.tree,
         notes=command.notes,
     )
 

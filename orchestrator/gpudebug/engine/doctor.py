@@ -28,18 +28,24 @@ class _Check:
     next: str | None = None
 
 
-def doctor(directory: Path) -> dict[str, Any]:
-    """Every check with its finding; `ok` is False where one failed. Warnings do not fail."""
-    checks = [*_machine(directory), *_campaign(directory)]
+def doctor(directory: Path, *, ask: bool = False) -> dict[str, Any]:
+    """Every check with its finding; `ok` is False where one failed. Warnings do not fail.
+
+    Nothing of the repository is run, and no Python but this one unless `ask`.
+    """
+    checks = [*_machine(directory), *_campaign(directory, ask)]
     return {
         "ok": all(c.result != "failed" for c in checks),
         "checks": [vars(c) for c in checks],
     }
 
 
-def profiling(directory: Path) -> dict[str, Any]:
-    """The profiling library tried out, in this Python and in the workload's where that is another."""
-    checks = [c for name, python in _pythons(directory) for c in _profiling(name, python)]
+def profiling(directory: Path, *, ask: bool = False) -> dict[str, Any]:
+    """The profiling library tried out, in this Python and in the workload's where that is another.
+
+    One that lies in the repository is started only with `ask`.
+    """
+    checks = [c for name, python in _pythons(directory) for c in _tried_in(directory, name, python, ask)]
     return {
         "ok": all(c.result != "failed" for c in checks),
         "checks": [vars(c) for c in checks],
@@ -60,6 +66,23 @@ def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
         return
     if Path(argv[0]).name.startswith("python") and path != sys.executable:
         yield "workload's ", path
+
+
+def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[_Check]:
+    root = store.find_root(directory)
+    if ask or root is None or python == sys.executable or not launcher.inside(python, (_repository(root),)):
+        yield from _profiling(name, python)
+        return
+    found = f"not started: {python} lies in the repository"
+    yield _Check(f"{name}library", "warning", found, "gpudebug doctor --profiling --ask, if you trust it")
+
+
+def _repository(root: Path) -> Path:
+    """The top of the work tree, else the campaign's folder."""
+    try:
+        return snapshot.identify(root).top
+    except GpudebugError:
+        return root
 
 
 def _profiling(name: str, python: str) -> Iterator[_Check]:
@@ -156,7 +179,7 @@ def _locks(directory: Path) -> _Check:
     return _Check("locks", "ok", f"files can be written and locked in {root}")
 
 
-def _campaign(directory: Path) -> Iterator[_Check]:
+def _campaign(directory: Path, ask: bool) -> Iterator[_Check]:
     root = store.find_root(directory)
     if root is None:
         yield _Check("campaign", "warning", "no gpudebug.yaml here or above", "gpudebug init --command '…'")
@@ -174,7 +197,7 @@ def _campaign(directory: Path) -> Iterator[_Check]:
         yield _tried("campaign device", lambda: _device("campaign device", config.device, root))
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
-            yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w))  # type: ignore[misc]
+            yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w, ask))  # type: ignore[misc]
 
 
 def _progress(workspace: store.Workspace, config: Any) -> _Check:
@@ -182,23 +205,25 @@ def _progress(workspace: store.Workspace, config: Any) -> _Check:
     return _Check("progress", "ok", f"{len(document.hypotheses)} hypotheses in {document.file}")
 
 
-def _command(workspace: store.Workspace, part: str, workload: Any) -> _Check:
+def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) -> _Check:
     argv = workload.argv()
     env = training_environment(workload)
     path = launcher.find_command(argv, str(workspace.root / workload.cwd), env)
     of = adapters.of(workspace.root, workload)
-    shown = f"{path}; {named}" if (named := _framework(of, path, env)) else path
+    shown = f"{path}; {named}" if (named := _framework(of, path, env, ask)) else path
     advice = frameworks.log_advice(argv, adapters.known(), program=of.program)
     if advice:
         return _Check(part, "warning", f"{shown}; logs too rarely to judge the loss", advice.text)
     return _Check(part, "ok", shown)
 
 
-def _framework(of: adapters.Known, path: str, env: dict[str, str]) -> str | None:
-    """The command's framework with its version, as its interpreter has it installed."""
+def _framework(of: adapters.Known, path: str, env: dict[str, str], ask: bool) -> str | None:
+    """The command's framework, with `ask` with the version that its interpreter has installed."""
     if of.framework is None:
         return None
+    if not ask:
+        return f"{of.framework.title} (its version was not asked: gpudebug doctor --ask)"
     interpreter = host.find_interpreter(path, env.get("PATH", ""))
-    packages = host.ask_interpreter(interpreter, env).packages if interpreter else {}
-    version = adapters.version_of(of.framework, packages)
+    asked = launcher.ask(interpreter, env) if interpreter else None
+    version = adapters.version_of(of.framework, dict(asked.packages) if asked else {})
     return f"{of.framework.title} {version}" if version else of.framework.title

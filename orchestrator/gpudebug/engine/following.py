@@ -53,7 +53,9 @@ class FollowedRun:
         self.log_rows: tuple[str, ...] = ()
         self.samples = Growing(folder.samples, _SAMPLES)
         self.log = Growing(folder.log, _LOG)
-        self._probe = Growing(folder.path / launcher.PROBE, _PROBE)
+        # A run of 0.1.0 had no folder for its job.
+        told = folder.job if folder.job.is_dir() else folder.path
+        self._probe = Growing(told / launcher.PROBE, _PROBE)
         self._record = Growing(folder.path / "run.json", 1)
         self._read_of: tuple[object, object] | None = None
         self._log_end = b""

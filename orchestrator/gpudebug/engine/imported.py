@@ -17,6 +17,7 @@ from typing import NamedTuple
 from gpudebug.core.errors import LaunchError
 from gpudebug.core.packages import first_folder
 from gpudebug.edges import host, launcher
+from gpudebug.engine.interpreters import import_folders, search_path
 from gpudebug.engine.origins import Packages
 
 _PYTHONPATH = "PYTHONPATH"
@@ -39,6 +40,11 @@ class Trees:
     runs: Path
     packages: Packages = field(default_factory=dict)
     probe: bool = True
+
+    @property
+    def repository(self) -> tuple[Path, ...]:
+        """Where files that are under test may lie: Python is asked about itself without these."""
+        return tuple(dict.fromkeys((self.checkout, self.tree, self.runs)))
 
     @cached_property
     def others(self) -> tuple[Path, ...]:
@@ -93,7 +99,7 @@ def placed(
     for name in sorted({*own, _PYTHONPATH} & env.keys()):
         (variables[name],), more = mapped([env[name]], trees)
         notes += tuple(f"{name}: {note}" for note in more)
-    roots = _roots(words, variables, cwd, trees)
+    roots = _roots(words, variables, env, cwd, trees)
     hidden = {root: names for root in roots if (names := _hidden(root))}
     notes += tuple(
         f"{root} cannot go on PYTHONPATH, where its {names[0]} would hide Python's own: the editable install "
@@ -138,20 +144,24 @@ def _candidates(word: str, begin: int) -> Iterator[str]:
         yield word[begin : stop.start()]
 
 
-def _roots(argv: Sequence[str], env: Mapping[str, str], cwd: Path, trees: Trees) -> list[Path]:
+def _roots(
+    argv: Sequence[str], env: Mapping[str, str], unchanged: Mapping[str, str], cwd: Path, trees: Trees
+) -> list[Path]:
     """The folders of the tested tree that stand for those of another one from which Python would import.
 
-    Only these go on PYTHONPATH, so that nothing else is shadowed.
+    Only these go on PYTHONPATH, so that nothing else is shadowed. Python is asked in the environment as it
+    was, `unchanged`.
     """
     executable = launcher.find_command(argv, str(cwd), env)
     python = host.find_interpreter(executable, env.get("PATH", "")) or _likely(cwd, env)
     if python is None:
         return []
     first = first_folder(argv, str(cwd), executable)
-    asked = python, env, str(cwd), first, tuple(trees.packages)
-    folders, searched = host.import_folders(*asked), host.search_path(*asked)
-    if folders is None or searched is None:
+    asked = launcher.ask(python, unchanged, trees.repository, tuple(trees.packages))
+    if asked is None:
         return []
+    searched = search_path(asked, env, str(cwd), first)
+    folders = import_folders(asked, env, str(cwd), first, tuple(trees.packages))
     # The program's own folder stays in front, wherever the program lies.
     theirs = [Path(entry) for entry in searched if entry != first]
     theirs += [Path(folder).parent for folder in folders.values()]

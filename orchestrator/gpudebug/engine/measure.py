@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug import __version__
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
-from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
+from gpudebug.core.models import Counted, DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redact import Redactor
 from gpudebug.core.torchprofile import TorchProfile
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
+from gpudebug.engine import counted
 from gpudebug.engine.imported import Trees, injected
 from gpudebug.engine.origins import elsewhere
 from gpudebug.engine.reading import Ended, Files, files_of, read_evidence
@@ -32,7 +34,9 @@ class Job:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
     With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
-    is what PyTorch's profiler records in it, `layer` which layer its probe replaces.
+    is what PyTorch's profiler records in it, `layer` which layer its probe replaces. `base_env` is the
+    environment before anything was changed in it, in which its Python is asked about itself, `checked_out`
+    the digest of the tree that it runs in.
     """
 
     label: str
@@ -53,6 +57,8 @@ class Job:
     commit: str | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
     trees: Trees | None = None
+    base_env: Mapping[str, str] | None = None
+    checked_out: str | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
     torch_profile: TorchProfile | None = None
@@ -101,7 +107,7 @@ def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
     around = surroundings_of(bench, job)
-    folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
+    folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
     if job.patch is not None:
@@ -111,14 +117,18 @@ def measure(bench: Bench, job: Job) -> Measured:
     certain = job.certain
     look = (lambda evidence: certain(Measured(folder, record, evidence))) if certain else None
     try:
-        launched, evidence = run_files(bench, job, files_of(folder), folder.name, str(folder.path), look)
+        ran = run_files(bench, job, files_of(folder), folder.name, str(folder.path), look)
     except (DeviceError, LaunchError):
         # Nothing was started, so there is nothing to keep.
         bench.workspace.discard(folder)
         raise
+    launched, evidence = ran.launched, ran.evidence
+    if folder.replaced:
+        folder, launched, evidence = _made_anew(bench, job, folder, launched, evidence)
     record = record.model_copy(
         update={
             "end": now(),
+            "written": dict(ran.written),
             "duration_s": launched.duration_s,
             "outcome": launched.outcome,
             "exit_status": launched.exit_status,
@@ -150,18 +160,51 @@ def _remarks(record: RunRecord) -> list[str]:
     return [*company, *(f"{name} is imported from {folder}, not from here" for name, folder in strays)]
 
 
+def _made_anew(
+    bench: Bench, job: Job, folder: store.RunFolder, launched: launcher.Launched, evidence: Evidence
+) -> tuple[store.RunFolder, launcher.Launched, Evidence]:
+    """A run whose folder was replaced while it was under way: all that was measured went with the folder."""
+    anew, aside = bench.workspace.made_anew(folder)
+    became = f"; what took its place is runs/{aside.name} now" if aside else ""
+    launched = counted.ending(launched, {f"runs/{folder.name}": f"the folder was moved or removed{became}"})
+    blank = Evidence(
+        run=evidence.run,
+        role=evidence.role,
+        outcome=launched.outcome,
+        reason=launched.reason,
+        duration_s=launched.duration_s,
+    )
+    if job.patch is not None:
+        anew.keep("change.patch", job.patch)
+    return anew, launched, blank
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a launch; `written` is what was counted of the files that the job could write to."""
+
+    launched: launcher.Launched
+    evidence: Evidence
+    written: Mapping[str, Counted]
+
+
 def run_files(
     bench: Bench, job: Job, files: Files, name: str, marker: str, certain: Certain | None = None
-) -> tuple[launcher.Launched, Evidence]:
+) -> Ran:
     """Launch `job` with its output and samples going to `files`; what came of it.
 
-    Where `certain` says so of the evidence so far, the run is ended early.
+    Where `certain` says so of the evidence so far, the run is ended early. A file that the job altered is
+    not read.
     """
-    argv = expand(job.argv, run=name, run_dir=str(files.samples.parent))
+    assert files.job is not None
+    run_dir = files.job if files.folder is not None else files.samples.parent
+    argv = expand(job.argv, run=name, run_dir=str(run_dir))
     redactor = Redactor(job.env, job.argv)
     quota = host.cpu_quota()
 
-    def read(ended: Ended, outcome: Outcome) -> Evidence:
+    def read(
+        files: Files, ended: Ended, outcome: Outcome, notes: Mapping[str, object] | None = None
+    ) -> Evidence:
         return read_evidence(
             files,
             run=name,
@@ -175,17 +218,26 @@ def run_files(
             probed=probed(job),
             redactor=redactor,
             cpu_quota=quota,
+            notes=notes,
         )
 
     def look(elapsed: float) -> bool:
-        return certain is not None and certain(read(Underway(elapsed), Outcome.ENDED_EARLY))
+        return certain is not None and certain(read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY))
 
     follow = LogReader(dict(bench.patterns))
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
-    if files.folder is not None:
-        collect(files.folder, argv, job.cwd, redactor)
-    return launched, read(launched, launched.outcome)
+    found = counted.compare(files, launched)
+    launched = counted.ending(launched, found.altered)
+    notes = (launched.sampler or {}).get("notes") or {}
+    if files.told is not None and not files.lost:
+        counted.tidy(files, found.altered)
+        counted.take_over(files.told, found.altered)
+        if files.folder is not None:
+            store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
+            collect(files.folder, argv, job.cwd, redactor)
+    read_from = files.without(found.altered)
+    return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
 
 
 def now() -> str:
@@ -199,24 +251,33 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
     if path is not None:
-        python = (
-            host.Interpreter(path, "", {}) if job.role == "sample" else host.ask_interpreter(path, job.env)
-        )
+        asked = None if job.role == "sample" else _ask(bench, job, path)
+        python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
+        python = python or host.Interpreter(path, "", {})
     return here(python, bench.devices, job.env)
 
 
-def _imports(job: Job) -> dict[str, str] | None:
-    """The packages of the checkout that `job` would import from elsewhere; None where nobody knows."""
+def _ask(bench: Bench, job: Job, path: str) -> launcher.Asked | None:
+    """What the job's Python says of itself, in the environment before anything was changed in it."""
+    apart = job.trees.repository if job.trees else (bench.workspace.root,)
+    names = tuple(job.trees.packages) if job.trees else ()
+    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
+
+
+def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+    """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     packages = job.trees.packages if job.trees else {}
-    return elsewhere(packages, path, executable, job.argv, job.cwd, job.env) if path else None
+    if path is None or not packages:
+        return None if path is None else {}
+    return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)
 
 
 def _record(
     bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, around: Surroundings
 ) -> RunRecord:
-    argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.path)))
+    argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.job)))
     return RunRecord(
         gpudebug=__version__,
         name=folder.name,
@@ -236,7 +297,8 @@ def _record(
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
-        imports=_imports(job),
+        imports=_imports(bench, job),
+        checked_out=job.checked_out,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
@@ -259,19 +321,18 @@ def _launch_spec(
         argv = tuple(replay.player_command(recording, speed))
         device = {"kind": "replay", "path": str(recording), "speed": speed}
     if device["kind"] == "cpu" and probed(job):
-        device["probe"] = str(Path(str(files.told)) / launcher.PROBE)
+        device["probe"] = str(Path(str(files.job)) / launcher.PROBE)
     request = {
         "device": device,
         "csv": str(files.samples),
         "log": str(files.log),
-        "notes": str(files.notes),
         "interval": bench.interval,
         "host_interval": max(1.0, bench.interval),
     }
     return launcher.LaunchSpec(
         argv=argv,
         cwd=str(job.cwd),
-        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.told)},
+        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.job)},
         log=str(files.log),
         timeout=job.timeout,
         max_output=job.max_output,
@@ -285,6 +346,7 @@ def _launch_spec(
         ),
         hold_fds=bench.hold_fds,
         marker=marker,
+        job=str(files.job),
     )
 
 

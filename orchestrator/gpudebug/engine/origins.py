@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpudebug.core.packages import first_folder, top_packages
-from gpudebug.edges import host, snapshot
+from gpudebug.edges import launcher, snapshot
+from gpudebug.engine.interpreters import import_folders
 
 # Of a package's own files in the folder that is imported: less, and it is another package of that name.
 _SHARE = 0.5
@@ -23,22 +24,24 @@ def packages_of(checkout: snapshot.Checkout) -> dict[str, tuple[Path, ...]]:
 
 def elsewhere(
     packages: Packages,
-    interpreter: str,
+    asked: launcher.Asked | None,
     executable: str,
     argv: Sequence[str],
     cwd: Path,
     env: Mapping[str, str],
 ) -> dict[str, str] | None:
-    """The packages that `argv`, run by `interpreter`, would import from another folder; None: not known.
+    """The packages that `argv`, run by the Python that was `asked`, would import from another folder.
+
+    None: not known.
 
     An editable install of another checkout does that, and so does an installed copy.
     """
     if not packages:
         return {}
-    first = first_folder(argv, str(cwd), executable)
-    found = host.import_folders(interpreter, env, str(cwd), first, tuple(packages))
-    if found is None:
+    if asked is None:
         return None
+    first = first_folder(argv, str(cwd), executable)
+    found = import_folders(asked, env, str(cwd), first, tuple(packages))
     return {
         name: folder
         for name, folder in found.items()

@@ -5,11 +5,13 @@ All that it needs beside the two files is in run.json, so that evidence can be d
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, BinaryIO, Protocol
 
 from gpudebug.core import batch, frameworks, probe, stacks
 from gpudebug.core import evidence as evidences
@@ -23,26 +25,30 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import Samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher, store
+from gpudebug.edges import launcher, removal, store
+from gpudebug.edges.store import jobfiles
 from gpudebug.engine import adapters
 from gpudebug.engine.saved import read_collected
 from gpudebug.engine.sectioned import sections_of
 from gpudebug.engine.traces import trace_of
 
+# No regular file, so that nothing is read.
+_NOTHING = Path(os.devnull)
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
 # Twice what the processes of a run may write of themselves.
-_LONGEST_RECORD = 8 << 20
+LONGEST_RECORD = 8 << 20
 
 
 @dataclass(frozen=True)
 class Files:
     """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
 
-    `told` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
-    (probe.jsonl, sections.json, …): the run folder, and outside a campaign a temporary one that `sample`
-    removes; None until that is made.
+    `job` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
+    (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the run has
+    ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
+    `made` is the identity of `told` as it was made.
     """
 
     samples: Path
@@ -50,6 +56,28 @@ class Files:
     notes: Path
     folder: Path | None = None
     told: Path | None = None
+    job: Path | None = None
+    made: removal.Identity | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether another thing is in the place of the folder `told` that was made."""
+        if self.told is None or self.made is None:
+            return self.told is None
+        try:
+            return removal.identity_of(self.told.lstat()) != self.made
+        except OSError:
+            return True
+
+    def underway(self) -> Files:
+        """The same while the run goes on: what its processes tell lies in the job's folder."""
+        return replace(self, told=self.job)
+
+    def without(self, names: Collection[str]) -> Files:
+        """The same, but nothing is read of the files `names`."""
+        samples = _NOTHING if self.samples.name in names or "samples.csv" in names else self.samples
+        log = _NOTHING if "train.log" in names else self.log
+        return replace(self, samples=samples, log=log)
 
 
 class Ended(Protocol):
@@ -66,7 +94,7 @@ class Ended(Protocol):
 
 
 def files_of(folder: store.RunFolder) -> Files:
-    return Files(folder.samples, folder.log, folder.notes, folder.path, folder.path)
+    return Files(folder.samples, folder.log, folder.notes, folder.path, folder.path, folder.job, folder.made)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
@@ -106,9 +134,11 @@ def read_evidence(
     probed: bool | None = None,
     redactor: Redactor | None = None,
     cpu_quota: float | None = None,
+    notes: Mapping[str, Any] | None = None,
 ) -> Evidence:
     """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
-    whether its processes were made to tell of themselves, `cpu_quota` how many cores they were given."""
+    whether its processes were made to tell of themselves, `cpu_quota` how many cores they were given. `notes`
+    are the sampler's, read from its file if None."""
     text = _told(files.told) if files.told else ""
     told = probe.read_probe(text)
     samples = read_run_samples(files.samples)
@@ -134,7 +164,7 @@ def read_evidence(
         reason=ended.reason,
         duration_s=ended.duration_s,
         devices=devices,
-        missing=_missing(files.notes),
+        missing=_missing(files.notes, notes),
         advice=lambda summary: loss_advice(argv, summary),
         batch_flags=batch.flags(argv),
         printed=_configuration(files, redactor or Redactor()),
@@ -153,7 +183,11 @@ def read_evidence(
 
 def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
     """What the program printed and saved of its configuration; a name with two values is left out."""
-    head = store.read_head(files.log, LONGEST).decode("utf-8", "replace") if files.log.is_file() else ""
+    log = jobfiles.open_plain(files.log, follow=True)
+    head = ""
+    if log is not None:
+        with log:
+            head = log.read(LONGEST).decode("utf-8", "replace")
     told = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
     found: dict[str, str] = {}
     for name, value in (entry for entries in told for entry in entries.items()):
@@ -165,37 +199,48 @@ def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
 
 def _loaded(folder: Path) -> LoadedFiles | None:
     """What the run's processes imported; None where none of them told it."""
-    path = folder / launcher.RECORD
-    if not path.is_file():
-        return None
-    return read_loaded(store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace"))
+    text = _head(folder / launcher.RECORD)
+    return None if text is None else read_loaded(text)
 
 
 def _told(folder: Path) -> str:
     """What the run's training processes told; nothing where there was none."""
-    path = folder / launcher.PROBE
-    return store.read_head(path, _LONGEST_RECORD).decode("utf-8", "replace") if path.is_file() else ""
+    return _head(folder / launcher.PROBE) or ""
 
 
-def _missing(notes: Path) -> dict[str, str]:
+def _head(path: Path) -> str | None:
+    """The text of a record, capped; None if it is no regular file."""
+    file = jobfiles.open_plain(path)
+    if file is None:
+        return None
+    with file:
+        return file.read(LONGEST_RECORD).decode("utf-8", "replace")
+
+
+def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
     """Columns that the device lacked, with the reason that the sampler recorded."""
-    if not notes.is_file():
+    if notes is None and not path.is_file():
         return {}
     try:
-        missing = dict(json.loads(store.read_file(notes)).get("missing", {}))
+        known = json.loads(store.read_file(path)) if notes is None else notes
+        missing = dict(known.get("missing", {}))
     except (AttributeError, TypeError, ValueError):
         raise StoreError(
-            "is not what the sampler writes", file=str(notes), next="move this run folder away"
+            "is not what the sampler writes", file=str(path), next="move this run folder away"
         ) from None
     return {str(k): str(v) for k, v in missing.items()}
 
 
 def read_run_samples(path: Path) -> Samples:
     """The samples of a run; none where the sampler never wrote."""
-    if not path.is_file() or path.stat().st_size == 0:
+    file = jobfiles.open_plain(path, follow=True)
+    if file is None:
         return Samples()
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
-        return read_samples(f, str(path))
+    with file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return Samples()
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
+        return read_samples(text, str(path))
 
 
 def read_log(
@@ -212,8 +257,10 @@ def read_log(
     The lines that it quotes have passed the redactor (without one, that of known token shapes).
     """
     reader = LogReader(dict(patterns))
-    if path.is_file():
-        _feed(reader, path, samples.log_times)
+    file = jobfiles.open_plain(path, follow=True)
+    if file is not None:
+        with file:
+            _feed(reader, file, samples.log_times)
     summary = reader.summary(exit_status, signal)
     if summary.failure is None:
         return summary
@@ -222,22 +269,21 @@ def read_log(
     return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
 
 
-def _feed(reader: LogReader, path: Path, times: Sequence[tuple[float, int]]) -> None:
-    size = path.stat().st_size
+def _feed(reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]]) -> None:
+    size = os.fstat(file.fileno()).st_size
     skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
     marks = [(at, t) for t, at in times if at > 0]
-    with path.open("rb") as f:
-        position = 0
-        for end, time in [*marks, (size, None)]:
-            while position < end:
-                if skip[0] <= position < skip[1]:
-                    position = f.seek(skip[1])
-                    reader.feed(b"\n")
-                data = f.read(min(_CHUNK, max(end - position, 1)))
-                if not data:
-                    return
-                position += len(data)
-                reader.feed(data, time)
+    position = 0
+    for end, time in [*marks, (size, None)]:
+        while position < end:
+            if skip[0] <= position < skip[1]:
+                position = file.seek(skip[1])
+                reader.feed(b"\n")
+            data = file.read(min(_CHUNK, max(end - position, 1)))
+            if not data:
+                return
+            position += len(data)
+            reader.feed(data, time)
 
 
 def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:

@@ -15,7 +15,7 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
 from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher, store
+from gpudebug.edges import launcher, removal, store
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
@@ -64,7 +64,6 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output)
         launched, evidence = _beside(bench, job, files)
-    files.notes.unlink(missing_ok=True)
     notes = (*bench.notes, *_remarks(job, evidence))
     return _answer(evidence, launched.exit_status, launched.signal, files, notes)
 
@@ -74,9 +73,11 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
     # A trace may be too large for the system's temporary folder.
     where = files.samples.parent if job.torch_profile else None
     with tempfile.TemporaryDirectory(prefix=".gpudebug-run-", dir=where, ignore_cleanup_errors=True) as told:
-        told_files = replace(files, told=Path(told))
-        launched, evidence = run_files(bench, job, told_files, files.samples.stem, str(files.samples))
-        return launched, keep_beside(evidence, Path(told), files.samples)
+        (Path(told) / "job").mkdir(0o700)
+        made = removal.identity_of(os.lstat(told))
+        told_files = replace(files, told=Path(told), job=Path(told) / "job", made=made)
+        ran = run_files(bench, job, told_files, files.samples.stem, str(files.samples))
+        return ran.launched, keep_beside(ran.evidence, Path(told), files.samples)
 
 
 def _remarks(job: Job, evidence: Evidence) -> list[str]:

@@ -27,13 +27,15 @@ _MOST_FOLDERS = 200
 
 
 def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -> None:
-    """Copy what a run saved in its folder `run_dir` or in the output folder that `argv` names.
+    """Copy what a run saved in its own folder, in `run_dir`, or in the output folder that `argv` names.
 
     Files older than its run.json tell of another run.
     """
     since = (run_dir / "run.json").stat().st_mtime
     option = frameworks.output_flag(argv, adapters.known())
-    folders = [run_dir, *([cwd / option.value] if option and option.value else [])]
+    # A job that put a link in place of its folder gets nothing read through it.
+    own = [] if (run_dir / "job").is_symlink() else [run_dir / "job"]
+    folders = [*own, *([cwd / option.value] if option and option.value else [])]
     found = [path for folder in dict.fromkeys(folders) for path in _configurations(folder, since)]
     for number, path in enumerate(found[:_MOST], 1):
         text = redactor.redact(store.read_file(path).decode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core.models import DeviceInfo, RunRecord
-from gpudebug.edges import host
+from gpudebug.edges import host, launcher
 
 _NAMED = 5
 
@@ -29,7 +29,7 @@ class Surroundings:
 
 def ask_anew() -> None:
     """A process that lives on asks every interpreter anew, as each command does."""
-    host.ask_anew()
+    launcher.ask_anew()
 
 
 # Prefixes of the variables by which libraries choose their threads, kernels and transports.

@@ -11,6 +11,7 @@ from gpudebug.core.models import Evidence
 from gpudebug.core.probe.live import LiveSteps
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import launcher
+from gpudebug.edges.store import jobfiles
 from gpudebug.engine.reading import Files
 
 LOOK_S = 10.0
@@ -126,24 +127,27 @@ class Watch:
         if tick.log_bytes <= self.read_to:
             return
         start = max(self.read_to, tick.log_bytes - _LIVE_STEP)
-        with self.files.log.open("rb") as f:
-            f.seek(start)
-            data = f.read(tick.log_bytes - start)
+        file = jobfiles.open_plain(self.files.log)
+        if file is None:
+            return
+        with file:
+            file.seek(start)
+            data = file.read(tick.log_bytes - start)
         self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
         self.read_to = start + len(data)
 
     def _follow_inside(self) -> None:
-        if self.files.told is None:
+        if self.files.job is None:
             return
-        path = self.files.told / launcher.PROBE
-        try:
-            if path.stat().st_size <= self.inside_read_to:
-                return
-            with path.open("rb") as f:
-                f.seek(self.inside_read_to)
-                data = f.read(_LIVE_STEP)
-        except OSError:
+        path = self.files.job / launcher.PROBE
+        if (jobfiles.size_of(path) or 0) <= self.inside_read_to:
             return
+        file = jobfiles.open_plain(path)
+        if file is None:
+            return
+        with file:
+            file.seek(self.inside_read_to)
+            data = file.read(_LIVE_STEP)
         self.inside.feed(data)
         self.inside_read_to += len(data)
 
@@ -156,13 +160,13 @@ class Watch:
 
 def last_utilisation(path: Path) -> float | None:
     """Mean utilisation over the devices in the last complete rows of a growing samples.csv."""
-    try:
-        with path.open("rb") as f:
-            size = f.seek(0, os.SEEK_END)
-            f.seek(max(0, size - 2048))
-            lines = f.read().decode("ascii", "replace").splitlines(keepends=True)[1:]
-    except OSError:
+    file = jobfiles.open_plain(path)
+    if file is None:
         return None
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 2048))
+        lines = file.read(2048).decode("ascii", "replace").splitlines(keepends=True)[1:]
     rows = [line.split(",") for line in lines if line.endswith("\n")]
     values = [(r[0], r[1]) for r in rows if len(r) > 2 and r[1]]
     try:

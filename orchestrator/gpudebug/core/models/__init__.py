@@ -25,6 +25,7 @@ __all__ = [
     "VERDICTS",
     "Conditions",
     "Copies",
+    "Counted",
     "DeviceEvidence",
     "DeviceInfo",
     "Estimate",
@@ -84,6 +85,13 @@ class Failure(Record):
     lines: tuple[str, ...] = ()
 
 
+class Counted(Record):
+    """What the writer or follower of a file counted of it: its first `bytes` bytes and their SHA-256."""
+
+    bytes: int
+    sha256: str
+
+
 class RunRecord(Record):
     """run.json: what was launched, where and in what surroundings; completed when the run ends.
 
@@ -93,6 +101,9 @@ class RunRecord(Record):
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
     of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
     the training's Python was made to tell of itself. None: not known.
+    `written` is what was counted of the files that the job could write to, by name: the sampler of
+    samples.csv, the warden of train.log and probe.jsonl. `checked_out` digests the tree that was run as it
+    lay there. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under.
     """
@@ -117,6 +128,8 @@ class RunRecord(Record):
     knobs: dict[str, str] | None = None
     imports: dict[str, str] | None = None
     probed: bool | None = None
+    written: dict[str, Counted] | None = None
+    checked_out: str | None = None
     set_aside: str | None = None
     session: str | None = None
     claim: str | None = None

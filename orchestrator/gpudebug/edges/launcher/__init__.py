@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
+    from gpudebug.edges.launcher.asking import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import LAYER, PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
@@ -24,13 +25,17 @@ __all__ = [
     "TORCH_PROFILE",
     "AgentEnded",
     "AgentSpec",
+    "Asked",
     "LaunchSpec",
     "Launched",
     "SamplerSpec",
     "Tick",
+    "ask",
+    "ask_anew",
     "end_agent",
     "find_command",
     "inject",
+    "inside",
     "launch",
     "run_agent",
     "sweep",
@@ -39,6 +44,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
+    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "asking"),
     "find_command": "command",
     "sweep": "recovery",
     "try_profiling": "selftest",

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ class LaunchSpec:
 
     `ladder` is the time between interrupt and terminate, and between terminate and kill. `hold_fds` (locks)
     stay open in the warden until nothing of the run is left; neither job nor sampler receives them. `marker`
-    becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`.
+    becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`. With `job`, the
+    job's own folder, log and probe record are counted as they grow: `Launched.counted`.
     """
 
     argv: tuple[str, ...]
@@ -62,6 +63,7 @@ class LaunchSpec:
     hold_fds: tuple[int, ...] = ()
     cgroup: str = "auto"
     give_up: float = GIVE_UP_S
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Launched:
     `signal` is None, both if the leader never ran or its end was not seen. `leaked` counts processes that
     outlived the leader and had to be killed; `ladder` is the step that ended the leader (`interrupt`,
     `terminate`, `kill`; None if it ended by itself). `sampler` is its own account: see `warden.sampling`.
+    `counted` holds, by the name of a file that the job wrote, `bytes` and `sha256` of what was seen of it.
     """
 
     outcome: Outcome
@@ -83,6 +86,7 @@ class Launched:
     leaked: int
     sampler: dict[str, Any] | None
     ladder: str | None = None
+    counted: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,7 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
         "grace": GRACE_S,
         "give_up": spec.give_up,
         "cgroup": spec.cgroup,
+        "job": None if spec.job is None else _raw(str(Path(spec.job).absolute())),
         "sampler": None
         if sampler is None
         else {
@@ -222,7 +227,7 @@ class _Run:
         if observe is None or self.started is None or self.final is not None:
             return
         size = 0
-        with contextlib.suppress(FileNotFoundError):  # the job may remove its own log
+        with contextlib.suppress(OSError):  # the job may put anything in the place of its log
             size = Path(self.spec.log).stat().st_size
         reason = observe(Tick(time.monotonic() - self.started["t0"], size, self.stopping))
         if reason is not None and self.stopping is None:
@@ -250,6 +255,7 @@ class _Run:
             leaked=final["leaked"],
             sampler=sampler,
             ladder=final["ladder"],
+            counted=final["counted"],
         )
 
     def lost(self) -> Launched:

@@ -1,4 +1,4 @@
-"""The two pipes to the warden's process: commands there, events back."""
+"""The two connections to the warden's process: commands there, events back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,26 +27,29 @@ class WardenLink:
 
     def __init__(self, request: dict[str, Any], hold_fds: tuple[int, ...]) -> None:
         self._words = os.memfd_create("warden-stderr")
+        # No pipes: those can be opened by others through /proc, and spoken into in the warden's name.
+        self._stdin, theirs_in = socket.socketpair()
+        self._stdout, theirs_out = socket.socketpair()
         try:
-            self._process = subprocess.Popen(
-                isolated_argv(sys.executable, [str(Path(__file__).parent)], STATEMENT),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._words,
-                bufsize=0,
-                start_new_session=True,
-                pass_fds=hold_fds,
-            )
+            with theirs_in, theirs_out:
+                self._process = subprocess.Popen(
+                    isolated_argv(sys.executable, [str(Path(__file__).parent)], STATEMENT),
+                    stdin=theirs_in,
+                    stdout=theirs_out,
+                    stderr=self._words,
+                    bufsize=0,
+                    start_new_session=True,
+                    pass_fds=hold_fds,
+                )
         except OSError as error:
             os.close(self._words)
+            self._stdin.close()
+            self._stdout.close()
             raise cannot_launch(
                 f"cannot start a process: {error.strerror}", FAILED, next=NO_PROCESS
             ) from error
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # both were asked for
-        self._stdin, self._stdout = stdin, stdout
-        os.set_blocking(stdin.fileno(), False)
-        os.set_blocking(stdout.fileno(), False)
+        self._stdin.setblocking(False)
+        self._stdout.setblocking(False)
         self._out = json.dumps(request).encode() + b"\n"
         self._in = b""
         self.open = True

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import StoreError
+from gpudebug.edges import removal
 from gpudebug.edges.store.files import (
     digest,
     file_digest,
@@ -31,6 +33,8 @@ CONFIG = "gpudebug.yaml"
 FORMAT = 1
 WORKTREES = ("runs", "worktrees")
 LEASES = ".leases"
+JOB = "job"
+"""The folder of a run folder that its job may write into; nothing in it is evidence."""
 _RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
@@ -89,10 +93,15 @@ class OtherFormat(StoreError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`."""
+    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`.
+
+    `made` is the identity of a folder that this process made: nothing is written into another one that
+    took its place.
+    """
 
     path: Path
     scrub: Scrub
+    made: removal.Identity | None = None
 
     @property
     def name(self) -> str:
@@ -109,6 +118,29 @@ class RunFolder:
     @property
     def notes(self) -> Path:
         return self.path / "sampler.json"
+
+    @property
+    def job(self) -> Path:
+        return self.path / JOB
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another file or folder, or a link, is in the place of the folder that was made."""
+        if self.made is None:
+            return False
+        try:
+            return removal.identity_of(self.path.lstat()) != self.made
+        except OSError:
+            return True
+
+    def ensure_ours(self) -> None:
+        """Raise StoreError if the folder that was made is not there any more."""
+        if self.replaced:
+            raise StoreError(
+                "is not the folder that gpudebug made for the run; nothing was written into it",
+                file=str(self.path),
+                next="move it away, then gpudebug next",
+            )
 
     @property
     def sealed(self) -> bool:
@@ -130,6 +162,7 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes) -> None:
         """Write one file of the run as it is, at once."""
+        self.ensure_ours()
         try:
             write_beside(self.path / name, data, 0o644)
         except OSError as e:
@@ -146,6 +179,7 @@ class RunFolder:
     def _put(self, name: str, data: Any) -> None:
         from gpudebug.core.redact import scrubbed
 
+        self.ensure_ours()
         text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
         try:
             write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
@@ -174,16 +208,30 @@ class RunFolder:
         except (StoreError, OSError, KeyError, TypeError, ValueError):
             return False
 
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of each file by its path in the folder: regular files only, links not followed."""
+    def digests(self, *, job: bool = False) -> dict[str, str]:
+        """SHA-256 of each file by its path in the folder: regular files only, links not followed.
+
+        Without `job` nothing in the job's own folder, which may hold checkpoints of any size.
+        """
         try:
             return {
                 str(p.relative_to(self.path)): file_digest(p)
-                for p in sorted(self.path.rglob("*"))
+                for p in sorted(self._files(job))
                 if p.is_file() and not p.is_symlink() and p != self.path / "manifest.json"
             }
         except OSError as e:
             raise os_error(e, self.path, "cannot read what the run wrote") from None
+
+    def _files(self, job: bool) -> Iterator[Path]:
+        for folder, folders, names in os.walk(self.path):
+            if not job and Path(folder) == self.path and JOB in folders:
+                folders.remove(JOB)
+            yield from (Path(folder, name) for name in names)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Not a link: what is written into a run folder would go to wherever it leads."""
+    return entry.is_dir(follow_symlinks=False)
 
 
 class Workspace:
@@ -229,7 +277,7 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
         try:
-            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and e.is_dir()]
+            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and _is_folder(e)]
         except FileNotFoundError:
             return []
         except OSError as e:
@@ -252,10 +300,30 @@ class Workspace:
                 except FileExistsError:
                     number += 1
                 else:
-                    sync_folder(self.runs)
-                    return RunFolder(path, self.scrub)
+                    return self._made(path)
         except OSError as e:
             raise os_error(e, self.runs, "cannot make a run folder") from None
+
+    def _made(self, path: Path) -> RunFolder:
+        made = removal.identity_of(path.lstat())
+        (path / JOB).mkdir(0o700)
+        sync_folder(self.runs)
+        return RunFolder(path, self.scrub, made)
+
+    def made_anew(self, run: RunFolder) -> tuple[RunFolder, Path | None]:
+        """A new folder for a run whose own was replaced, and where what replaced it is now.
+
+        It is only given another name, whatever it is: it may be a link to something of the user's.
+        """
+        aside = None
+        try:
+            if os.path.lexists(run.path):
+                aside = run.path.with_name(f".{run.name}.{secrets.token_hex(4)}")
+                os.rename(run.path, aside)
+            run.path.mkdir()
+            return self._made(run.path), aside
+        except OSError as e:
+            raise os_error(e, run.path, "cannot make the run folder again") from None
 
     def discard(self, run: RunFolder) -> None:
         """Remove the folder of a run that never started."""

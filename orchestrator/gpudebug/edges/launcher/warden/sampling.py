@@ -2,7 +2,8 @@
 
 Protocol, one JSON object a line. To the sampler: its request; then, once the job runs,
 `{"t0": monotonic seconds of the launch, "job_pid": N}`; then end-of-file. From the sampler:
-`{"ready": true, ...}` or `{"error": {...}}`; whatever it prints last is kept as its summary.
+`{"ready": true, ...}` or `{"error": {...}}`; whatever it prints last is kept as its summary. A message
+may carry `counted` (length and digest of samples.csv so far) and `notes` (what becomes sampler.json).
 Exit status 3 says that the device is lost.
 """
 # pathlib would cost the warden a quarter of its start.
@@ -31,7 +32,8 @@ class Sampler:
     """One sampler of one run, over at most one restart.
 
     `answer` is its last greeting, `error` why it never became ready (an error object), `device_lost`
-    and `lost` what happened while the job ran.
+    and `lost` what happened while the job ran. `counted` and `notes` are what it said last of each;
+    `finished` once it said what it leaves behind.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -43,6 +45,9 @@ class Sampler:
         self.answer: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.summary: Any = None
+        self.counted: dict[str, Any] | None = None
+        self.notes: dict[str, Any] | None = None
+        self.finished = False
         self.restarts = 0
         self.why: str | None = None
         self.lost = False
@@ -64,10 +69,14 @@ class Sampler:
         return self.abandoned | ({self.pid} if self.pid is not None else set())
 
     def start(self) -> None:
-        self._buffer, self.answer, self._watching = b"", None, False
+        self._buffer, self.answer, self._watching, self.finished = b"", None, False, False
         self.pid, self.stdin, self.stdout = spawn.spawn_sampler(self.spec)
         self._ready_by = time.monotonic() + self.spec["ready_timeout"]
-        resume = {"resume": True} if self._job is not None else {}
+        resume: dict[str, Any] = {}
+        if self._job is not None:
+            resume = {"resume": True}
+            if self.counted is not None:
+                resume = {**resume, "restarts": self.restarts, "counted": self.counted}
         self._tell({**self.spec["request"], **resume})
 
     def begin(self, t0: float, job_pid: int) -> None:
@@ -111,8 +120,13 @@ class Sampler:
             return  # a library's chatter
         if not isinstance(message, dict):
             return
+        if isinstance(message.get("counted"), dict):
+            self.counted, self._grown_at = message["counted"], time.monotonic()
+        if isinstance(message.get("notes"), dict):
+            self.notes, self.finished = message["notes"], self.answer is not None
         if self.answer is not None:
-            self.summary = message
+            if message.keys() != {"counted"}:
+                self.summary = message
         elif message.get("ready"):
             self.answer = message
             self._greet()
@@ -146,7 +160,7 @@ class Sampler:
         if not self._watching:
             return
         size = -1
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # a job may put anything in its place
             size = os.stat(spawn.raw(self.spec["csv"])).st_size
         if size != self._size:
             self._size, self._grown_at = size, now
@@ -222,4 +236,7 @@ class Sampler:
             "exit_status": self.exit_status,
             "signal": self.signal,
             "summary": self.summary,
+            "counted": self.counted,
+            "notes": self.notes,
+            "finished": self.finished,
         }

@@ -115,9 +115,14 @@ def _explain(error: OSError, path: bytes, name: str) -> dict[str, Any]:
 
 
 def spawn_sampler(spec: dict[str, Any]) -> tuple[int, int, int]:
-    """Starts the sampler; returns (pid, its standard input, its standard output), both non-blocking."""
-    theirs_in, ours_in = os.pipe()
-    ours_out, theirs_out = os.pipe()
+    """Starts the sampler; returns (pid, its standard input, its standard output), both non-blocking.
+
+    They are sockets: unlike a pipe, no other process can open one through /proc and speak in its name.
+    """
+    import socket
+
+    theirs_in, ours_in = (end.detach() for end in socket.socketpair())
+    ours_out, theirs_out = (end.detach() for end in socket.socketpair())
 
     def child(parent: int) -> NoReturn:
         try:

@@ -17,6 +17,7 @@ import time
 from . import processes, spawn
 from .cgroup import Cgroup
 from .containment import Tree
+from .counting import Counters
 from .output import Log
 from .sampling import Sampler
 
@@ -38,7 +39,7 @@ STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"))
 
 def emit(event: str, **facts: object) -> None:
     # With gpudebug dead nobody reads; ending the tree matters more.
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(ConnectionError):
         os.write(EVENTS, json.dumps({"event": event, **facts}).encode() + b"\n")
 
 
@@ -50,6 +51,7 @@ class Warden:
         self.tree = Tree(os.getpid())
         self.sampler = Sampler(spec["sampler"]) if spec["sampler"] else None
         self.log: Log | None = None
+        self.counters: Counters | None = None
         self.reason: str | None = None
         self.detail: str | None = None
         self.hurry = False
@@ -204,6 +206,8 @@ class Warden:
     def launch(self) -> float:
         try:
             self.log = Log(self.spec["log"])
+            if self.spec.get("job") is not None:
+                self.counters = Counters(self.log.fd, self.spec["job"])
         except OSError as error:
             path = spawn.shown(self.spec["log"])
             self._failed = True
@@ -236,6 +240,9 @@ class Warden:
             return TICK_S
         timeout, most = self.spec["timeout"], self.spec["max_output"]
         waits: list[float] = []
+        if self.counters is not None:
+            self.counters.follow(now)
+            waits.append(TICK_S)
         if self.sampler is not None:
             self.sampler.check(now)
             self.after_sampler()
@@ -258,6 +265,8 @@ class Warden:
 
     def stopping(self, now: float) -> float | None:
         """Interrupt, terminate, kill."""
+        if self.counters is not None:
+            self.counters.follow(now)
         if self.status is not None:
             return self.enter(self.grace)
         if self.hurry or self.flooding() or (self._step == len(STEPS) and now >= self._until):
@@ -379,4 +388,5 @@ class Warden:
             leaked=len(self.leaked),
             ladder=self.ladder,
             sampler=self.sampler.record() if self.sampler is not None else None,
+            counted=self.counters.finish(at_once=self.hurry) if self.counters is not None else {},
         )

@@ -1,0 +1,158 @@
+"""Files that a job could write to, looked at afterwards: no link is followed, no FIFO waited for."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from gpudebug.edges import removal
+from gpudebug.edges.store.files import os_error, write_beside
+from gpudebug.edges.store.folders import JOB
+
+_CHUNK = 1 << 20
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def open_plain(path: Path, *, follow: bool = False) -> BinaryIO | None:
+    """A regular file, opened for reading; None for anything else: a FIFO, a folder, nothing.
+
+    A link is something else too, unless a person named the path: `follow`.
+    """
+    try:
+        return _plain(os.open(path, _OPEN & ~os.O_NOFOLLOW if follow else _OPEN))
+    except OSError:
+        return None
+
+
+def _plain(fd: int) -> BinaryIO | None:
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return os.fdopen(fd, "rb")
+    os.close(fd)
+    return None
+
+
+def head_digest(path: Path, length: int) -> str | None:
+    """SHA-256 of the first `length` bytes; None if there are fewer, or it is no regular file.
+
+    OSError if it cannot be read.
+    """
+    file = open_plain(path)
+    if file is None:
+        return None
+    with file:
+        if os.fstat(file.fileno()).st_size < length:
+            return None
+        import hashlib
+
+        found = hashlib.sha256()
+        while length and (data := file.read(min(_CHUNK, length))):
+            found.update(data)
+            length -= len(data)
+    return None if length else found.hexdigest()
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a regular file; None for anything else."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def cut(path: Path, length: int) -> None:
+    """Shorten a regular file to `length` bytes; nothing for anything else."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode) and os.fstat(fd).st_size > length:
+                os.ftruncate(fd, length)
+        finally:
+            os.close(fd)
+
+
+def strangers(folder: Path, ours: Collection[str]) -> list[str]:
+    """The names in a run folder that are not `ours`: what the job put beside its own folder."""
+    return sorted(name for name in os.listdir(folder) if name not in ours and name != JOB)
+
+
+def put_aside(folder: Path, names: Collection[str]) -> dict[str, str]:
+    """Move files, folders or links of a run folder into its job's folder, as they are: name -> new path.
+
+    What cannot be moved stays.
+    """
+    moved: dict[str, str] = {}
+    if not names:
+        return moved
+    job = _job(folder)
+    with removal.folder(folder) as run, removal.folder(folder, job) as aside:
+        for name in names:
+            new = f"{name}.{secrets.token_hex(4)}"
+            with suppress(OSError):
+                os.rename(name, new, src_dir_fd=run, dst_dir_fd=aside)
+                moved[name] = f"{job}/{new}"
+    return moved
+
+
+def _job(folder: Path) -> str:
+    """The name of the job's folder; a new one if the job put something else in its place."""
+    with suppress(OSError, removal.NotOurs), removal.folder(folder, JOB):
+        return JOB
+    aside = folder / f".{JOB}.{secrets.token_hex(4)}"
+    if os.path.lexists(folder / JOB):
+        os.rename(folder / JOB, aside)
+    (folder / JOB).mkdir(0o700)
+    if os.path.lexists(aside):
+        os.rename(aside, folder / JOB / aside.name)
+    return JOB
+
+
+def copy_up(folder: Path, name: str, most: int) -> bool:
+    """Copy up to `most` bytes of a file of the job's folder into the run folder; False without one."""
+    data = _head(folder, name, most)
+    if data is None:
+        return False
+    try:
+        write_beside(folder / name, data, 0o600)
+    except OSError as e:
+        raise os_error(e, folder / name, "cannot write") from None
+    return True
+
+
+def _head(folder: Path, name: str, most: int) -> bytes | None:
+    try:
+        with removal.folder(folder, JOB) as job:
+            file = _plain(os.open(name, _OPEN, dir_fd=job))
+    except (OSError, removal.NotOurs):
+        return None
+    if file is None:
+        return None
+    with file:
+        return file.read(most)
+
+
+def move_up(folder: Path, name: str, most: int) -> bool:
+    """Move a regular file of at most `most` bytes out of the job's folder; whether it was there."""
+    try:
+        with removal.folder(folder) as run, removal.folder(folder, JOB) as job:
+            status = os.stat(name, dir_fd=job, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+                return False
+            os.rename(name, name, src_dir_fd=job, dst_dir_fd=run)
+    except (OSError, removal.NotOurs):
+        return False
+    return True
+
+
+def names_in_job(folder: Path) -> list[str]:
+    """What lies in the job's folder; nothing if that is no folder any more."""
+    try:
+        with removal.folder(folder, JOB) as job:
+            return sorted(os.listdir(job))
+    except (OSError, removal.NotOurs):
+        return []

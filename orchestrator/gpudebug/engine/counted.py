@@ -1,0 +1,114 @@
+"""What a job could write to, compared with what was counted of it; and the job's records, taken over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.models import Counted
+from gpudebug.core.torchprofile import read_told
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.edges.store import jobfiles
+from gpudebug.engine.reading import LONGEST_RECORD, Files
+
+SAMPLES = "samples.csv"
+LOG = "train.log"
+_OURS = frozenset({"run.json", "change.patch", SAMPLES, LOG})
+_SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
+_MOST_SECTIONS = 64
+_LONGEST_SECTIONS = 16 << 20
+_LONGEST_TRACE = 4 << 30
+# The user's wish and a lost device tell more than what a job did to its files.
+_KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was counted of each file, and how those that are something else by now were `altered`."""
+
+    written: Mapping[str, Counted]
+    altered: Mapping[str, str]
+
+
+def compare(files: Files, launched: launcher.Launched) -> Comparison:
+    """Each file that the job could write to beside what its writer or follower counted of it."""
+    sampler = launched.sampler or {}
+    counts = {SAMPLES: sampler.get("counted"), **launched.counted}
+    written = {name: Counted.model_validate(count) for name, count in counts.items() if count}
+    places = {SAMPLES: files.samples, LOG: files.log}
+    if files.job is not None:
+        places[launcher.PROBE] = files.job / launcher.PROBE
+    if SAMPLES in written and not sampler.get("finished"):
+        # The last row of a sampler that was killed: it had no time to count it.
+        if change_of(files.samples, written[SAMPLES]) is None:
+            jobfiles.cut(files.samples, written[SAMPLES].bytes)
+    altered = {
+        name: how
+        for name, counted in written.items()
+        if name in places and (how := change_of(places[name], counted, whole=name == SAMPLES))
+    }
+    return Comparison(written, altered)
+
+
+def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | None:
+    """How a file differs from what was counted of it; None if all of that is still there.
+
+    With `whole` there may be nothing more than that.
+    """
+    size = jobfiles.size_of(path)
+    if whole and size is not None and size > counted.bytes:
+        return f"it has {size} bytes, {counted.bytes} had been written to it"
+    try:
+        found = jobfiles.head_digest(path, counted.bytes)
+    except OSError as e:
+        return f"cannot be read: {e.strerror}"
+    if found == counted.sha256:
+        return None
+    if found is not None:
+        return f"the {counted.bytes} bytes that had been written to it were changed"
+    if size is None:
+        return "it was removed, or another thing was put in its place"
+    return f"it has {size} bytes, {counted.bytes} had been written to it"
+
+
+def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.Launched:
+    """How the run ended, now that it is known what became of its files."""
+    if not altered:
+        return launched
+    said = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
+    reason = f"{launched.reason}; {said}" if launched.reason else said
+    outcome = launched.outcome if launched.outcome in _KEPT else Outcome.SAMPLER_LOST
+    return replace(launched, outcome=outcome, reason=reason)
+
+
+def tidy(files: Files, altered: Mapping[str, str]) -> None:
+    """Leave nothing in a run folder that the job put there: it is moved into the job's folder."""
+    if files.told is None:
+        return
+    names = [name for name in altered if name in _OURS and files.folder is not None]
+    jobfiles.put_aside(files.told, [*names, *jobfiles.strangers(files.told, _OURS)])
+
+
+def take_over(folder: Path, altered: Mapping[str, str]) -> None:
+    """Copy what the processes told of themselves from the job's folder into the run folder, capped."""
+    for name in (launcher.PROBE, launcher.RECORD):
+        if name not in altered:
+            jobfiles.copy_up(folder, name, LONGEST_RECORD)
+    reports = [name for name in jobfiles.names_in_job(folder) if _SECTIONS.fullmatch(name)]
+    for name in reports[:_MOST_SECTIONS]:
+        jobfiles.copy_up(folder, name, _LONGEST_SECTIONS)
+    for name in _traces(folder / launcher.PROBE):
+        jobfiles.move_up(folder, name, _LONGEST_TRACE)
+
+
+def _traces(record: Path) -> list[str]:
+    """The traces of PyTorch's profiler that the probe record names."""
+    if not record.is_file():
+        return []
+    told = read_told(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
+    named: Any = (told or {}).get("files", ())
+    return [str(name) for name in named]

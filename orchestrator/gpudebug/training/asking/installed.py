@@ -1,0 +1,65 @@
+"""Answers in a training's Python: its version, its packages, and where it finds the packages named.
+
+Run as a file, alone in its folder: nothing beside it and nothing of the working folder is imported.
+"""
+
+import sys
+
+if sys.path and sys.path[0] == __file__[: -len("/installed.py")]:
+    del sys.path[0]
+
+import importlib.util
+import json
+from importlib import metadata
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
+MARK = "gpudebug-asked "
+_NOT_FOUND = (ImportError, ValueError, AttributeError, OSError)
+
+
+def package(spec):
+    """The folder of a package, and whether it is a namespace; None for anything else."""
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return [places[0], spec.origin is None] if places else None
+
+
+def usual(name):
+    try:
+        return package(importlib.util.find_spec(name))
+    except _NOT_FOUND:
+        return None
+
+
+def early(name):
+    """What a finder in front of the search path says, as those of some editable installs do."""
+    for finder in sys.meta_path:
+        if finder is PathFinder:
+            return None
+        if finder in (BuiltinImporter, FrozenImporter) or not hasattr(finder, "find_spec"):
+            continue
+        try:
+            found = package(finder.find_spec(name, None))
+        except _NOT_FOUND:
+            continue
+        if found:
+            return found
+    return None
+
+
+def main():
+    names = json.loads(sys.argv[1])
+    installed = metadata.distributions()
+    answer = {
+        "version": sys.version.split()[0],
+        "packages": {str(d.metadata["Name"]): d.version for d in installed if d.metadata["Name"]},
+        "path": sys.path,
+        "found": {name: place for name in names if (place := usual(name))},
+        "early": {name: place for name in names if (place := early(name))},
+    }
+    # Anything that Python loads at its start may print too.
+    sys.stdout.write("\n" + MARK + json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
