@@ -39,7 +39,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     _refuse_lost_patches(workspace, document)
     stack = stack_of(document, trials)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
-    code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
+    measured = _measured_tree(document, records)
+    code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
     if stack:
         config = config.model_copy(update={"workload": effective(config.workload, stack)})
     identities = {
@@ -100,17 +101,21 @@ def _code(
     stack: Sequence[Accepted],
     session: str | None,
     measured: str | None,
+    apart: tuple[Path, ...],
 ) -> Code:
     """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
 
-    Where the base is lost, the checkout is it if `measured`, the tree of the baseline, says so.
+    Where the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
+    baseline, says so. `apart` is what is no code.
     """
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
     if session is None:
         return Code(checkout.tree, patches)
-    base = snapshot.stored(checkout.top, f"{refs(workspace.root, config.campaign, checkout.top)}/checkout")
-    if base is not None:
+    ref = f"{refs(workspace.root, config.campaign, checkout.top)}/checkout"
+    base = snapshot.stored(checkout.at, ref)
+    counted = snapshot.Measured(apart, store.CONFIG)
+    if base is not None and snapshot.trusted(checkout.at, ref, base.commit, base.tree, counted):
         return Code(base.tree, patches, drifted=base.tree != checkout.tree)
     known = [Code(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
     return Code(checkout.tree, patches, drifted=measured not in (None, *known))
@@ -125,11 +130,14 @@ def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mappin
 
 def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
     """The code as it lies there, without what gpudebug itself, its users' notes and agents' files change."""
+    return snapshot.identify(workspace.root, apart(workspace, progress), store.CONFIG)
+
+
+def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
+    """What is no code."""
     instructions = (agent.path for agent in AGENTS.values())
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
-    return snapshot.identify(
-        workspace.root, (workspace.config, progress, workspace.runs, *ours), store.CONFIG
-    )
+    return (workspace.config, progress, workspace.runs, *ours)
 
 
 def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:

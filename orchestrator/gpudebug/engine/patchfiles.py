@@ -94,7 +94,7 @@ def _base(loaded: Loaded) -> str:
     """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
     top = loaded.checkout.top
     refs = places.refs(loaded.workspace.root, loaded.config.campaign, top)
-    kept = snapshot.stored(top, f"{refs}/checkout")
+    kept = snapshot.stored(loaded.checkout.at, f"{refs}/checkout")
     if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
         return places.base(loaded).commit
     ref, ours = f"{refs}/{_TRIED}", places.ours(loaded, loaded.workspace.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ class Place:
     """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
 
     `commit` is what it was made of; `patch` the change that is in it beside the base, None for none.
+    `before.tree` is the digest of the tree as checked out. `worktree` is how a worktree is asked for, and
+    `checkout` what it belongs to.
     """
 
     top: Path
@@ -57,9 +60,17 @@ class Place:
     notes: tuple[str, ...] = ()
     linked: Linked | None = None
 
+    worktree: Path | None = None
+    checkout: snapshot.Checkout | None = None
+
     def changed(self) -> list[str]:
         """The files of the tree that are different by now."""
-        return snapshot.identify(self.top, self.unmeasured, store.CONFIG).changed_since(self.before)
+        if self.checkout is None or self.worktree is None:
+            now = snapshot.identify(self.top, self.unmeasured, store.CONFIG)
+        else:
+            at = self.checkout.at
+            now = snapshot.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
+        return now.changed_since(self.before)
 
 
 def refs(root: Path, campaign: str, top: Path) -> str:
@@ -90,14 +101,23 @@ def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
 
 
-def checkout_base(loaded: Loaded) -> snapshot.Base:
+def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
     """The commit of the tree that this caller measures, before anything was accepted; made where it is not
-    there, or where the checkout is another tree by now and the caller may make that the base."""
+    there, or where the checkout is another tree by now and the caller may make that the base.
+
+    GitError where another commit has its place, unless a person says with `renew` that the checkout is it.
+    """
     ref = f"{_refs(loaded)}/checkout"
-    top = loaded.checkout.top
-    found = snapshot.stored(top, ref)
-    if found is not None and found.tree == loaded.code.tree:
-        return found
+    top, at = loaded.checkout.top, loaded.checkout.at
+    apart = unmeasured(loaded, loaded.workspace.root)
+    measured = snapshot.Measured(apart, store.CONFIG)
+    found = snapshot.stored(at, ref)
+    if found is not None:
+        sure = snapshot.trusted(at, ref, found.commit, found.tree, measured)
+        if sure and found.tree == loaded.code.tree and snapshot.whole(at, found.commit):
+            return found
+        if sure is False and not (renew and loaded.session is None):
+            raise _replaced(ref)
     if loaded.code.drifted:
         raise GitError(
             "the campaign's base is lost, and the checkout is another tree by now",
@@ -107,7 +127,6 @@ def checkout_base(loaded: Loaded) -> snapshot.Base:
     made = snapshot.snapshot(
         top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root)
     )
-    apart = unmeasured(loaded, loaded.workspace.root)
     changed = snapshot.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
     if changed:
         snapshot.forget(top, ref)
@@ -116,22 +135,29 @@ def checkout_base(loaded: Loaded) -> snapshot.Base:
             file=str(top),
             next="run the same command again",
         )
+    snapshot.vouch(loaded.checkout, ref, made.commit, measured)
     return made
 
 
+def _replaced(ref: str) -> GitError:
+    return GitError(
+        f"{ref} is not the commit that gpudebug made of the measured code: another one has its place",
+        next="run gpudebug baseline yourself: it keeps the checkout's code anew; an agent session may not",
+    )
+
+
 def base(loaded: Loaded) -> snapshot.Base:
-    """The commit that hypotheses change: the checkout's with every accepted patch."""
+    """The commit that hypotheses change: the checkout's with every accepted patch.
+
+    The patches are applied each time: the same ones make the same commit, whatever is kept under the ref.
+    """
     found = checkout_base(loaded)
     if not loaded.code.patches:
         return found
-    ref, top = f"{_refs(loaded)}/base", loaded.checkout.top
-    stored = snapshot.stored(top, ref)
-    if stored is not None and stored.tree == loaded.code.digest:
-        return stored
     commit = with_accepted(loaded, found.commit)
     # Last: a base that lacks a patch must not be taken for the whole one.
     if commit != found.commit:
-        snapshot.keep(top, ref, commit)
+        snapshot.keep(loaded.checkout.top, f"{_refs(loaded)}/base", commit)
     return snapshot.Base(commit, loaded.code.digest)
 
 
@@ -158,7 +184,7 @@ def remember(loaded: Loaded) -> list[str]:
     A repository that cannot be kept can still be measured, but for hypotheses with a patch or code.
     """
     try:
-        left_out = checkout_base(loaded).left_out
+        left_out = checkout_base(loaded, renew=True).left_out
     except GitError as e:
         return [f"the code could not be kept ({e.message}): no hypothesis with a patch or code can be tested"]
     if not left_out:
@@ -199,7 +225,7 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
             file=file,
         )
     except GitError as e:
-        began = snapshot.began_with(folder(loaded) / f"h{number}")
+        began = snapshot.began_with(loaded.checkout.at, folder(loaded) / f"h{number}")
         if began is not None and began != commit:
             e.next = (
                 f"gpudebug release {number} keeps what was written, as a patch; the next worktree has the "
@@ -212,46 +238,42 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
 
 @contextmanager
 def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[Place]:
-    path = folder(loaded) / name
-    top = loaded.checkout.top
-    snapshot.remove_worktree(top, path)
+    asked = folder(loaded) / name
+    checkout, top = loaded.checkout, loaded.checkout.top
+    left = snapshot.remove_worktree(top, asked)
     links = loaded.config.worktree.link
-    made = snapshot.add_worktree(top, path, commit, links=links, checkout=loaded.workspace.root)
+    made = snapshot.add_worktree(top, asked, commit, links=links, checkout=loaded.workspace.root)
     try:
-        root = path / loaded.workspace.root.relative_to(top)
+        root = made.path / loaded.workspace.root.relative_to(top)
         mine = unmeasured(loaded, root)
-        before, linked = snapshot.identify(path, mine, store.CONFIG), _linked(loaded, made)
-        yield Place(path, root, before, mine, commit, patch, made.notes, linked)
+        before = snapshot.identify_worktree(checkout.at, asked, mine, store.CONFIG)
+        linked, notes = _linked(loaded, made), (*left, *made.notes)
+        yield Place(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
     finally:
-        snapshot.remove_worktree(top, path)
+        snapshot.remove_worktree(top, asked)
 
 
 def worktree_for(loaded: Loaded, number: int) -> Path:
-    """The worktree in which somebody writes the change of a hypothesis; what is written there stays."""
-    top, path = loaded.checkout.top, folder(loaded) / f"h{number}"
-    if snapshot.began_with(path) is None:
-        snapshot.remove_worktree(top, path)
+    """The worktree in which the change of a hypothesis is written; what is written there stays."""
+    top, at, asked = loaded.checkout.top, loaded.checkout.at, folder(loaded) / f"h{number}"
+    if snapshot.began_with(at, asked) is None:
+        snapshot.remove_worktree(top, asked)
         links = loaded.config.worktree.link
         made = snapshot.add_worktree(
-            top, path, base(loaded).commit, links=links, checkout=loaded.workspace.root
+            top, asked, base(loaded).commit, links=links, checkout=loaded.workspace.root
         )
         linked = _linked(loaded, made)
         if linked is not None:
-            store.put_json(
-                _seen_file(path),
-                {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files},
-            )
-    return path / loaded.workspace.root.relative_to(top)
-
-
-def _seen_file(worktree: Path) -> Path:
-    return worktree.with_name(f".{worktree.name}.linked.json")
+            seen = {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files}
+            snapshot.put_beside(at.common, asked, json.dumps(seen).encode())
+    return snapshot.place_of(at, asked) / loaded.workspace.root.relative_to(top)
 
 
 def changed_in_links(loaded: Loaded, number: int) -> list[str]:
-    """What somebody who wrote the change of a hypothesis did to what is linked into its worktree."""
-    found = store.get_json(_seen_file(folder(loaded) / f"h{number}"))
+    """What the writer of a hypothesis's change did to what is linked into its worktree."""
+    data = snapshot.read_beside(loaded.checkout.common, folder(loaded) / f"h{number}")
     try:
+        found = json.loads(data or b"null")
         files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in found["files"].items()}
         links = tuple(str(link) for link in found["links"])
         seen = snapshot.Fingerprint(files, bool(found["whole"]))
@@ -261,15 +283,15 @@ def changed_in_links(loaded: Loaded, number: int) -> list[str]:
 
 
 def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
-    """What somebody has written in the worktree of a hypothesis; None where there is no such worktree."""
-    path = folder(loaded) / f"h{number}"
-    commit = snapshot.began_with(path)
-    return snapshot.worktree_change(path, commit) if commit is not None else None
+    """What is written in the worktree of a hypothesis; None if there is no such worktree."""
+    at, path = loaded.checkout.at, folder(loaded) / f"h{number}"
+    commit = snapshot.began_with(at, path)
+    return snapshot.worktree_change(at, path, commit) if commit is not None else None
 
 
 def is_written(loaded: Loaded, number: int) -> bool:
     """Whether the worktree of a hypothesis was changed. `written_change` says what of that is a change."""
-    return snapshot.touched(folder(loaded) / f"h{number}")
+    return snapshot.touched(loaded.checkout.at, folder(loaded) / f"h{number}")
 
 
 def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
@@ -297,11 +319,8 @@ def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
 def remove(loaded: Loaded, number: int) -> None:
     """Remove what a hypothesis needed: its worktrees and the commit that its trial ran at."""
     top = loaded.checkout.top
-    if not folder(loaded).exists():
-        return
     for name in (f"h{number}", f"h{number}-trial"):
         snapshot.remove_worktree(top, folder(loaded) / name)
-        _seen_file(folder(loaded) / name).unlink(missing_ok=True)
     snapshot.forget(top, f"{_refs(loaded)}/h{number}-trial")
 
 
@@ -318,7 +337,7 @@ def rescue(loaded: Loaded, number: int) -> Kept:
     if found is None or not found.patch:
         return Kept()
     if _holds_secret(loaded, found.patch):
-        return Kept(worktree=folder(loaded) / f"h{number}")
+        return Kept(worktree=snapshot.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
     return Kept(keep_patch(loaded, number, found.patch))
 
 
@@ -330,42 +349,41 @@ def _holds_secret(loaded: Loaded, patch: bytes) -> bool:
 def tidy(loaded: Loaded) -> list[str]:
     """Repair or remove what a kill left half-made, and remove what ran; what was done.
 
-    Where somebody wrote a change that has no verdict yet, it stays: also where the claim has run out. Where
-    a hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch.
+    A change that has no verdict yet stays in its worktree, also where the claim has run out. Where a
+    hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch; so
+    does what is in a worktree whose folder is not the one that gpudebug made, and so is left there.
     """
-    top, where = loaded.checkout.top, folder(loaded)
-    if not loaded.workspace.worktrees.exists():
-        return []
+    top, at, where = loaded.checkout.top, loaded.checkout.at, folder(loaded)
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
+    for path in snapshot.worktrees_in(at, where):
+        if snapshot.estranged(at, path):
+            _rescued(loaded, path)
     told = snapshot.repair(top, where, keep=[where / name for name in waiting])
-    for path in _whole(where):
+    for path in snapshot.worktrees_in(at, where):
         if path.name not in waiting and _cleared(loaded, path):
             told.append(f"{path.name}: nobody needs it any more; it is removed")
     return told
 
 
-def _cleared(loaded: Loaded, path: Path) -> bool:
-    """Remove a worktree; what somebody wrote in it becomes a patch first. False where it has to stay."""
+def _rescued(loaded: Loaded, path: Path) -> bool:
+    """Keep what was written in a worktree as a patch. False where it has to stay there."""
     number = path.name.removeprefix("h")
-    written = number.isdecimal() and snapshot.touched(path)
-    if written and rescue(loaded, int(number)).worktree is not None:
+    if not (number.isdecimal() and snapshot.touched(loaded.checkout.at, path)):
+        return True
+    return rescue(loaded, int(number)).worktree is None
+
+
+def _cleared(loaded: Loaded, path: Path) -> bool:
+    """Remove a worktree; what was written in it becomes a patch first. False where it has to stay."""
+    if not _rescued(loaded, path):
         return False
     snapshot.remove_worktree(loaded.checkout.top, path)
     return True
 
 
-def _whole(where: Path) -> list[Path]:
-    """The worktrees of ours in a folder; none where it is gone."""
-    return (
-        []
-        if not where.exists()
-        else [path for path in where.iterdir() if snapshot.began_with(path) is not None]
-    )
-
-
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree where it holds a secret."""
-    for path in _whole(folder(loaded)):
+    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
         _cleared(loaded, path)
     snapshot.forget(loaded.checkout.top, _refs(loaded))

@@ -19,14 +19,27 @@ if TYPE_CHECKING:
         keep,
         snapshot,
         stored,
+        whole,
         with_patch,
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.snapshot.journal import put_beside, read_beside
+    from gpudebug.edges.snapshot.kept import Measured, trusted, vouch
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.snapshot.repairing import repair
     from gpudebug.edges.snapshot.untracked import LeftOut
-    from gpudebug.edges.snapshot.worktrees import Worktree, add_worktree, began_with, remove_worktree, touched
+    from gpudebug.edges.snapshot.worktrees import (
+        Worktree,
+        add_worktree,
+        began_with,
+        estranged,
+        identify_worktree,
+        place_of,
+        remove_worktree,
+        touched,
+        worktrees_in,
+    )
 
 __all__ = [
     "Base",
@@ -34,34 +47,52 @@ __all__ = [
     "Checkout",
     "Fingerprint",
     "LeftOut",
+    "Measured",
     "Worktree",
     "add_worktree",
     "already_there",
     "began_with",
     "create",
     "difference",
+    "estranged",
     "fingerprint",
     "first_there",
     "forget",
     "identify",
+    "identify_worktree",
     "ignores",
     "keep",
     "linked_changes",
+    "place_of",
+    "put_beside",
+    "read_beside",
     "remove_worktree",
     "repair",
     "snapshot",
     "stored",
     "top_folder",
     "touched",
+    "trusted",
+    "vouch",
+    "whole",
     "with_patch",
     "worktree_change",
+    "worktrees_in",
 ]
 
 _HOMES = {
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("Worktree", "add_worktree", "began_with", "remove_worktree", "touched"), "worktrees"),
+    **dict.fromkeys(("put_beside", "read_beside"), "journal"),
+    **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
+    **dict.fromkeys(
+        (
+            *("Worktree", "add_worktree", "began_with", "estranged", "identify_worktree", "place_of"),
+            *("remove_worktree", "touched", "worktrees_in"),
+        ),
+        "worktrees",
+    ),
     "LeftOut": "untracked",
     "repair": "repairing",
 }

@@ -1,130 +1,270 @@
-"""Git's own folder of a worktree, `worktrees/<id>`: whose it is, and taking it and the worktree away."""
+"""Git's own folder of a worktree, `worktrees/<id>`: making it, whose it is, and taking it away."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
+import secrets
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges.snapshot.journal import Record
-from gpudebug.edges.snapshot.repository import Repository, alone, failing
+from gpudebug.edges import removal
+from gpudebug.edges.removal import Identity
+from gpudebug.edges.snapshot import grounds
+from gpudebug.edges.snapshot.address import Address
+from gpudebug.edges.snapshot.grounds import PRIVATE, alone, failing
+from gpudebug.edges.snapshot.journal import Journal, Record
+from gpudebug.edges.snapshot.repository import Repository
 
 MARK = "gpudebug"
+_STAGING = "staging"
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-def folders(repository: Repository) -> list[Path]:
-    place = repository.common / "worktrees"
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What says in git's folder of a worktree that it is ours. 0.1.0 wrote no `made`."""
+
+    token: str
+    path: str
+    made: Identity | None = None
+
+
+def folders(common: Path) -> list[Path]:
+    place = common / "worktrees"
     return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
 
 
-def mark(folder: Path, token: str, path: Path) -> None:
+def folder_of(common: Path, record: Record) -> Path:
+    return common / "worktrees" / record.id
+
+
+def address_of(common: Path, record: Record, path: Path, descriptor: int) -> Address:
+    """Where git works for a worktree of ours: never by the .git file in it, which any training may write."""
+    return Address(path, folder_of(common, record), common, descriptor)
+
+
+def mark(folder: Path, record: Record) -> None:
     """Say in git's folder of a worktree that it is ours."""
-    with failing("mark a worktree", folder):
-        temporary = folder / f"{MARK}.new"
-        temporary.write_text(json.dumps({"token": token, "path": str(path)}))
-        temporary.replace(folder / MARK)
+    facts = {"token": record.token, "path": record.path, "made": record.made}
+    with failing("mark a worktree", folder), removal.folder(folder) as opened:
+        grounds.replace_file(opened, MARK, json.dumps(facts).encode())
 
 
-def token_of(folder: Path) -> str | None:
-    """The token of a worktree that is ours; None for any other."""
+def mark_of(folder: Path) -> Mark | None:
+    """The mark of a worktree that is ours; None for any other."""
     try:
-        told = json.loads((folder / MARK).read_bytes())
-    except (OSError, ValueError):
+        facts = json.loads((folder / MARK).read_bytes())
+        made = facts.get("made")
+        found = Mark(facts["token"], str(facts["path"]), Identity(*map(int, made)) if made else None)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    token = told.get("token") if isinstance(told, dict) else None
-    return token if isinstance(token, str) and token else None
-
-
-def leads_to_ours(path: Path, token: str) -> bool:
-    """Whether the .git file of a worktree leads to git's folder of it: written anew, it could lead to the
-    checkout's own index."""
-    try:
-        said = (path / ".git").read_bytes()
-    except OSError:
-        return False
-    return token_of(path / os.fsdecode(said.removeprefix(b"gitdir:").strip())) == token
+    return found if isinstance(found.token, str) and re.fullmatch(r"[0-9a-f]{16}", found.token) else None
 
 
 def path_of(folder: Path) -> Path | None:
     """The worktree that git's folder stands for; None where it does not say (yet)."""
     try:
-        said = (folder / "gitdir").read_bytes().rstrip(b"\n")
+        named = (folder / "gitdir").read_bytes().rstrip(b"\n")
     except OSError:
         return None
     # Newer versions of git may write it relative to the folder.
-    return Path(os.path.normpath(folder / os.fsdecode(said))).parent if said else None
+    return Path(os.path.normpath(folder / os.fsdecode(named))).parent if named else None
 
 
-def of(repository: Repository, path: Path, record: Record) -> Path | None:
-    """Git's folder of the worktree that `record` describes, as far as it was made."""
-    for folder in folders(repository):
-        token = token_of(folder)
-        if token is not None:
-            # A journal without a token was cut off while it was written.
-            if token == record.token or (not record.token and path_of(folder) == path):
-                return folder
-        elif record.state == "making" and folder.name not in record.before:
-            stands_for = path_of(folder)
-            if stands_for == path or (stands_for is None and _just_begun(folder, path)):
-                return folder
+def proven(common: Path, record: Record) -> Path | None:
+    """Git's folder of the worktree of `record`, if it is there and is ours; None otherwise.
+
+    Ours is what has the identity or the token that were recorded. Before these are there, the random name
+    is: it was recorded before git made the folder.
+    """
+    folder = folder_of(common, record)
+    try:
+        found = removal.identity_of(os.stat(folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+    known = mark_of(folder)
+    ours = found == record.admin or (known is not None and known.token == record.token)
+    begun = record.state == "making" and known is None and folder.name.endswith(record.token)
+    return folder if ours or begun else None
+
+
+def new_id(name: str, token: str) -> str:
+    """A name for git's folder of a worktree that no other has: git keeps it as it is."""
+    return f"{re.sub('[^A-Za-z0-9]+', '-', name)[:30].strip('-') or 'worktree'}-{token}"
+
+
+def renewed(record: Record) -> Record:
+    """The record of the same worktree before git knows it again."""
+    token = secrets.token_hex(8)
+    return replace(record, token=token, id=new_id(Path(record.path).name, token), admin=None)
+
+
+def register(repository: Repository, record: Record, ours: Journal, inside: int) -> Record:
+    """Let git make its folder of the worktree that is open as `inside`, and say there whose it is.
+
+    Git makes it for a place of gpudebug's own, so that it follows no path that others may change.
+    """
+    common, path = repository.common, record.at(ours.path)
+    # Git reads the others' folders while it makes one, and fails at one that is half-written.
+    with grounds.private(common, _STAGING) as staging, alone(common) as descriptor:
+        git = repository.keeping(ours.descriptor, descriptor)
+        place = common / PRIVATE / _STAGING / record.id
+        git.run("worktree", "add", "--detach", "--no-checkout", str(place), record.commit)
+        folder = folder_of(common, record)
+        made = removal.identity_of(os.stat(folder, follow_symlinks=False)) if folder.is_dir() else None
+        if made is None:
+            raise GitError(
+                "git did not register the worktree", file=str(path), next="see `git worktree list`"
+            )
+        record = replace(record, admin=made)
+        mark(folder, record)
+        point(record, folder, path, inside)
+        _drop_staging(staging, record)
+    return record
+
+
+def point(record: Record, folder: Path, path: Path, inside: int) -> None:
+    """Let the worktree's .git file and git's folder of it name each other."""
+    with failing("register a worktree", path):
+        point_file(folder, inside)
+        with removal.folder(folder) as opened:
+            grounds.replace_file(opened, "gitdir", os.fsencode(path / ".git") + b"\n")
+
+
+def point_file(folder: Path, inside: int) -> None:
+    """Write the .git file of the worktree that is open as `inside`; what replaces it is not written to."""
+    found = removal.identity_at(inside, ".git")
+    if found is not None:
+        removal.remove_file(inside, ".git", found)
+    grounds.write_file(inside, ".git", b"gitdir: " + os.fsencode(folder) + b"\n")
+
+
+def points(folder: Path, inside: int) -> bool:
+    """Whether the .git file of a worktree names git's folder of it."""
+    try:
+        descriptor = os.open(".git", grounds.READING, dir_fd=inside)
+    except OSError:
+        return False
+    try:
+        named = os.read(descriptor, 2**16)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return Path(os.fsdecode(named.removeprefix(b"gitdir:").strip())) == folder
+
+
+def clear(top: Path, common: Path, path: Path, record: Record) -> list[str]:
+    """Take away what there is of a worktree of ours: what is proven ours, and a line on what is not.
+
+    What its links lead to stays.
+    """
+    path = record.at(path)
+    left = _clear_folder(top, path, record)
+    folder = proven(common, record)
+    if folder is not None and left and _is_worktree(top, path, folder):
+        disown(folder)
+    elif folder is not None:
+        remove(common, folder)
+    with grounds.private(common, _STAGING) as staging:
+        _drop_staging(staging, record)
+    return [f"{path.name}: {left}"] if left else []
+
+
+def _clear_folder(top: Path, path: Path, record: Record) -> str | None:
+    """Remove the worktree's folder, if it is the one that gpudebug made; why it stays otherwise."""
+    with (
+        failing("remove a worktree", path),
+        suppress(FileNotFoundError),
+        grounds.folder_of(top, path) as parent,
+    ):
+        found = removal.identity_at(parent, path.name)
+        if record.made is None:
+            # Made, and killed before it was recorded: then it is empty.
+            removal.remove_empty(parent, path.name)
+        elif found == record.made:
+            removal.remove_folder(parent, path.name, record.made)
+        elif found is not None:
+            return f"{path} is not the folder that gpudebug made (its device or inode differs): it stays"
     return None
 
 
-def _just_begun(folder: Path, path: Path) -> bool:
-    """Git makes a folder of the worktree's name (and digits, where that is taken) and locks it first."""
-    return folder.name.rstrip("0123456789") == path.name.rstrip("0123456789") and {
-        p.name for p in folder.iterdir()
-    } <= {"locked", "gitdir"}
+def _is_worktree(top: Path, path: Path, folder: Path) -> bool:
+    with suppress(GitError), grounds.opened(top, path) as inside:
+        return points(folder, inside)
+    return False
 
 
-def clear(repository: Repository, path: Path, record: Record) -> None:
-    """Take away all that is there of a worktree of ours. What its links lead to stays."""
-    remove_tree(path)
-    folder = of(repository, path, record)
-    if folder is not None:
-        remove(repository, folder)
-    if record.id:
-        # A kill behind the last file.
-        with suppress(OSError):
-            (repository.common / "worktrees" / record.id).rmdir()
+def disown(folder: Path) -> None:
+    """Leave a worktree to its user: git knows it as any other."""
+    with failing("leave a worktree to its user", folder), removal.folder(folder) as opened:
+        grounds.drop_file(opened, MARK)
 
 
-def remove(repository: Repository, folder: Path) -> None:
-    """Take git's folder of a worktree away; what says that it is ours goes last.
+def remove(common: Path, folder: Path) -> None:
+    """Take git's folder of a worktree of ours away. `gitdir` goes first: without it git reads nothing of it.
 
     Alone: while one is half there, `git worktree add` may fail to read it.
     """
-    last = ("gitdir", MARK)
-    with alone(repository.common), failing("remove git's folder of a worktree", folder):
-        for path in folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.name not in last:
-                path.unlink()
-        for name in last:
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()
+    with (
+        alone(common),
+        failing("remove git's folder of a worktree", folder),
+        suppress(FileNotFoundError),
+        removal.folder(common, "worktrees") as parent,
+        removal.folder(common, "worktrees", folder.name) as opened,
+    ):
+        grounds.drop_file(opened, "gitdir")
+        removal.remove_folder(parent, folder.name, removal.identity_of(os.fstat(opened)))
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a folder with all in it, following no link; folders that may not be written are made so."""
-    if path.is_symlink():
-        raise GitError(
-            "a link stands where a worktree of gpudebug was", file=str(path), next="remove the link"
-        )
-    if not path.exists():
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        with failing("remove a worktree", path):
-            for place, _, _ in os.walk(path):
-                os.chmod(place, 0o700)
-            shutil.rmtree(path)
-    except OSError as e:
-        raise GitError(
-            f"cannot remove a worktree: {e.strerror}", file=str(path), next="end what still writes there"
-        ) from None
+def _drop_staging(staging: int, record: Record) -> None:
+    found = removal.identity_at(staging, record.id)
+    if found is not None:
+        removal.remove_folder(staging, record.id, found)
+
+
+def adopted(repository: Repository, ours: Journal) -> Record | None:
+    """The record of a worktree of ours whose own was lost, or that 0.1.0 made, from git's folder of it.
+
+    The folder must be the one that gpudebug made, or, as 0.1.0 did not record that, name git's folder.
+    """
+    path, common = ours.path, repository.common
+    for folder in folders(common):
+        known = mark_of(folder)
+        if known is None or path_of(folder) != path:
+            continue
+        with suppress(GitError), grounds.opened(repository.top, path) as inside:
+            made = removal.identity_of(os.fstat(inside))
+            if made == known.made or (known.made is None and points(folder, inside)):
+                admin = removal.identity_of(os.stat(folder, follow_symlinks=False))
+                linked = tuple(_linked(repository.top, path))
+                commit = _first_commit(folder)
+                if commit is not None:
+                    return Record("ready", known.token, commit, str(path), folder.name, made, admin, linked)
+    return None
+
+
+def _first_commit(folder: Path) -> str | None:
+    """The commit that a worktree was made at: where its HEAD began."""
+    for file, place in (("logs/HEAD", 1), ("HEAD", 0)):
+        with suppress(OSError, IndexError):
+            word = (folder / file).read_text("utf-8", "replace").split("\n")[0].split(" ")[place]
+            if _COMMIT.fullmatch(word):
+                return word
+    return None
+
+
+def _linked(top: Path, path: Path) -> list[str]:
+    """The paths of a worktree that are links to the checkout's."""
+    found = []
+    for place, folders_, names in os.walk(path):
+        for name in (*names, *folders_):
+            relative = os.path.relpath(os.path.join(place, name), path)
+            with suppress(OSError):
+                if os.readlink(os.path.join(place, name)) == str(top / relative):
+                    found.append(relative)
+    return sorted(found)

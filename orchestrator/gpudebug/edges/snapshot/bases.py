@@ -11,8 +11,9 @@ from pathlib import Path
 
 from gpudebug.core import patches
 from gpudebug.core.errors import GitError, InterventionError
-from gpudebug.edges.snapshot import refs, trees, untracked
-from gpudebug.edges.snapshot.checkout import looked
+from gpudebug.edges.snapshot import kept, refs, trees, untracked
+from gpudebug.edges.snapshot.address import Address, looked
+from gpudebug.edges.snapshot.kept import refs_name
 from gpudebug.edges.snapshot.repository import Answer, Repository, opened
 from gpudebug.edges.snapshot.untracked import LeftOut
 
@@ -50,21 +51,31 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
         tree, left = trees.tree_as_it_lies(index, left=trees.within(ours))
     left_out = untracked.capped(left)
     commit = repository.commit(tree, head, _message("gpudebug: the tree as it lies", label, left_out))
+    # First: after a kill between the two nothing says that another commit should be there.
+    kept.drop(repository.common, ref)
     refs.change(repository, ref, commit)
     return Base(commit, label, left_out)
 
 
-def stored(top: Path, ref: str) -> Base | None:
-    """The base under `ref`; None where it, or an object that it needs, is gone. Needs no gitpython."""
-    found = looked(top, "for-each-ref", "--format=%(objectname) %(contents)", refs.ours(ref))
+def stored(at: Address, ref: str) -> Base | None:
+    """The base under `ref` as its commit describes itself; None where it is gone. Needs no gitpython.
+
+    Whoever may write to the repository may have put another commit there: see `trusted`.
+    """
+    found = looked(at, "for-each-ref", "--format=%(objectname) %(contents)", refs_name(ref))
     commit, _, message = (found or b"").decode("utf-8", "replace").partition(" ")
     label, left = _LABEL.search(message), _LEFT_OUT.search(message)
     if label is None or left is None:
         return None
-    # Of the trees and blobs that the parent has not, each must be there.
-    if looked(top, "rev-list", "--objects", "--quiet", f"{commit}^!") is None:
+    try:
+        return Base(commit, label.group(1), tuple(LeftOut(*pair) for pair in json.loads(left.group(1))))
+    except (ValueError, TypeError):
         return None
-    return Base(commit, label.group(1), tuple(LeftOut(*pair) for pair in json.loads(left.group(1))))
+
+
+def whole(at: Address, commit: str) -> bool:
+    """Whether all of a commit is there: of the trees and blobs that the parent has not, each must be."""
+    return looked(at, "rev-list", "--objects", "--quiet", f"{commit}^!") is not None
 
 
 def with_patch(
@@ -130,9 +141,10 @@ def keep(top: Path, ref: str, commit: str) -> None:
 def forget(top: Path, prefix: str) -> None:
     """Delete the refs that begin with `prefix`, so that git may collect what they kept."""
     repository, _ = opened(top)
-    found = repository.line("for-each-ref", "--format=%(refname)", refs.ours(prefix).rstrip("/")).split()
+    found = repository.line("for-each-ref", "--format=%(refname)", refs_name(prefix).rstrip("/")).split()
     for ref in found:
         refs.change(repository, ref, None)
+        kept.drop(repository.common, ref)
 
 
 def _message(subject: str, label: str, left_out: tuple[LeftOut, ...]) -> str:

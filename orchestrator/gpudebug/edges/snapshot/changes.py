@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudebug.core.errors import GitError
-from gpudebug.edges.snapshot import admin, bases, journal, trees, untracked
-from gpudebug.edges.snapshot.repository import Repository, opened
+from gpudebug.edges.snapshot import bases, trees, untracked
+from gpudebug.edges.snapshot.address import Address
+from gpudebug.edges.snapshot.repository import Repository
 from gpudebug.edges.snapshot.untracked import LeftOut
+from gpudebug.edges.snapshot.worktrees import looking
 
 # What running and testing leave behind, in everybody's .gitignore.
 _CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints")
@@ -28,15 +29,20 @@ class Change:
     left_out: tuple[LeftOut, ...]
 
 
-def worktree_change(path: Path, commit: str) -> Change:
-    """The files of the worktree at `path` against `commit`, whatever was committed or staged there.
+def worktree_change(at: Address, path: Path, commit: str) -> Change:
+    """The files of the worktree asked for as `path` against `commit`, whatever was committed or staged there.
 
     Untracked files come along as in `snapshot`. Linked paths and submodules are the checkout's: they are no
-    part of the change. The worktree, its HEAD and its index stay as they are.
+    part of the change. The worktree, its HEAD and its index stay as they are; its .git file is not read.
     """
-    repository = _opened(path)
+    with looking(at, path) as (inside, record):
+        return _change(Repository(inside), commit, record.linked)
+
+
+def _change(repository: Repository, commit: str, linked: Collection[str]) -> Change:
     submodules = trees.gitlinks(repository, commit)
-    borrowed = [*_linked(path), *(os.fsdecode(p) for p, _ in submodules)]
+    place = repository.at.place
+    borrowed = [*linked, *(os.fsdecode(p) for p, _ in submodules)]
     ours = trees.within(borrowed)
     with _index_of(repository, commit) as index:
         _, left = trees.tree_as_it_lies(index, left=ours)
@@ -46,7 +52,7 @@ def worktree_change(path: Path, commit: str) -> Change:
         ignored = index.names("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
         files = index.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, tree)
         patch = bases.patch_between(index, commit, tree) if files else b""
-    left += [LeftOut(p, _REPLACED) for p in dict.fromkeys(borrowed) if _replaced(path / p)]
+    left += [LeftOut(p, _REPLACED) for p in dict.fromkeys(borrowed) if _replaced(place / p)]
     left += [LeftOut(os.fsdecode(p), "git ignores it") for p in ignored if not ours(p) and not _cache(p)]
     return Change(patch, tuple(os.fsdecode(f) for f in files), untracked.capped(left))
 
@@ -64,30 +70,9 @@ def _index_of(repository: Repository, commit: str) -> Iterator[Repository]:
         yield index
 
 
-def _opened(path: Path) -> Repository:
-    """The repository of a worktree, not that of the checkout around it."""
-    record = journal.peek(path)
-    lost = GitError(
-        "is no git worktree any more",
-        file=str(path),
-        next="gpudebug next, which mends it; or put its .git file back",
-    )
-    if record is not None and not admin.leads_to_ours(path, record.token):
-        raise lost
-    repository, _ = opened(path)
-    if repository.top != Path(os.path.realpath(path)):
-        raise lost
-    return repository
-
-
 def _replaced(path: Path) -> bool:
     """Whether something else stands where a link to the checkout was; git leaves an empty folder."""
     return not path.is_symlink() and (path.is_file() or (path.is_dir() and any(path.iterdir())))
-
-
-def _linked(path: Path) -> Collection[str]:
-    record = journal.peek(path)
-    return record.linked if record is not None else ()
 
 
 def _cache(path: bytes) -> bool:

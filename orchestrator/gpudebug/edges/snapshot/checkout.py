@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
-
-# Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
-_QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+from gpudebug.edges.snapshot.address import Address, answer, find, find_at, finish, looked, start
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
 _LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
-# A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
-PATIENCE_S = 300.0
-
 _SUBMODULE = b"160"
-
-# What `whereabouts` asks for. Names of folders may hold line breaks: the answer `true` parts the two.
-_PLACE = re.compile(rb"(/.*?)\ntrue\n(/.*?)\n(?:([0-9a-f]{40,64})\n)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +22,7 @@ class Checkout:
     """The code as it lies there: `tree` digests contents, so committing what was dirty changes nothing.
 
     `common` is the git folder that all worktrees of the repository share: nothing tracked can lie in it.
+    `git_dir` is this work tree's own.
     """
 
     top: Path
@@ -40,6 +30,12 @@ class Checkout:
     tree: str
     entries: Mapping[bytes, bytes]
     common: Path
+    git_dir: Path
+
+    @property
+    def at(self) -> Address:
+        """Where git works for it."""
+        return Address(self.top, self.git_dir, self.common)
 
     @property
     def private(self) -> Path:
@@ -52,96 +48,9 @@ class Checkout:
         return sorted(os.fsdecode(p) for p in paths if before.entries.get(p) != self.entries.get(p))
 
 
-def _environment() -> dict[str, str]:
-    """The environment without inherited GIT_* variables, which could point at another repository."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-
-
-def _refuse_special(path: Path) -> None:
-    """Git opens whatever stands there, and would wait at a FIFO for ever."""
-    if path.exists() and not path.is_file():
-        raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
-
-
-def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    _refuse_special(folder / ".gitignore")
-    try:
-        return subprocess.Popen(
-            ["git", "-C", str(folder), *_QUIET, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(),
-        )
-    except FileNotFoundError:
-        raise GitError("git is not installed", next="install git") from None
-
-
-def _answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
-    try:
-        return process.communicate(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise GitError(
-            f"git did not answer within {PATIENCE_S:g} s",
-            file=str(folder),
-            next="see what `git status` does there",
-        ) from None
-
-
-def _finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
-    out, err = _answer(process, folder)
-    if process.returncode:
-        lines = err.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
-        raise GitError(lines[0].removeprefix("fatal: "), file=str(folder), next="mend the git repository")
-    return out
-
-
-def looked(folder: Path, *arguments: str) -> bytes | None:
-    """What a git command says that only reads; None where it fails."""
-    process = _start(folder, *arguments)
-    out, _ = _answer(process, folder)
-    return out if process.returncode == 0 else None
-
-
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that `folder` is in. GitError outside of one."""
-    return whereabouts(folder).top
-
-
-class Whereabouts(NamedTuple):
-    """The top of a work tree, the git folder that all its worktrees share, and the commit of HEAD: None
-    before the first one."""
-
-    top: Path
-    common: Path
-    commit: str | None
-
-
-def whereabouts(folder: Path) -> Whereabouts:
-    """Where `folder` lies in git. GitError outside of a work tree."""
-    asked = ("--path-format=absolute", "--show-toplevel", "--is-inside-work-tree", "--git-common-dir")
-    process = _start(folder, "rev-parse", *asked, "--verify", "HEAD")
-    out, err = _answer(process, folder)
-    found = _PLACE.fullmatch(out)
-    if found:
-        top, common, commit = found.groups()
-        return Whereabouts(Path(os.fsdecode(top)), Path(os.fsdecode(common)), commit and commit.decode())
-    text = err.decode("utf-8", "replace").strip()
-    if "not a git repository" in text:
-        raise GitError(
-            "not in a git repository: every measurement is tied to the code that it measured",
-            file=str(folder),
-            next="git init && git add -A && git commit -m 'Start'",
-        )
-    if "must be run in a work tree" in text:
-        raise GitError(
-            "a bare git repository has no files to run", file=str(folder), next="use a clone of it"
-        )
-    said = text.splitlines()[0].removeprefix("fatal: ") if text else "git failed"
-    raise GitError(said, file=str(folder), next="mend the git repository")
+    return find(folder).at.top
 
 
 def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = None) -> Checkout:
@@ -154,16 +63,28 @@ def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = 
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
     own code in folders of their own) must not make its own baseline stale.
     """
-    top, common, commit = whereabouts(folder)
+    at, commit = find(folder)
     if commit is None:
         raise GitError(
             "the git repository has no commit yet",
-            file=str(top),
+            file=str(at.top),
             next="git add -A && git commit -m 'Start'",
         )
-    exclude = tuple(exclude)
+    return identify_at(at, commit, exclude, campaign)
+
+
+def identify_at(
+    at: Address,
+    commit: str,
+    exclude: Iterable[Path] = (),
+    campaign: str | None = None,
+    *,
+    owner: Path | None = None,
+) -> Checkout:
+    """As `identify`, of the work tree at `at`. `owner` is the checkout that a worktree of ours belongs to."""
+    top, exclude = at.top, tuple(exclude)
     outside = _outside(top, exclude)
-    listed = _finish(_start(top, "ls-files", *_LISTED), top)
+    listed = finish(start(at, "ls-files", *_LISTED), top)
     entries, changed, untracked = _read_listing(listed, outside)
     theirs = _theirs(entries, campaign)
     if theirs:
@@ -172,16 +93,55 @@ def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = 
     beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
     for path in submodules:
-        entries[path] = _submodule(top / os.fsdecode(path), entries[path])
+        entries[path] = _submodule(at, os.fsdecode(path), entries[path], owner)
     sha256 = any(len(content) > 64 for content in entries.values())
     for path in (changed | beside) - submodules:
-        content = _content(top / os.fsdecode(path), sha256)
+        content = _content(at, os.fsdecode(path), sha256)
         if content is None:
             entries.pop(path, None)
         else:
             entries[path] = content
-    text = b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries))
-    return Checkout(top, commit, short_digest(text), entries, common)
+    return Checkout(top, commit, _digest(entries), entries, at.common, at.git_dir)
+
+
+def digest_of(
+    at: Address,
+    commit: str,
+    exclude: Iterable[Path] = (),
+    campaign: str | None = None,
+    uncounted: Collection[bytes] = (),
+) -> str | None:
+    """Digest the tree of a commit as `identify` does a checkout of it, with the submodules as they are now.
+
+    Left out are `uncounted` paths too: untracked files that were committed, which `identify` does not count.
+    None where an object is missing, or where one of these is a Python file that it does count.
+    """
+    listed = looked(at, "ls-tree", "-r", "-z", "--full-tree", commit)
+    if listed is None:
+        return None
+    found = {}
+    for line in listed.split(b"\0"):
+        head, tab, path = line.partition(b"\t")
+        if tab:
+            mode, _kind, blob = head.split(b" ")
+            found[path] = mode[:3] + b" " + blob
+    exclude = tuple(exclude)
+    outside = _outside(at.top, exclude)
+    theirs = _theirs(filter(outside, found), campaign)
+    outside = _outside(at.top, (*exclude, *theirs))
+    entries = {path: entry for path, entry in found.items() if outside(path)}
+    left = [entries.pop(path) and path for path in uncounted if path in entries]
+    folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
+    if any(path.endswith(b".py") and path.rpartition(b"/")[0] in folders for path in left):
+        return None
+    for path, entry in entries.items():
+        if entry.startswith(_SUBMODULE):
+            entries[path] = _submodule(at, os.fsdecode(path), entry, None)
+    return _digest(entries)
+
+
+def _digest(entries: Mapping[bytes, bytes]) -> str:
+    return short_digest(b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries)))
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
@@ -230,30 +190,48 @@ def _read_listing(
     return entries, changed, {p for p in untracked if outside(p)}
 
 
-def _submodule(folder: Path, pinned: bytes) -> bytes:
-    """The tree of a submodule as it lies there; the commit that is pinned where it is not checked out."""
-    if not (folder / ".git").exists():
+def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> bytes:
+    """The tree of a submodule as it lies there; the commit that is pinned where it is not checked out.
+
+    A git folder that is not the repository's own is not asked: its configuration could start programs.
+    """
+    folder = at.place / path
+    if not os.path.lexists(folder / ".git"):
         return pinned
-    return _SUBMODULE + b" " + identify(folder).tree.encode()
+    place = Path(os.path.realpath(folder))
+    if owner is not None and place != Path(os.path.realpath(owner / path)):
+        return _SUBMODULE + b" another folder than the checkout's"
+    found, commit = find_at(place)
+    git_dir = Path(os.path.realpath(found.git_dir))
+    if not git_dir.is_relative_to(os.path.realpath(at.common)) and git_dir != place / ".git":
+        raise GitError(
+            f"the submodule's git folder, {git_dir}, is not part of the repository's",
+            file=str(at.top / path),
+            next="git submodule absorbgitdirs, or git submodule update --init",
+        )
+    if commit is None:
+        raise GitError(
+            "the submodule has no commit yet", file=str(at.top / path), next="git submodule update --init"
+        )
+    return _SUBMODULE + b" " + identify_at(found, commit).tree.encode()
 
 
-def _content(path: Path, sha256: bool) -> bytes | None:
+def _content(at: Address, name: str, sha256: bool) -> bytes | None:
     """Kind and git blob of a changed file, so that a commit of the same bytes digests the same."""
+    path, shown = at.place / name, str(at.top / name)
     try:
         if path.is_symlink():
             data, kind = os.fsencode(os.readlink(path)), b"120"
         elif path.is_dir():
             return None
         elif not path.is_file() and path.exists():
-            raise GitError(
-                "a tracked file is not a regular file any more", file=str(path), next="put it back"
-            )
+            raise GitError("a tracked file is not a regular file any more", file=shown, next="put it back")
         else:
             data, kind = path.read_bytes(), b"100"
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise GitError(f"cannot read a changed file: {e.strerror}", file=str(path), next="mend it") from None
+        raise GitError(f"cannot read a changed file: {e.strerror}", file=shown, next="mend it") from None
     import hashlib
 
     made = hashlib.new("sha256" if sha256 else "sha1", b"blob %d\0" % len(data), usedforsecurity=False)
@@ -261,44 +239,35 @@ def _content(path: Path, sha256: bool) -> bytes | None:
     return kind + b" " + made.hexdigest().encode()
 
 
-def differs(folder: Path, commit: str, borrowed: Iterable[str] = ()) -> bool:
-    """Whether anything but `borrowed` paths is changed or new in the worktree at `folder`; False where git
-    cannot tell, for then somebody has to mend it first. What is ignored is not looked at.
+def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool:
+    """Whether anything but `borrowed` paths is changed or new in a worktree; False where git cannot tell,
+    for then a person has to mend it first. What is ignored is not looked at, nor what submodules hold.
     """
-    process = _start(folder, "rev-parse", "--show-prefix")
-    if _answer(process, folder)[0] != b"\n":
-        return False
     others = [f":(top,literal,exclude){path}" for path in borrowed]
-    process = _start(folder, "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit, "--", ".", *others)
-    _answer(process, folder)
+    # In a submodule git would ask the git folder that lies there.
+    plain = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    process = start(at, "diff", "--quiet", *plain, commit, "--", ".", *others)
+    answer(process, at.top)
     if process.returncode:
         return process.returncode == 1
-    return bool(looked(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others))
+    return bool(looked(at, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others))
 
 
 def ignores(folder: Path, path: str) -> bool:
-    """Whether git ignores `path`."""
-    process = _start(folder, "check-ignore", "--quiet", "--", path)
-    _answer(process, folder)
+    """Whether git ignores `path`, relative to `folder`."""
+    process = start(find(folder).at, "check-ignore", "--quiet", "--", str(folder.resolve() / path))
+    answer(process, folder)
     return process.returncode == 0
 
 
 def create(folder: Path, message: str) -> None:
     """A new repository with all that lies in `folder` as its first commit (for the demo)."""
+    folder = folder.resolve()
+    at = Address(folder, folder / ".git", folder / ".git")
+    user = ("-c", "user.name=gpudebug", "-c", "user.email=gpudebug@localhost", "-c", "commit.gpgsign=false")
     for arguments in (
         ("init", "--quiet"),
         ("add", "--all"),
-        (
-            "-c",
-            "user.name=gpudebug",
-            "-c",
-            "user.email=gpudebug@localhost",
-            "-c",
-            "commit.gpgsign=false",
-            "commit",
-            "--quiet",
-            "--message",
-            message,
-        ),
+        (*user, "commit", "--quiet", "--message", message),
     ):
-        _finish(_start(folder, *arguments), folder)
+        finish(start(at, *arguments), folder)

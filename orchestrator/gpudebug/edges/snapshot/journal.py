@@ -1,8 +1,9 @@
-"""What a worktree of ours is, and how far its making or removing came: a file of its own, locked meanwhile.
+"""What a worktree of ours is, and how far its making or removing came: a record of its own, locked meanwhile.
 
-The journal stands before git is asked for the worktree and is the last thing to go: whatever a kill leaves
-between is known to be ours. The lock is inherited by the git processes that work on it, so that it is free
-only when the last of them has ended.
+Records lie in git's common folder, where no clone, patch or other user puts a file. The record is written
+before git is asked for the worktree and is the last thing to go: whatever a kill leaves between is known to
+be ours. The lock is inherited by the git processes that work on the worktree, so that it is free only when
+the last of them has ended.
 """
 
 from __future__ import annotations
@@ -11,130 +12,204 @@ import errno
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gpudebug.core.errors import BusyError
-from gpudebug.edges.snapshot.checkout import PATIENCE_S
-from gpudebug.edges.snapshot.repository import failing
+from gpudebug.core.digests import short_digest
+from gpudebug.core.errors import BusyError, GitError
+from gpudebug.edges import removal
+from gpudebug.edges.removal import Identity
+from gpudebug.edges.snapshot import grounds
+from gpudebug.edges.snapshot.address import PATIENCE_S
+from gpudebug.edges.snapshot.grounds import PRIVATE, failing
 
 _POLL_S = 0.02
+_PLACE = "worktrees"
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`token` stands in git's folder of the worktree too; `before`: the ids that were there at the start."""
+    """One worktree. `token` is in git's folder of it too, and in that folder's name `id`.
+
+    `path` is where the worktree is: of another name where that was taken. `made` and `admin` are the
+    identities of the worktree's folder and of git's folder of it, None before gpudebug made them.
+    """
 
     state: Literal["making", "ready", "removing"]
     token: str
     commit: str
-    id: str = ""
+    path: str
+    id: str
+    made: Identity | None = None
+    admin: Identity | None = None
     linked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+
+    def at(self, path: Path) -> Path:
+        """Where the worktree that is asked for as `path` is: beside it, also in a repository that moved."""
+        return path.with_name(Path(self.path).name)
 
 
-def _beside(folder: Path) -> Path:
-    """Where the journals of the worktrees in `folder` are, so that it holds worktrees only."""
-    return folder.with_name(f".{folder.name}")
+def _names(common: Path, folder: Path) -> tuple[str, str]:
+    """Where the records of the worktrees in `folder` are: it moves with the repository."""
+    way = os.path.relpath(os.path.abspath(folder), os.path.abspath(common))
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", folder.name).lstrip(".") or "_"
+    return _PLACE, f"{name}-{short_digest(os.fsencode(way))[:8]}"
 
 
-def file_of(path: Path) -> Path:
-    return _beside(path.parent) / f"{path.name}.json"
+def place_of(common: Path, folder: Path) -> Path:
+    """The folder with the records of the worktrees in `folder`."""
+    return common.joinpath(PRIVATE, *_names(common, folder))
 
 
-def worktrees_of(folder: Path) -> list[Path]:
-    """The worktrees in `folder` that have a journal, finished or not."""
-    return sorted(folder / p.stem for p in _beside(folder).glob("*.json"))
+def file_of(common: Path, path: Path) -> Path:
+    return place_of(common, path.parent) / f"{_plain(path)}.json"
+
+
+def worktrees_of(common: Path, folder: Path) -> list[Path]:
+    """The worktrees in `folder` that have a record, finished or not, or the lock of one that a kill left."""
+    place = place_of(common, folder)
+    try:
+        found = {name.rpartition(".")[0] for name in os.listdir(place) if name.endswith((".json", ".lock"))}
+    except FileNotFoundError:
+        return []
+    except OSError as e:
+        raise GitError(f"cannot list it: {e.strerror}", file=str(place), next="see whose it is") from None
+    for name in found:
+        if name in ("", ".", ".."):
+            raise _unreadable(place / f"{name}.json")
+    return sorted(folder / name for name in found)
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The journal of one worktree, held."""
+    """The record of one worktree, held. `folder` is open, and so is the lock `descriptor`."""
 
+    common: Path
     path: Path
+    folder: int
     descriptor: int
 
+    @property
+    def file(self) -> Path:
+        return file_of(self.common, self.path)
+
     def read(self) -> Record | None:
-        """What it says; None where it says nothing yet. One that is torn was cut off in the making."""
-        with failing("read the journal of a worktree", self.path):
-            data = os.pread(self.descriptor, 2**24, 0)
-        return _read(data)
+        """The record; None if there is none. GitError if it cannot be read."""
+        return _read(grounds.read_file(self.folder, self.file.name), self.file)
 
     def write(self, record: Record) -> None:
-        with failing("write the journal of a worktree", self.path):
-            data = json.dumps(asdict(record)).encode()
-            # Written over, then cut: at no moment does it say nothing.
-            if os.pwrite(self.descriptor, data, 0) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.ftruncate(self.descriptor, len(data))
+        with failing("write the record of a worktree", self.file):
+            grounds.replace_file(self.folder, self.file.name, json.dumps(asdict(record)).encode())
 
     def remove(self) -> None:
-        with failing("remove the journal of a worktree", self.path):
-            self.path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.path.parent.rmdir()
+        with failing("remove the record of a worktree", self.file):
+            for name in (self.file.name, f"{self.path.name}.linked"):
+                grounds.drop_file(self.folder, name)
 
 
-def _read(data: bytes) -> Record | None:
-    if not data:
+def _unreadable(file: Path) -> GitError:
+    return GitError(
+        "is no record of a worktree that gpudebug could read, so nothing is removed for it",
+        file=str(file),
+        next="move it away; a worktree that it was for stays as it is",
+    )
+
+
+def _read(data: bytes | None, file: Path) -> Record | None:
+    if data is None:
         return None
     try:
-        told = json.JSONDecoder().raw_decode(data.decode())[0]
-        facts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-        return Record(**facts)
-    except (ValueError, TypeError, AttributeError):
-        return Record("making", "", "")
+        facts: dict[str, Any] = json.loads(data)
+        record = Record(**{key: _plain_value(key, value) for key, value in facts.items()})
+        sound = (
+            record.state in ("making", "ready", "removing")
+            and _TOKEN.fullmatch(record.token)
+            and _COMMIT.fullmatch(record.commit)
+            and _ID.fullmatch(record.id)
+            and os.path.isabs(record.path)
+            and Path(record.path).name not in ("", ".", "..")
+        )
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        sound = None
+    if not sound:
+        raise _unreadable(file)
+    return record
 
 
-def peek(path: Path) -> Record | None:
+def _plain_value(key: str, value: Any) -> Any:
+    if key in ("made", "admin"):
+        return None if value is None else Identity(*map(int, value))
+    if key in ("linked", "notes"):
+        return tuple(str(word) for word in value)
+    if not isinstance(value, str):
+        raise TypeError(key)
+    return value
+
+
+def peek(common: Path, path: Path) -> Record | None:
     """The record of the worktree at `path` without holding it; None where it is none of ours."""
-    try:
-        return _read(file_of(path).read_bytes())
-    except FileNotFoundError:
-        return None
+    file = file_of(common, path)
+    return _read(grounds.read_file(file.parent, file.name), file)
+
+
+def put_beside(common: Path, path: Path, data: bytes) -> None:
+    """Keep `data` with the record of a worktree, until that goes."""
+    with (
+        grounds.private(common, *_names(common, path.parent)) as folder,
+        failing("write what a worktree borrows", file_of(common, path)),
+    ):
+        grounds.replace_file(folder, f"{_plain(path)}.linked", data)
+
+
+def read_beside(common: Path, path: Path) -> bytes | None:
+    return grounds.read_file(place_of(common, path.parent), f"{_plain(path)}.linked")
 
 
 @contextmanager
-def held(path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
-    """The journal of the worktree at `path`, alone. BusyError where another has it for `patience` seconds."""
-    journal = _hold(path, patience)
-    try:
-        yield journal
-    finally:
-        if journal.read() is None:
-            journal.remove()
-        os.close(journal.descriptor)
+def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
+    """The record of the worktree at `path`, alone. BusyError where another has it for `patience` seconds."""
+    file = file_of(common, path)
+    names = _names(common, path.parent)
+    with grounds.private(common, *names) as folder:
+        descriptor = _hold(folder, file, path, patience)
+        try:
+            yield Journal(common, path, folder, descriptor)
+        finally:
+            try:
+                if removal.identity_at(folder, file.name) is None:
+                    grounds.drop_file(folder, _lock(file))
+            finally:
+                os.close(descriptor)
 
 
-def _open(file: Path) -> int:
+def _lock(file: Path) -> str:
+    return f"{file.stem}.lock"
+
+
+def _hold(folder: int, file: Path, path: Path, patience: float) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with failing("open the journal of a worktree", file):
-        while True:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            # Another command may take the empty folder away in between.
-            with suppress(FileNotFoundError):
-                return os.open(file, flags, 0o644)
-
-
-def _hold(path: Path, patience: float) -> Journal:
-    file = file_of(path)
     deadline = time.monotonic() + patience
     while True:
-        descriptor = _open(file)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _same(descriptor, file):
-                return Journal(file, descriptor)
-        except OSError as e:
-            if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                os.close(descriptor)
-                raise
-        os.close(descriptor)
+        with failing("lock the record of a worktree", file):
+            descriptor = os.open(_lock(file), flags, 0o600, dir_fd=folder)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if removal.identity_at(folder, _lock(file)) == removal.identity_of(os.fstat(descriptor)):
+                    return descriptor
+            except OSError as e:
+                if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    os.close(descriptor)
+                    raise
+            os.close(descriptor)
         if time.monotonic() > deadline:
             raise BusyError(
                 "another command is making or removing this worktree",
@@ -144,10 +219,7 @@ def _hold(path: Path, patience: float) -> Journal:
         time.sleep(_POLL_S)
 
 
-def _same(descriptor: int, file: Path) -> bool:
-    """Whether the file that was locked is still the one of that name."""
-    try:
-        there = os.stat(file, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)
+def _plain(path: Path) -> str:
+    if path.name in ("", ".", ".."):
+        raise GitError(f"{str(path)!r} names no worktree", file=str(path), next="report this")
+    return path.name

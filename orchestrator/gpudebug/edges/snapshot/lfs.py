@@ -29,7 +29,7 @@ def fetch_stored(inside: Repository) -> list[str]:
 
 def _is_pointer(inside: Repository, path: bytes) -> bool:
     try:
-        with open(inside.top / os.fsdecode(path), "rb") as file:
+        with open(inside.at.place / os.fsdecode(path), "rb") as file:
             return file.read(len(_POINTER)) == _POINTER
     except OSError:
         return False

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from gpudebug.core.errors import GitError
+from gpudebug.edges import removal
 from gpudebug.edges.snapshot import trees
-from gpudebug.edges.snapshot.repository import Repository, failing
+from gpudebug.edges.snapshot.grounds import failing
+from gpudebug.edges.snapshot.repository import Repository
 
 # A virtual environment has 30,000 files; more than this takes seconds to look at.
 MOST_FILES = 100_000
@@ -86,7 +88,8 @@ def _link_submodule(top: Path, worktree: Path, path: str) -> Iterator[str]:
         return
     with failing("link a submodule into a worktree", target):
         if target.is_dir() and not target.is_symlink():
-            target.rmdir()
+            with removal.folder(target.parent) as parent:
+                removal.remove_empty(parent, target.name)
         if not os.path.lexists(target):
             target.symlink_to(source)
     yield path

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.errors import BusyError
-from gpudebug.edges.snapshot import admin, journal
+from gpudebug.edges import removal
+from gpudebug.edges.snapshot import admin, grounds, journal, refs
 from gpudebug.edges.snapshot.journal import Journal, Record
-from gpudebug.edges.snapshot.repository import Repository, failing, opened
-from gpudebug.edges.snapshot.worktrees import sound
+from gpudebug.edges.snapshot.repository import Repository, opened
+from gpudebug.edges.snapshot.worktrees import forget_gone, sound
 
 
 def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
@@ -18,71 +21,112 @@ def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
 
     One that was half-made or half-removed is taken away. One that was whole and lost git's folder is given
     it again if it is in `keep`. What another command is at work on stays, as do whole ones and those that
-    are not ours.
+    are not ours. Locks that a killed git of ours left go too.
     """
     repository, _ = opened(top)
-    folder = Path(os.path.realpath(folder))
-    kept = {Path(os.path.realpath(path.parent)) / path.name for path in keep}
-    told = []
-    for path in journal.worktrees_of(folder):
+    refs.mend(repository)
+    lines = []
+    _adopt(repository, folder)
+    for path in journal.worktrees_of(repository.common, folder):
         try:
-            with journal.held(path, patience=0) as ours:
-                told += _mended(repository, path, ours, path in kept)
+            with journal.held(repository.common, path, patience=0) as ours:
+                lines += _mended(repository, path, ours, path in keep)
         except BusyError:
             continue
-    return told + _forgotten(repository, folder)
+    return lines + _forgotten(repository, folder)
 
 
 def _mended(repository: Repository, path: Path, ours: Journal, keep: bool) -> list[str]:
     record = ours.read()
-    if record is None or (record.state == "ready" and sound(repository, path, record)):
+    if record is None:
         return []
-    if record.state == "ready" and path.is_dir() and keep:
-        _rebuild(repository, path, record)
-        return [f"{path.name}: git had forgotten the worktree; it is registered again"]
-    said = f"was left half-{'made' if record.state == 'making' else 'removed'}; it is removed"
-    if record.state == "ready":
-        gone = "its folder was" if not path.exists() else "git's record of it was"
-        said = f"{gone} deleted; the worktree is forgotten"
-    admin.clear(repository, path, record)
+    if record.state != "ready":
+        half = "made" if record.state == "making" else "removed"
+        return _cleared(repository, ours, f"was left half-{half}; it is removed")
+    found = grounds.identity(repository.top, record.at(path))
+    if found is None:
+        return _cleared(repository, ours, "its folder was deleted; the worktree is forgotten")
+    if found != record.made:
+        return _cleared(repository, ours, None)
+    if sound(repository, path, record):
+        return []
+    if keep:
+        return _rebuilt(repository, path, ours, record)
+    return _cleared(repository, ours, "git's record of it was deleted; the worktree is forgotten")
+
+
+def _cleared(repository: Repository, ours: Journal, line: str | None) -> list[str]:
+    record = ours.read()
+    assert record is not None
+    left = admin.clear(repository.top, repository.common, ours.path, record)
     ours.remove()
-    return [f"{path.name}: {said}"]
+    return left or ([f"{ours.path.name}: {line}"] if line else [])
 
 
-def _rebuild(repository: Repository, path: Path, record: Record) -> None:
-    """Write git's folder of a worktree again as gitrepository-layout(5) has it, with a new index.
+def _rebuilt(repository: Repository, path: Path, ours: Journal, record: Record) -> list[str]:
+    """Let git know a worktree again whose folder in git's, or whose .git file, is lost or altered.
 
-    Each step may be done twice; the mark comes last.
+    Each step may be done twice.
     """
-    folder = admin.of(repository, path, record) or _unused(repository, record.id)
-    with failing("register a worktree again", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "HEAD").exists():
-            (folder / "HEAD").write_text(record.commit + "\n")
-        (folder / "commondir").write_text("../..\n")
-        (folder / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
-        (path / ".git").write_bytes(b"gitdir: " + os.fsencode(folder) + b"\n")
-    if not (folder / "index").exists():
-        Repository(path).run("read-tree", record.commit)
-    admin.mark(folder, record.token, path)
+    place = record.at(path)
+    with grounds.opened(repository.top, place) as inside:
+        if not _file_or_none(inside):
+            return [f"{path.name}: {place / '.git'} is a folder: gpudebug ignores it"]
+        folder, forgotten = admin.proven(repository.common, record), True
+        if folder is None:
+            record = admin.renewed(replace(record, path=str(place)))
+            ours.write(record)
+            record = admin.register(repository, record, ours, inside)
+        else:
+            forgotten = admin.path_of(folder) != place or not (folder / "index").exists()
+            record = replace(record, path=str(place))
+            admin.mark(folder, record)
+            admin.point(record, folder, place, inside)
+        folder = admin.folder_of(repository.common, record)
+        if not (folder / "index").exists():
+            within = admin.address_of(repository.common, record, place, inside)
+            Repository(within, keep=(ours.descriptor,)).run("read-tree", record.commit)
+        ours.write(record)
+    if forgotten:
+        return [f"{path.name}: git had forgotten the worktree; it is registered again"]
+    return [f"{path.name}: its .git file was gone or led elsewhere; it is written again"]
 
 
-def _unused(repository: Repository, name: str) -> Path:
-    """A name for git's folder that no other worktree has taken in the meantime."""
-    place, number = repository.common / "worktrees", 0
-    while (place / f"{name}{number or ''}").exists():
-        number += 1
-    return place / f"{name}{number or ''}"
+def _file_or_none(inside: int) -> bool:
+    """Whether the .git of a worktree may be written again: a folder in its place is the user's."""
+    if removal.identity_at(inside, ".git") is None:
+        return True
+    return not stat.S_ISDIR(os.stat(".git", dir_fd=inside, follow_symlinks=False).st_mode)
+
+
+def _adopt(repository: Repository, folder: Path) -> None:
+    """Keep a record of worktrees of ours that have none: 0.1.0 made them, or theirs was lost."""
+    known = journal.worktrees_of(repository.common, folder)
+    for found in admin.folders(repository.common):
+        path = admin.path_of(found)
+        if admin.mark_of(found) is None or path is None or path.parent != folder or path in known:
+            continue
+        try:
+            with journal.held(repository.common, path, patience=0) as ours:
+                record = admin.adopted(repository, ours) if ours.read() is None else None
+                if record is not None:
+                    ours.write(record)
+        except BusyError:
+            continue
 
 
 def _forgotten(repository: Repository, folder: Path) -> list[str]:
-    """Git's folders of worktrees of ours whose own folder and journal were deleted by hand."""
-    told = []
-    for found in admin.folders(repository):
+    """Git's folders of worktrees of ours whose own folder and record were deleted by hand."""
+    lines = []
+    known = {
+        record.at(path)
+        for path in journal.worktrees_of(repository.common, folder)
+        if (record := journal.peek(repository.common, path)) is not None
+    }
+    for found in admin.folders(repository.common):
         path = admin.path_of(found)
-        if admin.token_of(found) is None or path is None or path.parent != folder:
+        if path is None or path.parent != folder or path in known:
             continue
-        if not os.path.lexists(path) and not journal.file_of(path).exists():
-            admin.remove(repository, found)
-            told.append(f"{path.name}: its folder was deleted; the worktree is forgotten")
-    return told
+        if forget_gone(repository.common, path):
+            lines.append(f"{path.name}: its folder was deleted; the worktree is forgotten")
+    return lines

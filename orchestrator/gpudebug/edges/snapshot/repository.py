@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges.snapshot.checkout import PATIENCE_S, whereabouts
+from gpudebug.edges.snapshot import indexes
+from gpudebug.edges.snapshot.address import PATIENCE_S, Address, find_at
+from gpudebug.edges.snapshot.grounds import failing
 
 if TYPE_CHECKING:
     import git
 
 # What of a user's configuration would run programs, prompt, paint, or change bytes on their way.
 _NEUTRAL = (
-    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false"),
+    *("safe.bareRepository=explicit", "core.fsmonitor=false", "core.hooksPath=/dev/null"),
+    *("core.untrackedCache=false",),
     *("core.splitIndex=false", "core.safecrlf=false", "core.quotePath=true", "commit.gpgSign=false"),
     *("color.ui=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false"),
     *("diff.suppressBlankEmpty=false", "apply.whitespace=nowarn", "apply.ignoreWhitespace=no"),
@@ -32,6 +31,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     # git-lfs downloads nothing on our behalf.
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_AUTHOR_NAME": "gpudebug",
@@ -40,9 +40,6 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_EMAIL": "gpudebug@localhost",
 }
 _STARTING = threading.Lock()
-_TEMPORARY = "gpudebug-index-"
-# A new folder is locked within milliseconds; only older ones are looked at.
-_LEFT_S = 60.0
 
 
 class Answer(NamedTuple):
@@ -78,63 +75,6 @@ def _library() -> Any:
     return git
 
 
-@contextmanager
-def failing(doing: str, path: Path) -> Iterator[None]:
-    """Turns what the file system refuses into one line."""
-    try:
-        yield
-    except OSError as e:
-        raise GitError(
-            f"cannot {doing}: {e.strerror or e}",
-            file=str(path),
-            next="see that the disk has room",
-        ) from None
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[int]:
-    """Wait until no other gpudebug is in here for `folder`; the descriptor that git processes inherit.
-
-    Where the file system has no locks, nobody waits.
-    """
-    with failing("open", folder):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards; with it go those that a kill left, which nobody holds."""
-    with failing("make a temporary index", Path(os.environ.get("TMPDIR", "/tmp"))):
-        made = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
-    try:
-        with alone(made):
-            for other in made.parent.glob(f"{_TEMPORARY}*"):
-                if other != made:
-                    _remove_if_left(other)
-            yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Remove a temporary folder of ours whose process has ended; one of another user is theirs."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            found = os.fstat(descriptor)
-            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _LEFT_S:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(descriptor)
-
-
 def said(err: str) -> str:
     """What of git's lines says what was wrong: the first error, and what it was fatal for."""
     lines = [line for line in err.splitlines() if line.strip()]
@@ -149,23 +89,36 @@ class Repository:
     """One work tree's git. `extra` are variables for every command; descriptors in `keep` are inherited."""
 
     def __init__(
-        self, top: Path, *, extra: Mapping[str, str] | None = None, keep: tuple[int, ...] = ()
+        self, at: Address, *, extra: Mapping[str, str] | None = None, keep: tuple[int, ...] = ()
     ) -> None:
-        self.top = top
+        self.at = at
         self._extra = dict(extra or {})
         self._keep = keep
         self._library = _library()
         with _nothing_inherited():
-            self._git: git.Git = self._library.Git(str(top))
+            self._git: git.Git = self._library.Git(str(at.common))
+
+    @property
+    def top(self) -> Path:
+        return self.at.top
+
+    @property
+    def common(self) -> Path:
+        """The git folder that all worktrees share."""
+        return self.at.common
 
     def with_variables(self, **extra: str) -> Repository:
-        return Repository(self.top, extra={**self._extra, **extra}, keep=self._keep)
+        return Repository(self.at, extra={**self._extra, **extra}, keep=self._keep)
+
+    def keeping(self, *descriptors: int) -> Repository:
+        """The same for commands that inherit `descriptors`, and with them the locks on these."""
+        return Repository(self.at, extra=self._extra, keep=(*self._keep, *descriptors))
 
     def ask(self, *arguments: str, data: bytes = b"") -> Answer:
         """Run git with `data` on its standard input, whatever its status. GitError if it does not end."""
         settings = [word for setting in _NEUTRAL for word in ("-c", setting)]
         # With -C git itself says that a folder is not there; gitpython would run it somewhere else.
-        command = ["git", "-C", str(self.top), *settings, *arguments]
+        command = ["git", *self.at.words, *settings, *arguments]
         try:
             with _nothing_inherited():
                 started = self._git.execute(
@@ -173,10 +126,16 @@ class Repository:
                     as_process=True,
                     istream=subprocess.PIPE,
                     env={**_ENVIRONMENT, **self._extra},
-                    pass_fds=self._keep,
+                    pass_fds=(*self._keep, *self.at.inherited),
                 )
         except self._library.GitCommandNotFound:
             raise _not_installed() from None
+        except OSError as e:
+            raise GitError(
+                f"cannot start git: {e.strerror}",
+                file=str(self.top),
+                next="try again when the machine has room",
+            ) from None
         process = cast("subprocess.Popen[bytes]", started.proc)
         try:
             out, err = process.communicate(data, timeout=PATIENCE_S)
@@ -219,11 +178,6 @@ class Repository:
         """The NUL-separated names that a command lists."""
         return [name for name in self.run(*arguments, data=data).split(b"\0") if name]
 
-    @cached_property
-    def common(self) -> Path:
-        """The git folder that all worktrees share."""
-        return Path(os.path.realpath(self.top / self.line("rev-parse", "--git-common-dir")))
-
     @property
     def sparse_too(self) -> tuple[str, ...]:
         """What lets `git add` update files outside of a sparse checkout's patterns."""
@@ -235,10 +189,9 @@ class Repository:
 
         A copy keeps what the files' times say, so that only changed files are read, and skip-worktree bits.
         """
-        with _temporary_folder() as made:
-            path = made / "index"
+        with indexes.temporary(self.common) as path:
             if copied:
-                source = self.top / self.line("rev-parse", "--git-path", "index")
+                source = self.at.git_dir / "index"
                 with failing("copy the git index", source):
                     if source.exists():
                         shutil.copyfile(source, path)
@@ -256,12 +209,12 @@ class Repository:
 
 
 def opened(top: Path) -> tuple[Repository, str]:
-    """The repository and the commit of HEAD. GitError without one, without a commit, or bare."""
-    found, _, commit = whereabouts(top)
+    """The repository whose work tree is `top`, and the commit of HEAD. GitError without one, or bare."""
+    at, commit = find_at(top)
     if commit is None:
         raise GitError(
             "the git repository has no commit yet",
-            file=str(found),
+            file=str(at.top),
             next="git add -A && git commit -m 'Start'",
         )
-    return Repository(found), commit
+    return Repository(at), commit

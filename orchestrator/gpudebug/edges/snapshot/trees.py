@@ -35,7 +35,7 @@ def tree_as_it_lies(index: Repository, *, left: Callable[[bytes], bool]) -> tupl
     """
     index.run("add", "--update", *index.sparse_too)
     others = index.names("ls-files", "-z", "--others", "--exclude-standard")
-    taken, left_out = untracked.chosen(index.top, [name for name in others if not left(name)])
+    taken, left_out = untracked.chosen(index.at.place, [name for name in others if not left(name)])
     index.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=listed(taken))
     return index.line("write-tree"), left_out
 

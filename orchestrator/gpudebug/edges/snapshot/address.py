@@ -1,0 +1,191 @@
+"""Where git works: its folder and its work tree by name. Git looks for a repository in `find` only."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from gpudebug.core.errors import GitError
+
+# A bare repository in a folder of a clone is data; its configuration must start nothing.
+SAFE = ("-c", "safe.bareRepository=explicit")
+
+# Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
+_QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *SAFE)
+
+# A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
+PATIENCE_S = 300.0
+
+# What `find` asks for. Names of folders may hold line breaks: the words between the paths part them.
+_ASKED = (
+    *("--path-format=absolute", "--show-toplevel", "--is-inside-work-tree", "--git-dir"),
+    *("--is-bare-repository", "--git-common-dir"),
+)
+_FOUND = re.compile(rb"(/.*?)\ntrue\n(/.*?)\n(?:true|false)\n(/.*?)\n(?:([0-9a-f]{40,64})\n)?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A work tree, git's folder of it, and the one that all work trees of the repository share.
+
+    With `descriptor`, the open folder of the work tree, git works in that folder whatever `top` has become.
+    """
+
+    top: Path
+    git_dir: Path
+    common: Path
+    descriptor: int | None = None
+
+    @property
+    def place(self) -> Path:
+        """The work tree for opening files in it."""
+        return self.top if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that name it to git."""
+        # From its current folder git does not look at the path again.
+        tree = self.top if self.descriptor is None else "."
+        return "-C", str(self.place), f"--git-dir={self.git_dir}", f"--work-tree={tree}"
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        """The descriptors that git needs."""
+        return () if self.descriptor is None else (self.descriptor,)
+
+
+class Found(NamedTuple):
+    """What `find` found, and the commit of HEAD: None before the first one."""
+
+    at: Address
+    commit: str | None
+
+
+def _environment() -> dict[str, str]:
+    """The environment without inherited GIT_* variables, which could point at another repository."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    # A commit is what its name says, whatever refs/replace holds.
+    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1"}
+
+
+def _refuse_special(path: Path) -> None:
+    """Git opens whatever has this name, and would wait at a FIFO for ever."""
+    if path.exists() and not path.is_file():
+        raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
+
+
+def _run(words: tuple[str, ...], folder: Path, inherited: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    _refuse_special(folder / ".gitignore")
+    try:
+        return subprocess.Popen(
+            ["git", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            pass_fds=inherited,
+        )
+    except FileNotFoundError:
+        raise GitError("git is not installed", next="install git") from None
+    except OSError as e:
+        raise GitError(
+            f"cannot start git: {e.strerror}", file=str(folder), next="try again when the machine has room"
+        ) from None
+
+
+def start(at: Address, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a git command that only reads."""
+    return _run((*at.words, *_QUIET, *arguments), at.place, at.inherited)
+
+
+def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
+    """What a command wrote. GitError if it does not end."""
+    try:
+        return process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise GitError(
+            f"git did not answer within {PATIENCE_S:g} s",
+            file=str(folder),
+            next="see what `git status` does there",
+        ) from None
+
+
+def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
+    """What a command wrote. GitError if it failed."""
+    out, err = answer(process, folder)
+    if process.returncode:
+        lines = err.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
+        raise GitError(lines[0].removeprefix("fatal: "), file=str(folder), next="mend the git repository")
+    return out
+
+
+def looked(at: Address, *arguments: str) -> bytes | None:
+    """What a git command that only reads wrote; None if it failed."""
+    process = start(at, *arguments)
+    out, _ = answer(process, at.top)
+    return out if process.returncode == 0 else None
+
+
+def find(folder: Path) -> Found:
+    """Find the repository that `folder` is in: the only place where git looks for one, and it runs nothing.
+
+    GitError outside of a work tree, and in a bare repository that merely lies in a folder.
+    """
+    process = _run(("-C", str(folder), *_QUIET, "rev-parse", *_ASKED, "--verify", "HEAD"), folder)
+    out, err = answer(process, folder)
+    found = _FOUND.fullmatch(out)
+    if found is None:
+        raise _not_found(folder, err.decode("utf-8", "replace").strip())
+    top, git_dir, common = (Path(os.fsdecode(path)) for path in found.groups()[:3])
+    if not any(leads_to(above / ".git", git_dir) for above in (folder.resolve(), *folder.resolve().parents)):
+        raise _bare(folder)
+    commit = found.group(4)
+    return Found(Address(top, git_dir, common), commit.decode() if commit else None)
+
+
+def find_at(top: Path) -> Found:
+    """The repository whose work tree is `top`, and not one around it."""
+    found = find(top)
+    if os.path.realpath(found.at.top) != os.path.realpath(top):
+        raise GitError(
+            f"its .git is gone, and {found.at.top} is another repository",
+            file=str(top),
+            next="put its .git back",
+        )
+    return found
+
+
+def leads_to(entry: Path, git_dir: Path) -> bool:
+    """Whether `entry`, the .git of a work tree, is or names this folder of git's."""
+    try:
+        if entry.is_file():
+            named = os.fsdecode(entry.read_bytes().removeprefix(b"gitdir:").strip())
+            entry = entry.parent / named
+        return os.path.samefile(entry, git_dir)
+    except (OSError, ValueError):
+        return False
+
+
+def _bare(folder: Path) -> GitError:
+    return GitError(
+        "a bare git repository has no files to run", file=str(folder), next="use a clone of it, or leave it"
+    )
+
+
+def _not_found(folder: Path, text: str) -> GitError:
+    if "not a git repository" in text:
+        return GitError(
+            "not in a git repository: every measurement is tied to the code that it measured",
+            file=str(folder),
+            next="git init && git add -A && git commit -m 'Start'",
+        )
+    if "must be run in a work tree" in text or "cannot use bare repository" in text:
+        return _bare(folder)
+    line = text.splitlines()[0].removeprefix("fatal: ") if text else "git failed"
+    return GitError(line, file=str(folder), next="mend the git repository")
