@@ -115,15 +115,17 @@ def test_options_that_no_command_takes_are_written() -> None:
 
 
 def test_variables_come_last_of_what_needs_no_code() -> None:
-    made = tried_by(env={"env": {"OMP_NUM_THREADS": "1"}}, any={"env": {"A": "1"}, "code": "Write it."})
+    made = tried_by(
+        env={"env": {"OMP_NUM_THREADS": "1"}}, any={"env": {"KMP_BLOCKTIME": "1"}, "code": "Write it."}
+    )
     found = offered(made, "python train.py", OWN)
     assert changes(found) == [
-        ("--env A=1", "any"),
+        ("--env KMP_BLOCKTIME=1", "any"),
         ("--set --workers=4", "knob"),
         ("--env OMP_NUM_THREADS=1", "env"),
         (None, "any"),
     ]
-    again = offered(made, "python train.py", OWN, env={"OMP_NUM_THREADS": "1", "A": "1"})
+    again = offered(made, "python train.py", OWN, env={"OMP_NUM_THREADS": "1", "KMP_BLOCKTIME": "1"})
     assert changes(again) == [("--set --workers=4", "knob"), (None, "any")]
 
 

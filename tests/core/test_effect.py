@@ -19,7 +19,7 @@ OLD = ("python", "train.py", "--batch_size=8", "--amp", "--lr", "0.1")
 
 def found(change: str, before: dict[str, str], after: dict[str, str]) -> Effect:
     parsed = intervention.parse(change)
-    argv = parsed.apply(OLD, {}).argv
+    argv = parsed.apply(OLD, {}, None).argv
     return effect_of(parsed, [Shown(OLD, before)], [Shown(argv, after)])
 
 
@@ -189,7 +189,7 @@ def test_what_the_loader_shows_decides_where_nothing_is_printed(
     change: str, before: dict[str, object], after: dict[str, object], result: Result, said: str
 ) -> None:
     parsed = intervention.parse(change)
-    old, new = Shown(OLD, {}, facts=before), Shown(parsed.apply(OLD, {}).argv, {}, facts=after)
+    old, new = Shown(OLD, {}, facts=before), Shown(parsed.apply(OLD, {}, None).argv, {}, facts=after)
     effect = effect_of(parsed, [old], [new])
     assert effect.result is result
     assert said in f"{effect.value} {effect.note}"

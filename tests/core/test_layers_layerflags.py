@@ -14,6 +14,7 @@ from gpudebug.core.frameworks import find
 from gpudebug.core.layerflags import Command, doubled, quiet
 from gpudebug.core.layers import LAYERS, LayerError, asked, feeds_training, judge, layer_named, signals
 from gpudebug.core.models import Conditions, Evidence, ProbeEvidence
+from gpudebug.core.permits import Allowed
 from gpudebug.core.words import Outcome
 from gpudebug.engine.adapters import known
 
@@ -74,7 +75,7 @@ def test_a_quiet_command_neither_evaluates_nor_saves_nor_logs(words: str, source
     change = quiet(command(words, source), told=True)
     assert [c.words[1] for c in change.changes] == changed.split()
     assert change.compound == (len(change.changes) > 1)
-    change.apply(words.split(), {})
+    change.apply(words.split(), {}, Allowed(frozenset(change.names)))
 
 
 def test_without_the_probe_the_log_must_tell_of_steps() -> None:
@@ -112,7 +113,7 @@ def test_what_no_flag_silences_is_said(words: str) -> None:
 def test_twice_the_batch(words: str, source: str, changed: str) -> None:
     change = doubled(command(words, source))
     assert change.text == changed
-    change.apply(words.split(), {})
+    change.apply(words.split(), {}, Allowed(frozenset(change.names)))
 
 
 @pytest.mark.parametrize(

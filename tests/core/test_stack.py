@@ -8,10 +8,13 @@ from gpudebug.core import stack
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import parse as parse_intervention
+from gpudebug.core.permits import Allowed
 from gpudebug.core.progress import ProgressFile, parse
 from gpudebug.core.stack import Accepted
 
 ENTRY = "### Hypothesis {}: T\n- **Intervention**: {}\n- **Status**: {}\n- **Accepted**: {}\n\n"
+
+OPENED = Allowed(env=frozenset({"A", "X", "Y"}))
 
 
 def read(*entries: tuple[object, ...]) -> ProgressFile:
@@ -79,7 +82,7 @@ def test_the_workload_with_the_accepted_changes(
     command: str | list[str], accepted: Sequence[str], argv: list[str], env: dict[str, str]
 ) -> None:
     workload = Workload(command=command, cwd="sub", env={"X": "0"}, timeout=7.0)
-    made = stack.effective(workload, steps(*accepted))
+    made = stack.effective(workload, steps(*accepted), OPENED)
     assert (list(made.argv()), made.env) == (argv, env)
     assert (made.cwd, made.timeout) == ("sub", 7.0)
     assert workload.env == {"X": "0"}
@@ -88,15 +91,15 @@ def test_the_workload_with_the_accepted_changes(
 
 def test_what_is_there_already_leaves_the_command_as_it_is_written() -> None:
     workload = Workload(command="t  --a=1 \\\n  --b", env={})
-    assert stack.effective(workload, steps("--set a=1", "--env A=1")).command == workload.command
+    assert stack.effective(workload, steps("--set a=1", "--env A=1"), OPENED).command == workload.command
 
 
 def test_a_shell_command_takes_variables_and_no_flags() -> None:
     workload = Workload(command="t --a=1 | tee out", shell=True)
-    made = stack.effective(workload, steps("--env A=1"))
+    made = stack.effective(workload, steps("--env A=1"), OPENED)
     assert (made.command, made.shell, made.env) == (workload.command, True, {"A": "1"})
     with pytest.raises(InterventionError, match="hypothesis 2 is accepted and no longer applies") as caught:
-        stack.effective(workload, steps("--env A=1", "--set --a=2"))
+        stack.effective(workload, steps("--env A=1", "--set --a=2"), OPENED)
     assert (caught.value.file, caught.value.line) == ("p.md", 20)
     assert caught.value.next
 

@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from .launching import basename as _basename
+from .launching import is_number, launch, looks_like_option
+
 Style = Literal["equals", "separate", "bare", "override"]
 
-_OPTION = re.compile(r"--?[A-Za-z_][^\s=]*(=.*)?", re.DOTALL)
 _OVERRIDE = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=", re.ASCII)
 _DOTTED_OVERRIDE = re.compile(r"(\+{1,2}[\w./@-]+|[A-Za-z_][\w@-]*(\.[\w@-]+)+)=", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-(inf|nan)", re.ASCII)
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|torchrun|accelerate|deepspeed|composer|colossalai", re.ASCII)
 _LAUNCHER_MODULE = re.compile(
@@ -48,15 +49,6 @@ def bare_name(name: str) -> str:
     return name.lstrip("-").lstrip("+~")
 
 
-def looks_like_option(word: str) -> bool:
-    """Whether argparse would take the word for an option; a negative number is a value."""
-    return _OPTION.fullmatch(word) is not None and not is_number(word)
-
-
-def is_number(word: str) -> bool:
-    return _NUMBER.fullmatch(word) is not None
-
-
 def is_shell(argv: Sequence[str]) -> bool:
     """Whether the command is a shell with its text as one word: `sh -c TEXT`."""
     return (
@@ -69,8 +61,7 @@ def options(argv: Sequence[str]) -> tuple[Option, ...]:
     return tuple(_walk(argv))
 
 
-def _walk(argv: Sequence[str]) -> Iterator[Option]:
-    position = 1
+def _walk(argv: Sequence[str], position: int = 1) -> Iterator[Option]:
     while position < len(argv):
         word = argv[position]
         if looks_like_option(word):
@@ -109,7 +100,13 @@ def _is_value(word: str) -> bool:
 
 def program_start(argv: Sequence[str]) -> int:
     """Index of the first word that belongs to the training program itself: behind its script or module,
-    where an interpreter or a launcher (`torchrun`, `accelerate launch`, `uv run` …) stands before it."""
+    where an interpreter or a launcher (`torchrun`, `accelerate launch`, `uv run` …) stands before it.
+
+    A guess if that is not certain: good enough to read flags, never to change them.
+    """
+    certain = launch(argv).start
+    if certain is not None:
+        return certain
     launched = False
     for index, word in enumerate(argv):
         if _INTERPRETER.fullmatch(_basename(word)):
@@ -139,8 +136,7 @@ def _behind_wrapper(argv: Sequence[str]) -> int:
 
 def program_options(argv: Sequence[str]) -> tuple[Option, ...]:
     """The training program's own options: those behind its script or module."""
-    start = program_start(argv)
-    return tuple(option for option in options(argv) if option.start >= start)
+    return tuple(_walk(argv, program_start(argv)))
 
 
 def find(argv: Sequence[str], name: str) -> tuple[Option, ...]:
@@ -149,13 +145,16 @@ def find(argv: Sequence[str], name: str) -> tuple[Option, ...]:
     `--lr`, `lr` and `+lr` find each other where the exact spelling is absent; so do `-` and `_`, since
     a command that works shows which spelling its program knows.
     """
-    start = program_start(argv)
+    return find_own(argv, name, program_start(argv)) or find_own(argv, name, 1)
+
+
+def find_own(argv: Sequence[str], name: str, start: int) -> tuple[Option, ...]:
+    """Every occurrence of the flag from the word at `start` on, as `find` knows its spellings."""
     for spelling in (_as_written, bare_name, _folded):
         wanted = spelling(name)
-        found = [option for option in options(argv) if spelling(option.name) == wanted]
+        found = [option for option in _walk(argv, start) if spelling(option.name) == wanted]
         if found:
-            own = [option for option in found if option.start >= start]
-            return _apart(own or found)
+            return _apart(found)
     return ()
 
 
@@ -212,7 +211,3 @@ def changed_names(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...
 
 def _values(entries: Sequence[tuple[str, str | None]], name: str) -> list[str | None]:
     return [value for key, value in entries if key == name]
-
-
-def _basename(word: str) -> str:
-    return word.rsplit("/", 1)[-1]

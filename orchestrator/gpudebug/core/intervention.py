@@ -14,9 +14,10 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from . import commandline, shellwords
-from .commandline import Option
+from . import applying, commandline, permits, shellwords
+from .applying import NoEffect
 from .errors import InterventionError
+from .permits import NOTHING_MORE, Allowed
 
 Kind = Literal["set", "unset", "env", "patch", "code"]
 PATCHES = "hypotheses/patches"
@@ -27,12 +28,12 @@ SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/F
 
 _FLAG = re.compile(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_TRUTH = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
-
-
-class NoEffect(InterventionError):
-    """The command or its environment is as the change would make it."""
+# Controls, line separators, and what turns text around or is not seen: a reader would see another change.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]"
+)
 
 
 class Change(NamedTuple):
@@ -107,11 +108,14 @@ class Intervention:
         """How many things change at once; more than one is a compound change."""
         return len(self.changes)
 
-    def apply(self, argv: Sequence[str], env: Mapping[str, str]) -> Applied:
+    def apply(
+        self, argv: Sequence[str], env: Mapping[str, str], allowed: Allowed | None = NOTHING_MORE
+    ) -> Applied:
         """The command line and environment with every flag and variable of the change in place.
 
-        A patch or code changes neither. Raises InterventionError where a part would have no effect or
-        the command's flags cannot be reached.
+        A patch or code changes neither. Raises InterventionError if a part would have no effect, the
+        command's flags cannot be reached, or `allowed` does not let a hypothesis change it; None compares
+        changes of any variable.
         """
         words, variables, notes = list(argv), dict(env), list[str]()
         if any(change.kind in ("set", "unset") for change in self.changes) and commandline.is_shell(words):
@@ -121,12 +125,22 @@ class Intervention:
             )
         for change in self.changes:
             if change.kind == "set":
-                notes += _set(words, change.name, change.value)
+                notes += applying.set_flag(words, change.name, change.value, allowed or NOTHING_MORE)
             elif change.kind == "unset":
-                notes += _unset(words, change.name)
+                notes += applying.unset_flag(words, change.name, allowed or NOTHING_MORE)
             elif change.kind == "env":
                 _set_variable(variables, change)
+                if allowed is not None:
+                    permits.refuse_variable(change.name, change.value or "", allowed)
         return Applied(tuple(words), variables, tuple(notes))
+
+    def refuse_forbidden(self, argv: Sequence[str], allowed: Allowed) -> None:
+        """InterventionError for what no hypothesis may change in this command, whether it has an effect."""
+        for change in self.changes:
+            if change.kind == "env":
+                permits.refuse_variable(change.name, change.value or "", allowed)
+            elif change.kind in ("set", "unset"):
+                applying.refuse_unreachable(argv, change.name, allowed)
 
     def same_effect(
         self,
@@ -170,7 +184,7 @@ class Intervention:
 def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> object | None:
     """What a change makes of a command and its variables; None where it cannot be applied to them."""
     try:
-        made = change.apply(argv, dict(env))
+        made = change.apply(argv, dict(env), None)
     except InterventionError:
         return None
     return made.env, commandline.flat(made.argv)
@@ -233,7 +247,8 @@ def _changes(words: Sequence[str]) -> list[Change]:
 def _change(kind: str, text: str) -> Change:
     if _CONTROL.search(text):
         raise InterventionError(
-            f"--{kind} {text!r} holds a control character", next="a change is written on one line"
+            f"--{kind} {text!r} holds a control character, or one that is not seen",
+            next="a change is written on one line",
         )
     if kind == "patch":
         return Change("patch", _patch(text))
@@ -244,7 +259,7 @@ def _change(kind: str, text: str) -> Change:
         if name in _COMMANDS or name.startswith("GPUDEBUG_"):
             raise InterventionError(
                 f"--env {name} would decide which program runs, or what gpudebug takes it for",
-                next="change it in workload.env or workload.command of gpudebug.yaml",
+                next="a person changes it in workload.env or workload.command of gpudebug.yaml",
             )
         return Change("env", name, value)
     if not _FLAG.fullmatch(name):
@@ -305,89 +320,3 @@ def _set_variable(variables: dict[str, str], change: Change) -> None:
             f"{change.name} is {value!r} already: the change has no effect", next="set another value"
         )
     variables[change.name] = value
-
-
-def _set(words: list[str], name: str, value: str | None) -> list[str]:
-    """Put the flag into `words` in place; returns notes."""
-    found = commandline.find(words, name)
-    if not found:
-        _append(words, name, value)
-        return []
-    if _stands_already(found[-1], value):
-        shown = name if value is None else f"{name}={value}"
-        raise NoEffect(f"the command has {shown} already: the change has no effect", next="set another value")
-    first = found[0]
-    notes = _notes(name, found, "one is left")
-    if value is None and first.style == "separate" and str(first.value).lower() not in _TRUTH:
-        stop = first.start + 1
-    else:
-        stop = first.stop
-    for option in reversed(found[1:]):
-        del words[option.start : option.stop]
-    words[first.start : stop] = _written(first, value)
-    return notes
-
-
-def _stands_already(option: Option, value: str | None) -> bool:
-    if value is None and option.style == "separate":
-        return str(option.value).lower() not in _TRUTH
-    return option.value == value
-
-
-def _written(option: Option, value: str | None) -> list[str]:
-    """The flag with its new value in the style in which it stands."""
-    if value is None:
-        return [option.name]
-    if option.style in ("equals", "override") or not _separable(value):
-        return [f"{option.name}={value}"]
-    if option.style == "bare" and option.name.startswith("--"):
-        return [f"{option.name}={value}"]
-    return [option.name, value]
-
-
-def _separable(value: str) -> bool:
-    """Whether a value can stand as a word of its own: one that looks like an option cannot."""
-    return not commandline.looks_like_option(value) and value != "--"
-
-
-def _append(words: list[str], name: str, value: str | None) -> None:
-    style = commandline.prevailing_style(words)
-    start = commandline.program_start(words)
-    place = next((i for i in range(start, len(words)) if words[i] == "--"), len(words))
-    if not name.startswith(("-", "+")) and style != "override":
-        name = f"--{name}"
-    if value is None:
-        added = [name]
-    elif name.startswith("-") and (style == "separate" or not name.startswith("--")) and _separable(value):
-        added = [name, value]
-    else:
-        added = [f"{name}={value}"]
-    words[place:place] = added
-
-
-def _unset(words: list[str], name: str) -> list[str]:
-    found = commandline.find(words, name)
-    if not found:
-        raise NoEffect(
-            f"the command has no {name}: --unset {name} has no effect",
-            next="name a flag that stands in workload.command",
-        )
-    notes = _notes(name, found, "all are removed")
-    notes += [
-        f"{option.name} is removed with {option.value}" for option in found if option.style == "separate"
-    ]
-    for option in reversed(found):
-        del words[option.start : option.stop]
-    return notes
-
-
-def _notes(name: str, found: Sequence[Option], repeated: str) -> list[str]:
-    first = found[0]
-    notes = []
-    if len(found) > 1:
-        notes.append(f"{first.name} stood {len(found)} times; {repeated}")
-    if commandline.bare_name(name) != first.bare:
-        notes.append(f"the command spells {name} as {first.name}")
-    if first.style == "separate" and first.stop - first.start > 2:
-        notes.append(f"{first.name} had the values {first.value}")
-    return notes

@@ -17,6 +17,7 @@ from gpudebug.core.catalogue.program import Program
 from gpudebug.core.frameworks import Found
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.layers import LayerError
+from gpudebug.core.permits import Allowed
 
 NEVER = 1_000_000_000
 """Steps between two evaluations, more than any run has; below 2**31, which some programs hold it in."""
@@ -48,6 +49,11 @@ class Command:
     found: Found | None = None
     version: str | None = None
     program: Program | None = None
+
+    @property
+    def allowed(self) -> Allowed:
+        """The variables that the program reads: what a layer test changes is gpudebug's own choice."""
+        return Allowed(frozenset(option.name for option in self.options.values() if option.variable))
 
     @property
     def options(self) -> dict[str, Standing]:
@@ -135,6 +141,7 @@ def _offered(command: Command, settings: Settings, knobs: Sequence[Knob]) -> Ite
         found=command.found,
         version=command.version,
         program=command.program,
+        allowed=command.allowed,
     )
     return (offer.change for offer in offers.offers if offer.change)
 

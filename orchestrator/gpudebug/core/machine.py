@@ -67,7 +67,7 @@ class HypothesisState:
     that was missing; `claimed` whose claim it is under, None where no claim holds; `verified` that a
     verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric. `worth` is
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
-    the device that the test takes; None: not known.
+    the device that the test takes; None: not known. `problem`: its change cannot be tested as it is written.
     """
 
     number: int
@@ -79,6 +79,7 @@ class HypothesisState:
     written: bool = False
     worth: float | None = None
     cost_s: float | None = None
+    problem: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,9 @@ def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
 
 
 def _wanted(h: HypothesisState) -> tuple[int, float]:
-    """Unknown worth goes behind what promises something and before what promises nothing."""
+    """Unknown worth goes behind what promises something and before what promises nothing; a problem last."""
+    if h.problem:
+        return (-1, 0.0)
     if h.worth is None:
         return (1, 0.0)
     return (2, h.worth) if h.worth > 0 else (0, 0.0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention, NoEffect, parse
+from gpudebug.core.permits import NOTHING_MORE, Allowed
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 
@@ -52,18 +53,19 @@ def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
     )
 
 
-def effective(workload: Workload, stack: Sequence[Accepted]) -> Workload:
+def effective(workload: Workload, stack: Sequence[Accepted], allowed: Allowed = NOTHING_MORE) -> Workload:
     """The workload with the flags and variables of the accepted changes, one after the other.
 
     What stands there already counts as there: people put an accepted flag into gpudebug.yaml themselves.
-    Raises InterventionError, naming the hypothesis, where the flags of the command cannot be reached.
+    Raises InterventionError, naming the hypothesis, if the flags of the command cannot be reached or a change
+    is none that a hypothesis may make.
     """
     argv, env = workload.argv(), dict(workload.env)
     before = argv
     for step in stack:
         for change in step.intervention.changes:
             try:
-                made = Intervention((change,)).apply(argv, env)
+                made = Intervention((change,)).apply(argv, env, allowed)
             except NoEffect:
                 continue
             except InterventionError as e:
@@ -71,8 +73,8 @@ def effective(workload: Workload, stack: Sequence[Accepted]) -> Workload:
                     f"hypothesis {step.hypothesis} is accepted and no longer applies: {e.message}",
                     file=step.file,
                     line=step.line,
-                    next="put its change into workload.command and delete its Accepted line, or change the "
-                    "command back",
+                    next="put its change into `workload` and delete its Accepted line; or "
+                    f"{e.next or 'change the command back'}",
                 ) from None
             argv, env = made.argv, made.env
     command = workload.command if argv == before else argv

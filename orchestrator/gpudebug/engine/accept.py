@@ -35,7 +35,7 @@ def accept(directory: Path, number: int, session: str | None = None) -> dict[str
     if entry.accepted is not None:
         return _answer(loaded, entry, entry.accepted, already=True)
     (step,) = stack.changes(loaded.document, [entry])
-    stack.effective(loaded.config.workload, [step])
+    stack.effective(loaded.config.workload, [step], loaded.config.allowed)
     if step.intervention.patch is not None:
         refuse_unless_applies(loaded, step.intervention.patch)
     order = 0

@@ -17,6 +17,7 @@ from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
+from gpudebug.core.permits import Allowed
 from gpudebug.core.present import figure, percent, same_figures
 from gpudebug.core.stack import Accepted, accepted, effective
 from gpudebug.core.words import VERDICTS, Status
@@ -42,14 +43,14 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     measured = _measured_tree(document, records)
     code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
     if stack:
-        config = config.model_copy(update={"workload": effective(config.workload, stack)})
+        config = config.model_copy(update={"workload": effective(config.workload, stack, config.allowed)})
     identities = {
         role: identity(workspace, config, workload, code.digest)
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
-    interventions, problems = _interventions(document)
+    interventions, problems = _interventions(document, config)
     loaded = Loaded(
         workspace,
         config,
@@ -235,16 +236,30 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
 
 
 def _interventions(
-    document: progress.ProgressFile,
+    document: progress.ProgressFile, config: Config
 ) -> tuple[dict[int, Intervention], dict[int, InterventionError]]:
-    """The changes of hypotheses still to be judged, and what is wrong with those that cannot be read."""
+    """The changes of hypotheses still to be judged, and what is wrong with those that cannot be tested."""
+    argv, allowed = config.workload.argv(), config.allowed
     parsed = {}
     problems = {}
     for h in document.hypotheses:
         if h.status not in (Status.UNTESTED, Status.TESTING) or not h.intervention:
             continue
         try:
-            parsed[h.number] = parse_intervention(h.intervention, file=document.file, line=h.line)
+            change = parse_intervention(h.intervention, file=document.file, line=h.line)
+            if h.status is Status.UNTESTED:
+                _refuse_forbidden(change, argv, allowed, document.file, h.line)
+            parsed[h.number] = change
         except InterventionError as e:
             problems[h.number] = e
     return parsed, problems
+
+
+def _refuse_forbidden(
+    change: Intervention, argv: Sequence[str], allowed: Allowed, file: str, line: int
+) -> None:
+    """InterventionError, at its place, for a change that no hypothesis may make."""
+    try:
+        change.refuse_forbidden(argv, allowed)
+    except InterventionError as e:
+        raise InterventionError(e.message, file=file, line=line, next=e.next) from None

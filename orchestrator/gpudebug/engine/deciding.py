@@ -56,6 +56,7 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.Hypo
         claimed=claimed,
         written=claimed is machine.Claimed.MINE and is_written(loaded, entry.number),
         verified=trial.verified,
+        problem=entry.number in loaded.problems,
         after=_reached(loaded.metric, trial.verdict) if trial.verdict else None,
     )
 

@@ -124,6 +124,7 @@ def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
         program=known.program,
         cores=float(cores) if isinstance(cores, (int, float)) else None,
         locked=loaded.config.locked,
+        allowed=loaded.config.allowed,
     )
 
 

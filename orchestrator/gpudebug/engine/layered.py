@@ -22,6 +22,7 @@ from gpudebug.core.layers import (
 )
 from gpudebug.core.machine import Kind, decide
 from gpudebug.core.models import Evidence
+from gpudebug.core.permits import Allowed
 from gpudebug.engine import adapters, baseline, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.campaign import load
@@ -150,7 +151,7 @@ def _run(cycle: Cycle, test: _Test) -> Measured:
 def _changed(job: Job, test: _Test) -> Job:
     if test.change is None:
         return replace(job, layer=asked(test.layer, [m.evidence for m in test.before]))
-    applied = test.change.apply(job.argv, dict(job.env))
+    applied = test.change.apply(job.argv, dict(job.env), Allowed(frozenset(test.change.names)))
     variables = {name for name, value in applied.env.items() if value != job.env.get(name)}
     return replace(
         job,

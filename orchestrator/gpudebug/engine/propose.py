@@ -229,7 +229,7 @@ def _check(loaded: Loaded, change: Intervention) -> None:
             next="keep it in the environment that gpudebug is started in",
         )
     workload = loaded.config.workload
-    change.apply(workload.argv(), training_environment(workload))
+    change.apply(workload.argv(), training_environment(workload), loaded.config.allowed)
     if change.patch is not None:
         patchfiles.refuse_unusable(loaded, change.patch)
 
@@ -324,7 +324,7 @@ def _is_in(loaded: Loaded, part: Change, step: stack.Accepted) -> bool:
         return patch is not None and known.get(part.name, part.name) == known.get(patch, patch)
     workload = loaded.config.workload
     try:
-        one.apply(workload.argv(), workload.env)
+        one.apply(workload.argv(), workload.env, None)
     except NoEffect:
         return step.intervention.touches(part.name)
     except InterventionError:

@@ -101,6 +101,7 @@ def _here(root: Path, cause: Cause) -> dict[str, Any]:
         found=of.found,
         program=of.program,
         locked=config.locked,
+        allowed=config.allowed,
     )
     return {
         "framework": of.framework.name if of.framework else None,

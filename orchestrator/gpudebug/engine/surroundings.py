@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core import intervention as interventions
+from gpudebug.core.errors import InterventionError
 from gpudebug.core.models import DeviceInfo, RunRecord
 from gpudebug.edges import host, launcher
 
@@ -75,7 +76,10 @@ def here(
 
 def recorded(record: RunRecord) -> Surroundings:
     """The surroundings that run.json tells of."""
-    changes = interventions.parse(record.change).changes if record.change else ()
+    try:
+        changes = interventions.parse(record.change).changes if record.change else ()
+    except InterventionError:  # An older version's: it took characters that are refused today.
+        changes = ()
     return Surroundings(
         interpreter=record.interpreter,
         packages=record.packages,

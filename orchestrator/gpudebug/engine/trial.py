@@ -201,7 +201,7 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
 def _applied(loaded: Loaded, number: int, intervention: Intervention, job: Job) -> Applied:
     """The change applied to the command; a change that cannot be is refused with its place in the file."""
     try:
-        return intervention.apply(job.argv, dict(job.env))
+        return intervention.apply(job.argv, dict(job.env), loaded.config.allowed)
     except InterventionError as e:
         line = loaded.document.hypothesis(number).line
         raise InterventionError(

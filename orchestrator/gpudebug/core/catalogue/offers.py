@@ -18,6 +18,7 @@ from gpudebug.core.catalogue.settings import written
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.frameworks import Found
 from gpudebug.core.intervention import Change, Intervention, NoEffect
+from gpudebug.core.permits import NOTHING_MORE, Allowed
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
 """Variables that change nothing at `0` where they are not set."""
@@ -50,6 +51,7 @@ def interventions_for(
     program: Program | None = None,
     cores: float | None = None,
     locked: Sequence[str] = (),
+    allowed: Allowed = NOTHING_MORE,
 ) -> Offers:
     """What would test the cause in the command `argv` with the variables `env` of its own.
 
@@ -60,7 +62,7 @@ def interventions_for(
     to `cores` at most, unless the cause waits.
     """
     options = standing(argv, env or {}, program.options if program else {})
-    case = _Case(cause, argv, env or {}, found, version, options, locked, [])
+    case = _Case(cause, argv, env or {}, found, version, options, locked, [], allowed)
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
     kept: list[Offer] = []
     for offer in changes:
@@ -80,6 +82,7 @@ class _Case:
     options: Mapping[str, Standing]
     locked: Sequence[str]
     refused: list[str]
+    allowed: Allowed
 
     def own(self) -> Settings | None:
         """What the catalogue says of this framework, where it holds for this version."""
@@ -177,9 +180,9 @@ class _Case:
             kept = tuple(part for part, idle in reasons.items() if idle is None)
             made = Intervention(kept, compound=len(kept) > 1)
             if kept:
-                made.apply(self.argv, self.env)
+                made.apply(self.argv, self.env, self.allowed)
         except InterventionError as e:
-            self.refused.append(e.message)
+            self.refused.append(f"{e.message}; {e.next}" if e.next and "allow_" in e.next else e.message)
             return
         locked = made.locked_by(self.locked)
         if locked:
@@ -195,7 +198,7 @@ class _Case:
         if off and part.name not in self.env:
             return f"{part.name} is not set"
         try:
-            Intervention((part,)).apply(self.argv, self.env)
+            Intervention((part,)).apply(self.argv, self.env, self.allowed)
         except NoEffect as e:
             return e.message
         return None

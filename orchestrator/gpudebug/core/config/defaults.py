@@ -76,6 +76,8 @@ SETTINGS: tuple[_Setting, ...] = (
         r"named patterns with a group value, only where the log is misread: {loss: 'loss=(?P<value>\S+)'}",
     ),
     _setting("locked", "[]", "flags that no hypothesis may change, such as [--batch_size]"),
+    _setting("allow_env", "[]", "variables that a hypothesis may set beside those that steer libraries"),
+    _setting("allow_flags", "{}", "launchers' flags that it may change: {torchrun: [--nproc_per_node]}"),
     _setting("protocol", "", "how a trial is measured"),
     _setting("protocol.interval", "0.2s", "between two samples, 0.02s to 10s"),
     _setting("protocol.warmup", "auto", "or a duration that is cut from the start"),

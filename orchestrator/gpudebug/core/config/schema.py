@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from .. import shellwords
 from ..errors import ConfigError
+from ..permits import Allowed
 from . import values
 from .values import DeviceChoice
 
@@ -157,6 +158,8 @@ class Config(Settings):
     target: Annotated[float | None, _Reader(values.positive)] = None
     log: Annotated[dict[str, str], _Reader(values.patterns)] = {}
     locked: Words = ()
+    allow_env: Annotated[tuple[str, ...], _Reader(values.variable_names)] = ()
+    allow_flags: Annotated[dict[str, tuple[str, ...]], _Reader(values.launcher_flags)] = {}
     protocol: Protocol = Protocol()
     budget: Budget = Budget()
     device: Annotated[str, _Reader(values.device)] = "auto"
@@ -166,6 +169,11 @@ class Config(Settings):
     expected: Annotated[dict[str, dict[str, tuple[float, float]]], _Reader(values.expectations)] = {}
     context: Paths = ()
     guidelines: Text = ""
+
+    @property
+    def allowed(self) -> Allowed:
+        """What a hypothesis may change beside the program's flags and the variables that steer libraries."""
+        return Allowed(frozenset((*self.workload.env, *self.allow_env)), self.allow_flags)
 
     @property
     def device_choice(self) -> DeviceChoice:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import quantities
+from .. import launching, permits, quantities
 
 METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
 TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
@@ -242,6 +242,40 @@ def variables(value: Any) -> dict[str, str]:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return result
+
+
+def variable_names(value: Any) -> tuple[str, ...]:
+    """Names of variables, none of which decides which code runs."""
+    if not isinstance(value, list):
+        raise _expected("a list of variables such as [MY_WORKERS]", value)
+    names = tuple(quoted(item) for item in value)
+    for name in names:
+        if not (name.isascii() and name.isidentifier()):
+            raise ValueError(f"{name!r} is no name of a variable")
+        if permits.chooses_code(name):
+            raise ValueError(f"{name} decides which code runs: no hypothesis may set it, workload.env may")
+    return names
+
+
+def launcher_flags(value: Any) -> dict[str, tuple[str, ...]]:
+    """Launcher -> its flags, none of which decides what is run."""
+    if not isinstance(value, dict):
+        raise _expected("a mapping such as {torchrun: [--nproc_per_node]}", value)
+    return {name: _flags(name, flags) for name, flags in value.items()}
+
+
+def _flags(name: str, value: Any) -> tuple[str, ...]:
+    if name not in launching.LAUNCHERS:
+        raise ValueError(f"{name}: expected one of {', '.join(sorted(launching.LAUNCHERS))}")
+    if not isinstance(value, list):
+        raise ValueError(f"{name}: expected a list such as [--nproc_per_node], found {shown(value)}")
+    flags = tuple(quoted(flag) for flag in value)
+    for flag in flags:
+        if not re.fullmatch(r"--?[A-Za-z][\w-]*", flag, re.ASCII):
+            raise ValueError(f"{name}: expected a flag such as --nproc_per_node, found {shown(flag)}")
+        if launching.folded(flag) in launching.NEVER_OPEN:
+            raise ValueError(f"{name}: {flag} decides what is run: no hypothesis may set it")
+    return flags
 
 
 def patterns(value: Any) -> dict[str, str]:
