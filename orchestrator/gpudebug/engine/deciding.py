@@ -56,6 +56,7 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.Hypo
         claimed=claimed,
         written=claimed is machine.Claimed.MINE and is_written(loaded, entry.number),
         verified=trial.verified,
+        counts=not trial.doubts.against,
         after=_reached(loaded.metric, trial.verdict) if trial.verdict else None,
     )
 

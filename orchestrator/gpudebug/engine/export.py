@@ -18,6 +18,7 @@ from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine import places
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.terms import standing_against
 from gpudebug.engine.together import Together, together
 
 HEADING = "# Accepted changes of campaign"
@@ -90,6 +91,14 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
                 file=where,
                 line=entry.line,
                 next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
+            )
+        against = standing_against(loaded, entry.number)
+        if against:
+            raise NotExported(
+                f"hypothesis {entry.number} is accepted, and its verdict does not count: {against}",
+                file=where,
+                line=entry.line,
+                next=f"gpudebug accept {entry.number} --terms-differ, or delete its Accepted line",
             )
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified:

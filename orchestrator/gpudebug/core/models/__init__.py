@@ -94,7 +94,8 @@ class RunRecord(Record):
     of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
     the training's Python was made to tell of itself. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
-    the one that the hypothesis was under.
+    the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
+    digest of the pinned settings that were in force. None: not known.
     """
 
     format: int = FORMAT_VERSION
@@ -120,6 +121,8 @@ class RunRecord(Record):
     set_aside: str | None = None
     session: str | None = None
     claim: str | None = None
+    replayed: bool | None = None
+    settings: str | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
