@@ -10,6 +10,7 @@ from gpudebug.engine.written import stored_record
 
 WORD = "replayed"
 _KIND = "replay"
+NOTE = f"{WORD}: recordings were played back, nothing was measured here"
 
 
 def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:

@@ -79,6 +79,8 @@ def _measured(b: Answer) -> str:
     said = f"{own}{figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
     if b["age_s"] is not None:
         said += f", {present.span(b['age_s'])} ago"
+    if b.get("replayed"):
+        said += ", replayed"
     if not b["verified"]:
         said += "  UNVERIFIED"
     if b["valid"]:
