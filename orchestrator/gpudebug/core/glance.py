@@ -63,7 +63,7 @@ def best(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
 
 
 def doubted(h: Hypothesis) -> bool:
-    """Whether its verdict is by weaker terms than the pinned ones, or on recordings: then it does not count."""
+    """Whether its verdict does not count: by weaker terms than the pinned ones, or on recordings."""
     return bool(h.get("doubts"))
 
 

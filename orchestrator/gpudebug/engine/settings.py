@@ -328,7 +328,7 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
     loaded = load(directory, session)
     if accept and session is not None:
         raise SettingsChanged(
-            f"session {session} cannot pin settings: the bar that its changes have to pass is a person's choice",
+            f"session {session} cannot pin settings: the bar for its changes is a person's choice",
             file=str(loaded.workspace.config),
             next=f"a person runs: {ACCEPT}",
         )
