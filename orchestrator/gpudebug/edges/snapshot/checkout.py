@@ -133,7 +133,9 @@ def whereabouts(folder: Path) -> Whereabouts:
     found = _PLACE.fullmatch(out)
     if found:
         top, common, commit = found.groups()
-        return Whereabouts(Path(os.fsdecode(top)), Path(os.fsdecode(common)), commit and commit.decode())
+        return Whereabouts(
+            Path(os.fsdecode(top)), Path(os.fsdecode(common)), commit.decode() if commit else None
+        )
     text = err.decode("utf-8", "replace").strip()
     if "not a git repository" in text:
         raise GitError(
