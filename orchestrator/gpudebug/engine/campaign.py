@@ -52,7 +52,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         if (workload := workload_of(config, role)) is not None
     }
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
-    if not settings.replay:
+    if not settings.plays:
         baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
     interventions, problems = _interventions(document)
     loaded = Loaded(

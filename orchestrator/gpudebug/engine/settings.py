@@ -78,10 +78,14 @@ class Settings:
         return self.pinned.settings if self.pinned else self.now
 
     @property
+    def plays(self) -> bool:
+        """Whether recordings are the device now."""
+        return _is_replay(self.bar)
+
+    @property
     def replay(self) -> bool:
-        """Whether recordings are what this campaign measures: then a replayed run is evidence of it."""
-        said = str(self.bar.get(_DEVICE, "")).partition(" ")[0] == _REPLAY
-        return said and (self.pinned is None or self.pinned.replay)
+        """Whether recordings are the device from the start: then a replayed run is evidence here."""
+        return self.plays and (self.pinned is None or self.pinned.replay)
 
     @property
     def digest(self) -> str | None:
@@ -122,6 +126,10 @@ def _asked(workspace: store.Workspace, config: Config) -> dict[str, Any]:
         if workload is not None:
             found.update(_resolved(workspace.root, role, workload))
     return found
+
+
+def _is_replay(settings: Mapping[str, Any]) -> bool:
+    return str(settings.get(_DEVICE, "")).partition(" ")[0] == _REPLAY
 
 
 def _recordings(root: Path, folder: Path) -> str:
@@ -216,7 +224,7 @@ def pin(loaded: Loaded, device: str | None = None) -> None:
     now = dict(found.now)
     if _DEVICE not in now and (known := device or _known_device(found)) is not None:
         now[_DEVICE] = known
-    replays = str(now.get(_DEVICE, "")).partition(" ")[0] == _REPLAY
+    replays = _is_replay(now)
     first = found.pinned is None
     _write(
         loaded,
