@@ -141,6 +141,7 @@ class Difference(NamedTuple):
     @property
     def text(self) -> str:
         """`criteria.success is 1, pinned is 20 (weaker)`."""
+        mark = " (weaker)" if self.weaker else ""
         if isinstance(self.value, dict) and isinstance(self.pinned, dict):
             names = sorted(
                 name
@@ -151,9 +152,8 @@ class Difference(NamedTuple):
                 f"{self.key}.{n} is {_shown(self.value.get(n))}, pinned is {_shown(self.pinned.get(n))}"
                 for n in names
             )
-            return "; ".join(parts)
-        said = f"{self.key} is {_shown(self.value)}, pinned is {_shown(self.pinned)}"
-        return f"{said} (weaker)" if self.weaker else said
+            return "; ".join(parts) + mark
+        return f"{self.key} is {_shown(self.value)}, pinned is {_shown(self.pinned)}{mark}"
 
 
 def fields(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:

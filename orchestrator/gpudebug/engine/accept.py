@@ -42,8 +42,9 @@ def accept(
             file=str(loaded.progress_path),
             next=f"a person runs: gpudebug accept {number} --terms-differ",
         )
-    _refuse(loaded, entry)
-    _refuse_doubted(loaded, entry, terms_differ)
+    _refuse(loaded, entry, terms_differ)
+    if standing_against(loaded, entry.number) is not None and (verdict := digest_of(loaded, number)):
+        settings.confirm(loaded, number, verdict)
     if entry.accepted is not None:
         return _answer(loaded, entry, entry.accepted, already=True)
     (step,) = stack.changes(loaded.document, [entry])
@@ -69,11 +70,12 @@ def accept(
     return _answer(loaded, entry, order, already=False)
 
 
-def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
+def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
     """Only a verdict that stands on runs moves the baseline."""
     file, line = str(loaded.progress_path), entry.status_line or entry.line
     said = f"hypothesis {entry.number}"
     if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
+        _refuse_doubted(loaded, entry, terms_differ)
         _refuse_underived(loaded, entry)
         return
     if entry.status is Status.UNTESTED:
@@ -109,9 +111,6 @@ def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) 
     if not terms_differ:
         advice = f"{again}; or, if you mean it, gpudebug accept {entry.number} --terms-differ"
         raise NotAccepted(said, file=file, line=line, next=advice)
-    verdict = digest_of(loaded, entry.number)
-    assert verdict is not None
-    settings.confirm(loaded, entry.number, verdict)
 
 
 def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
