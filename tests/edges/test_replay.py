@@ -50,7 +50,7 @@ def test_the_rows_of_the_recording_are_written_again_as_they_are(tmp_path: Path,
         tmp_path, {"kind": "replay", "path": str(run), "speed": speed}, interval=0.05
     ) as sampler:
         assert [device["uuid"] for device in sampler.answer["devices"]] == ["GPU-0", "GPU-1"]
-        assert sampler.answer["devices"][0]["name"] == "NVIDIA A100"
+        assert sampler.answer["devices"][0]["name"] == "recording of NVIDIA A100"
         sampler.launch()
         time.sleep(0.45 / speed)
         assert 1 < len(sampler.csv.read_text().splitlines()) < 20

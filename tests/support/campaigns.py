@@ -227,6 +227,13 @@ class Campaign:
             **more,
         )
 
+    def pin(self) -> Campaign:
+        """Pin the settings as a person does: sessions measure under no others."""
+        from gpudebug.engine.settings import settings
+
+        settings(self.folder, accept=True)
+        return self
+
     def propose(self, change: str, title: str = "The loader waits") -> Any:
         return self.json("propose", "--title", title, "--method", "Try it.", *shlex.split(change))
 

@@ -52,14 +52,22 @@ def mcp(directory: Directory = None) -> None:
 
 
 @app.command(epilog="Example: gpudebug accept 3")
-def accept(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
+def accept(
+    hypothesis: Hypothesis,
+    terms_differ: Annotated[
+        bool,
+        typer.Option("--terms-differ", help="Accept it by weaker terms than the pinned ones; for a person."),
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
     """Adopt a VALIDATED change into the baseline; gpudebug.yaml and the checkout stay as they are."""
     folder = choose(directory, json)
     from gpudebug.engine.accept import accept as engine
     from gpudebug.engine.session import session_of
     from gpudebug.render import adopting
 
-    print_(engine(folder, hypothesis, session_of()), adopting.accept)
+    print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), adopting.accept)
 
 
 @app.command(epilog="Example: gpudebug release 3")

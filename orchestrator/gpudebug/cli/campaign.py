@@ -49,6 +49,7 @@ def init(
         print_({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
         return
     from gpudebug.engine.init import init as engine
+    from gpudebug.engine.session import session_of
 
     answer = engine(
         folder,
@@ -58,6 +59,7 @@ def init(
         progress=progress,
         goal=goal,
         agent=agent or (),
+        session=session_of(),
     )
     print_(answer, render.init)
 
@@ -94,6 +96,23 @@ def _watch(folder: Path) -> None:
     from gpudebug.render import watch
 
     screen.watch(Looker(folder).look, watch.frame, watch.line)
+
+
+@app.command(epilog="Example: gpudebug settings\n\nExample: gpudebug settings --accept")
+def settings(
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Pin the settings of gpudebug.yaml as they are; for a person.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Print the pinned settings and what gpudebug.yaml changes."""
+    folder = choose(directory, json)
+    from gpudebug.engine.session import session_of
+    from gpudebug.engine.settings import settings as engine
+    from gpudebug.render import adopting
+
+    print_(engine(folder, accept, session_of()), adopting.settings)
 
 
 @app.command(epilog="Example: gpudebug show 3\n\nExample: gpudebug show 3 --plot h3.png")

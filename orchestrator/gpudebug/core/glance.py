@@ -57,8 +57,14 @@ def _said(h: Hypothesis, found: Mapping[str, Any]) -> str:
 
 
 def best(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
-    """The VALIDATED one whose runs show the largest effect; None without any."""
-    return max((h for h in validated(hypotheses) if effect(h) is not None), key=_size, default=None)
+    """The VALIDATED one that counts whose runs show the largest effect; None without any."""
+    counted = (h for h in validated(hypotheses) if effect(h) is not None and not doubted(h))
+    return max(counted, key=_size, default=None)
+
+
+def doubted(h: Hypothesis) -> bool:
+    """Whether its verdict does not count: by weaker terms than the pinned ones, or on recordings."""
+    return bool(h.get("doubts"))
 
 
 def _size(h: Hypothesis) -> float:

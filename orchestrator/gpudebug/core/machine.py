@@ -68,6 +68,7 @@ class HypothesisState:
     verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric. `worth` is
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
     the device that the test takes; None: not known. `problem`: its change cannot be tested as it is written.
+    `counts` is False for a verdict by weaker terms than the pinned ones, or on recordings: it solves nothing.
     """
 
     number: int
@@ -80,6 +81,7 @@ class HypothesisState:
     worth: float | None = None
     cost_s: float | None = None
     problem: bool = False
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def _solved(c: Campaign) -> Action | None:
     if target is None or _goal_is_open(c):
         return None
     for h in c.hypotheses:
-        if h.status is not Status.VALIDATED or not h.verified or h.after is None:
+        if h.status is not Status.VALIDATED or not (h.verified and h.counts) or h.after is None:
             continue
         if c.metric.reached(h.after, target):
             reached, wanted = (present.figure(c.metric, v) for v in (h.after, target))

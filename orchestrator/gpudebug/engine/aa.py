@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from gpudebug.core.models import Estimate, Verdict
 from gpudebug.core.words import Outcome
 from gpudebug.engine import baseline, noise, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench, stored_run
-from gpudebug.engine.campaign import load
 from gpudebug.engine.judging import judge_runs, terms_of
 from gpudebug.engine.measure import Bench, Job, Measured, surroundings_of
 from gpudebug.engine.reuse import newest, reusable
@@ -42,7 +40,7 @@ def record_aa(
         action = decide(claimed.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(claimed, action)
-        cycle, notes = _with_baseline(_again(claimed, directory), directory)
+        cycle, notes = _with_baseline(claimed.again())
         bench, job = _bench(cycle)
         wanted = runs or cycle.loaded.config.protocol.baseline_runs
         after = _already(cycle, bench, job)
@@ -50,15 +48,10 @@ def record_aa(
         after += [baseline.run_once(cycle, bench, "workload", job) for _ in range(missing)]
         before = _baseline_runs(cycle)
         verdict = judge_runs(0, terms_of(cycle.loaded.config), before, after)
-        return _answer(_again(cycle, directory), verdict, before, after, (*notes, *bench.notes))
+        return _answer(cycle.again(), verdict, before, after, (*notes, *bench.notes))
 
 
-def _again(cycle: Cycle, directory: Path) -> Cycle:
-    """The campaign as it is now, under the same claim."""
-    return replace(cycle, loaded=load(directory, cycle.loaded.session))
-
-
-def _with_baseline(cycle: Cycle, directory: Path) -> tuple[Cycle, tuple[str, ...]]:
+def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
     """The campaign with a baseline that a trial would be held against, and why it had to be recorded."""
     why = cycle.loaded.baselines["workload"].why
     if why is None:
@@ -73,7 +66,7 @@ def _with_baseline(cycle: Cycle, directory: Path) -> tuple[Cycle, tuple[str, ...
     if why is None:
         return cycle, ()
     baseline.record(cycle, "workload", f"baseline workload: {why}")
-    return _again(cycle, directory), (f"the baseline was recorded first: {why}",)
+    return cycle.again(), (f"the baseline was recorded first: {why}",)
 
 
 def _outdated(before: list[Measured], around: Surroundings) -> str | None:

@@ -9,11 +9,13 @@ from gpudebug.core import progress, stack
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
+from gpudebug.engine import settings
 from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.patchfiles import refuse_unless_applies
 from gpudebug.engine.premises import changed, entry_of, why_of
+from gpudebug.engine.terms import digest_of, standing_against
 from gpudebug.engine.verify import verify
 
 
@@ -23,15 +25,26 @@ class NotAccepted(GpudebugError):
     code = "accept"
 
 
-def accept(directory: Path, number: int, session: str | None = None) -> dict[str, Any]:
+def accept(
+    directory: Path, number: int, session: str | None = None, *, terms_differ: bool = False
+) -> dict[str, Any]:
     """Note in the progress file that hypothesis `number` is accepted; `accept`'s JSON.
 
     From then on the effective workload and tree have its change, and the baseline is outdated. Neither
-    gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is.
+    gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is. With
+    `terms_differ` a person accepts a verdict by weaker terms than the pinned ones.
     """
     loaded = load(directory, session)
     entry = entry_of(loaded, number)
-    _refuse(loaded, entry)
+    if terms_differ and session is not None:
+        raise NotAccepted(
+            f"session {session} cannot accept a verdict by weaker terms: that is a person's choice",
+            file=str(loaded.progress_path),
+            next=f"a person runs: gpudebug accept {number} --terms-differ",
+        )
+    _refuse(loaded, entry, terms_differ)
+    if standing_against(loaded, entry.number) is not None and (verdict := digest_of(loaded, number)):
+        settings.confirm(loaded, number, verdict)
     if entry.accepted is not None:
         return _answer(loaded, entry, entry.accepted, already=True)
     (step,) = stack.changes(loaded.document, [entry])
@@ -57,11 +70,12 @@ def accept(directory: Path, number: int, session: str | None = None) -> dict[str
     return _answer(loaded, entry, order, already=False)
 
 
-def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
+def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
     """Only a verdict that stands on runs moves the baseline."""
     file, line = str(loaded.progress_path), entry.status_line or entry.line
     said = f"hypothesis {entry.number}"
     if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
+        _refuse_doubted(loaded, entry, terms_differ)
         _refuse_underived(loaded, entry)
         return
     if entry.status is Status.UNTESTED:
@@ -82,6 +96,21 @@ def _refuse(loaded: Loaded, entry: HypothesisEntry) -> None:
         line=line,
         next=f"gpudebug show {entry.number}",
     )
+
+
+def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
+    """Refuse a verdict by weaker terms, unless a person means it, and one on recordings."""
+    against = standing_against(loaded, entry.number)
+    if against is None:
+        return
+    found, file, line = loaded.trials[entry.number].doubts, str(loaded.progress_path), entry.line
+    said = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
+    again = f"gpudebug reopen {entry.number}, then gpudebug next"
+    if found.replayed and not loaded.settings.replay:
+        raise NotAccepted(said, file=file, line=line, next=again)
+    if not terms_differ:
+        advice = f"{again}; or, if you mean it, gpudebug accept {entry.number} --terms-differ"
+        raise NotAccepted(said, file=file, line=line, next=advice)
 
 
 def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
@@ -118,7 +147,7 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
     """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
     (step,) = stack.changes(loaded.document, [entry])
-    notes = []
+    notes = [f"its verdict is by {against}" for against in loaded.trials[entry.number].doubts.against]
     since = changed(loaded, entry)
     if since:
         notes.append(

@@ -15,14 +15,14 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
-from gpudebug.engine import adapters
+from gpudebug.engine import adapters, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
-from gpudebug.engine.watch import Report
+from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find, progress_head, read_progress, training_environment
 
 _RETRIES = 3
@@ -39,17 +39,24 @@ class Cycle:
     """One command's hold on a campaign: everything read, the claim held, somebody to report to.
 
     `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
-    `command` is how it is named to others.
+    `command` is how it is named to others; `pins` says that it pins the settings, if a person calls.
     """
 
     loaded: Loaded
     claim: store.Claim
     report: Report
     command: str
+    pins: bool = False
     stack: ExitStack = field(default_factory=ExitStack)
     locked: set[str] = field(default_factory=set)
     locks: list[int] = field(default_factory=list)
     _place: Place | None = None
+
+    def again(self) -> Cycle:
+        """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
+        now = load(self.loaded.workspace.root, self.loaded.session)
+        settings.unchanged(self.loaded, now)
+        return replace(self, loaded=now)
 
     @property
     def place(self) -> Place:
@@ -94,12 +101,20 @@ def claim_of(workspace: store.Workspace, command: str, session: str | None = Non
 
 @contextmanager
 def claimed_campaign(
-    directory: Path, report: Report, command: str, session: str | None = None
+    directory: Path, report: Report, command: str, session: str | None = None, *, pins: bool = False
 ) -> Iterator[Cycle]:
-    """Hold the campaign's claim and read it. BusyError where another command runs something in it."""
+    """Hold the campaign's claim and read it, once its settings are those that a person pinned.
+
+    With `pins` a person's call pins them. BusyError where another command runs something in it,
+    SettingsChanged if it may not measure under the settings of gpudebug.yaml.
+    """
     workspace = find(directory)
     with claim_of(workspace, command, session) as claim, ExitStack() as stack:
-        yield Cycle(load(directory, session), claim, report, command, stack)
+        loaded = load(directory, session)
+        pinned = settings.admit(loaded, pins=pins)
+        if pinned is not None:
+            report(Live("", 0.0, None, None, None, None, None, pinned))
+        yield Cycle(loaded, claim, report, command, pins and session is None, stack)
 
 
 def ensure_same_code(place: Place, run: str) -> None:
@@ -152,6 +167,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     except (DeviceError, LaunchError) as e:
         e.file = e.file or str(cycle.loaded.workspace.config)
         raise
+    settings.settle(cycle.loaded, spec, pins=cycle.pins)
     _refuse_silent(infos)
     return Bench(
         workspace=cycle.loaded.workspace,
@@ -165,6 +181,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         report=cycle.report,
         notes=(*notes, *cycle.place.notes),
         session=cycle.loaded.session,
+        settings=cycle.loaded.settings.digest,
     )
 
 

@@ -27,6 +27,8 @@ from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
 from gpudebug.engine.places import refs
+from gpudebug.engine.settings import Settings, settings_of
+from gpudebug.engine.terms import doubts, played_back
 from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
 
 NoneType = type(None)
@@ -36,10 +38,12 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
+    settings = settings_of(workspace, config, checkout)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
     _refuse_lost_patches(workspace, document)
     stack = stack_of(document, trials)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
+    trials = {n: _doubted(settings, workspace, judged, records) for n, judged in trials.items()}
     measured = _measured_tree(document, records)
     code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
     if stack:
@@ -50,6 +54,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         if (workload := workload_of(config, role)) is not None
     }
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
+    if not settings.plays:
+        baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
     interventions, problems = _interventions(document, config)
     loaded = Loaded(
         workspace,
@@ -61,6 +67,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         records,
         baselines,
         trials,
+        settings,
         interventions,
         problems,
         session,
@@ -211,6 +218,14 @@ def _baseline(
     return replace(valid, unverified=not _bears_out(valid, entry))
 
 
+def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
+    """The baseline, no valid one if a run of it was played back."""
+    records = dict(zip(baseline.runs, baseline.records, strict=False))
+    if not played_back(workspace, baseline.runs, records):
+        return baseline
+    return replace(baseline, why="its runs were played back from recordings")
+
+
 def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
     """Whether the runs say what stands in the entry."""
     name, _, said = entry.fields.get("metric", "").partition(" ")
@@ -233,6 +248,15 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
     except (GpudebugError, KeyError, TypeError, ValueError):
         return Judged(None, False)
     return Judged(verdict, same)
+
+
+def _doubted(
+    settings: Settings,
+    workspace: store.Workspace,
+    judged: Judged,
+    records: Mapping[str, Mapping[str, Any]],
+) -> Judged:
+    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records))
 
 
 def _interventions(

@@ -28,6 +28,7 @@ from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure
+from gpudebug.engine.replayed import NOTE, replayed
 from gpudebug.engine.traces import slowed
 from gpudebug.engine.watch import Report
 
@@ -344,21 +345,34 @@ def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
 
 def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
     found = comparison.compare(a.runs, b.runs)
+    played = {letter: _played_back(side) for letter, side in (("a", a), ("b", b))}
     return {
         "ratio": found.ratio.value,
         "ratio_ci": [found.ratio.low, found.ratio.high],
         "verdict": str(found.answer),
         "figure": str(found.figure.name),
         "ratios": {str(f.name): _ratio(f) for f in found.figures},
-        "a": comparison.side(a.label, a.runs, other_batch=found.other_batch),
-        "b": comparison.side(b.label, b.runs, other_batch=found.other_batch),
+        "a": comparison.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
+        "b": comparison.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
         "sections": beside([r.evidence for r in a.runs], [r.evidence for r in b.runs]),
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,
         "unknown": found.checklist.unknown,
-        "notes": [*found.notes, *remarks, *slowed(r.evidence for r in (*a.runs, *b.runs))],
+        "notes": [*_replays(played), *found.notes, *remarks, *slowed(r.evidence for r in (*a.runs, *b.runs))],
         "files": [str(folder.path) for folder in (*a.folders, *b.folders)],
     }
+
+
+def _played_back(side: _Side) -> bool | None:
+    """Whether a run of this side was played back; None if nothing tells."""
+    pairs = zip(side.runs, side.folders, strict=True)
+    found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]
+    return True if any(found) else None if None in found else False
+
+
+def _replays(played: Mapping[str, bool | None]) -> list[str]:
+    sides = " and ".join(letter.upper() for letter, found in played.items() if found)
+    return [f"{sides}: {NOTE}"] if sides else []
 
 
 def _ratio(figure: Figure) -> dict[str, Any] | None:

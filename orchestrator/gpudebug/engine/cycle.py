@@ -50,7 +50,7 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict
             return found
         claims.tidy(cycle.loaded)
         if places.tidy(cycle.loaded):
-            cycle.loaded = load(directory, session)
+            cycle.loaded = cycle.again().loaded
         return _do(cycle)
 
 
@@ -109,7 +109,7 @@ def _add(cycle: Cycle, found: Outlook) -> str:
         said = f"proposed by the catalogue: {ranked.id}, {likelihood(ranked)}"
     except Duplicate:
         pass  # Somebody proposed it in between: theirs is tested.
-    cycle.loaded = load(cycle.loaded.workspace.root, cycle.loaded.session)
+    cycle.loaded = cycle.again().loaded
     return said
 
 
@@ -139,11 +139,11 @@ def record_baseline(
     directory: Path, role: str | None, report: Report, session: str | None = None
 ) -> dict[str, Any]:
     """`gpudebug baseline`: record one baseline now, valid or not; without a role, each that is needed."""
-    with claimed_campaign(directory, report, "gpudebug baseline", session) as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
         action = decide(cycle.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(cycle, action)
-    with claimed_campaign(directory, report, "gpudebug baseline", session) as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
         roles = (role,) if role else _needed(cycle)
         if not set(roles) <= set(cycle.loaded.roles):
             raise UsageError(

@@ -57,6 +57,7 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.Hypo
         written=claimed is machine.Claimed.MINE and is_written(loaded, entry.number),
         verified=trial.verified,
         problem=entry.number in loaded.problems,
+        counts=not trial.doubts.against,
         after=_reached(loaded.metric, trial.verdict) if trial.verdict else None,
     )
 

@@ -18,6 +18,8 @@ from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine import places
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.replayed import NOTE
+from gpudebug.engine.terms import standing_against
 from gpudebug.engine.together import Together, together
 
 HEADING = "# Accepted changes of campaign"
@@ -90,6 +92,14 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
                 file=where,
                 line=entry.line,
                 next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
+            )
+        against = standing_against(loaded, entry.number)
+        if against:
+            raise NotExported(
+                f"hypothesis {entry.number} is accepted, and its verdict does not count: {against}",
+                file=where,
+                line=entry.line,
+                next=f"gpudebug accept {entry.number} --terms-differ, or delete its Accepted line",
             )
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified:
@@ -207,6 +217,12 @@ def _readme(loaded: Loaded, parts: Sequence[_Part], worth: Together) -> str:
         heading=HEADING,
         campaign=loaded.config.campaign,
         combined=worth,
+        replayed=NOTE if loaded.settings.replay else None,
+        doubts=[
+            f"hypothesis {part.entry.number}: {line}"
+            for part in parts
+            for line in loaded.trials[part.entry.number].doubts.against
+        ],
         hypotheses=[_told(part) for part in parts],
         patches=[part.name for part in parts if part.name is not None],
         variables=variables,
@@ -233,7 +249,8 @@ def _answer(
         "hypotheses": [_told(part) for part in parts],
         "combined": worth.as_json(),
         "command": loaded.workspace.scrub(loaded.config.workload.text),
-        "notes": [*notes, *worth.notes],
+        "replayed": loaded.settings.replay,
+        "notes": [*([NOTE] if loaded.settings.replay else []), *notes, *worth.notes],
         "next_command": apply,
         "files": [str(folder / name) for name in names],
     }

@@ -43,7 +43,7 @@ def import_baseline(
             file=str(csv),
             next="gpudebug baseline measures one; a person can import",
         )
-    with claimed_campaign(directory, report, "gpudebug baseline --import") as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline --import", pins=True) as cycle:
         if role not in cycle.loaded.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
         measured, unreadable = _import(cycle, role, csv, log)
@@ -78,6 +78,8 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         argv=argv,
         cwd=workload.cwd,
         identity=loaded.identities[role],
+        replayed=False,
+        settings=loaded.settings.digest,
         warmup_s=loaded.config.protocol.warmup,
         patterns=dict(loaded.config.log),
         start=now(),

@@ -29,11 +29,12 @@ def init(
     progress: str | None = None,
     goal: str = "",
     agent: Sequence[str] = (),
+    session: str | None = None,
 ) -> dict[str, Any]:
     """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore.
 
     With `agent`, the instruction files of these agents, too; without a command, those alone, beside the
-    gpudebug.yaml that is there.
+    gpudebug.yaml that is there. A person's call pins the settings, a session's does not.
     """
     chosen = [known.agent(name) for name in agent]
     if not command or not command.strip():
@@ -64,6 +65,7 @@ def init(
     config = configs.load(text, str(path))
     notes += _about(directory, config)
     files = _write(directory, config, text)
+    notes += _pinned(directory, config, session)
     return {
         "campaign": name,
         "framework": _framework(directory, config),
@@ -71,6 +73,17 @@ def init(
         "files": [*files, *agents.write(directory, instructions)],
         "next_command": "gpudebug next",
     }
+
+
+def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
+    """Pin what was written; for a session, what a person has to do."""
+    from gpudebug.engine.settings import ACCEPT, pin_written
+
+    if session is not None:
+        return [f"the settings are not pinned: before anything is measured a person runs {ACCEPT}"]
+    workspace = store.Workspace(directory.resolve())
+    pin_written(directory, workspace, config)
+    return [f"the settings are pinned: after an edit of gpudebug.yaml run {ACCEPT}"]
 
 
 def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:

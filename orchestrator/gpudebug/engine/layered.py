@@ -58,7 +58,7 @@ def record_layer(directory: Path, layer: str, report: Report, session: str | Non
         action = decide(claimed.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(claimed, action)
-        cycle = replace(claimed, loaded=load(directory, session))
+        cycle = claimed.again()
         test = _test(cycle.loaded, name)
         measured = _run(cycle, test)
         return _answer(cycle, test, measured, load(directory, session))

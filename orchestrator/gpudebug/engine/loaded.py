@@ -18,15 +18,23 @@ from gpudebug.core.stack import Accepted, accepted, changes
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
+from gpudebug.engine.settings import Settings
+from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the run folders say of one hypothesis: its verdict as judged, or None."""
+    """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it."""
 
     verdict: dict[str, Any] | None
     verified: bool
+    doubts: Doubts = NO_DOUBTS
+
+    @property
+    def counts(self) -> bool:
+        """Whether it may solve the campaign, be accepted and handed over."""
+        return self.verified and not self.doubts.against
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,8 @@ class Loaded:
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
     and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
     is the caller's, `leases` are those that hold, whoever has them; `campaign` is for the state machine.
-    `diagnosed` is `engine.diagnosing`'s, once somebody asked for it.
+    `diagnosed` is `engine.diagnosing`'s, once somebody asked for it. `settings` are those of gpudebug.yaml
+    as it was read, beside the pinned ones.
     """
 
     workspace: store.Workspace
@@ -87,6 +96,7 @@ class Loaded:
     records: dict[str, dict[str, Any]]
     baselines: dict[str, Baseline]
     trials: dict[int, Judged]
+    settings: Settings
     interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
     session: str | None = None

@@ -25,6 +25,7 @@ from gpudebug.engine.cycle import STOPPED, next_cycle
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import now
 from gpudebug.engine.session import session_of
+from gpudebug.engine.settings import admit
 from gpudebug.engine.status import status
 from gpudebug.engine.underway import underway
 from gpudebug.engine.watch import Live, Report
@@ -98,6 +99,9 @@ class _Loop:
         try:
             self.mend(stop=False)
             loaded = self.look()
+            pinned = admit(loaded)
+            if pinned is not None:
+                self.say(pinned)
             self.tested, self.held = _trials(loaded), loaded.campaign.device_time
             self.checkout = loaded.checkout
             return self.answer(self.run_to_end())

@@ -67,7 +67,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all runs of one command share: where they go, on which device, with which claim held."""
+    """What all runs of one command share: where they go, on which device, with which claim held.
+
+    `settings` is the digest of the pinned settings that are in force.
+    """
 
     workspace: store.Workspace
     campaign: str | None
@@ -81,6 +84,12 @@ class Bench:
     notes: tuple[str, ...] = ()
     require_sampler: bool = True
     session: str | None = None
+    settings: str | None = None
+
+    @property
+    def replays(self) -> bool:
+        """Whether recordings are played back instead of commands being run."""
+        return self.device["kind"] == "replay"
 
 
 @dataclass(frozen=True)
@@ -294,6 +303,8 @@ def _record(
         change_digest=job.change_digest,
         session=bench.session,
         claim=job.claim,
+        replayed=bench.replays,
+        settings=bench.settings,
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
-from gpudebug.engine.loaded import Loaded
+
+if TYPE_CHECKING:
+    from gpudebug.engine.loaded import Loaded
 
 PATCHES = "hypotheses/patches"
 _STACKED = "an accepted patch"

@@ -12,7 +12,6 @@ from gpudebug.core.machine import Kind, decide
 from gpudebug.core.torchprofile import OPTION, TorchProfile, remarks
 from gpudebug.engine import baseline, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench
-from gpudebug.engine.campaign import load
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.traces import PREFIX, located
 from gpudebug.engine.watch import Report
@@ -40,7 +39,7 @@ def record_profile(
         action = decide(claimed.loaded.campaign)
         if action.kind is Kind.RECOVER:
             recover.recover(claimed, action)
-        cycle = replace(claimed, loaded=load(directory, session))
+        cycle = claimed.again()
         measured = _run(cycle, role, spec)
     trace = located(measured.evidence.trace, measured.folder.path)
     if trace is None:

@@ -59,6 +59,9 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
         return f"it is {entry.status}: {why_of(loaded, entry)}"
     if not loaded.trials[entry.number].verified:
         return f"it is {entry.status} in the progress file alone: UNVERIFIED"
+    against = loaded.trials[entry.number].doubts.against
+    if against:
+        return "; ".join(against)
     since = changed(loaded, entry)
     return f"{' and '.join(since)} changed since it was measured" if since else None
 

@@ -28,13 +28,14 @@ def reusable(
     """Runs of `role` with a number above `newer_than`, of this code and command, in these surroundings.
 
     Older ones belong to a recording or trial that has ended. A baseline's runs must have completed; a
-    trial's may have failed, but not by the machinery's fault.
+    trial's may have failed, but not by the machinery's fault, and are all made under the same settings.
     """
     names = [
         name
         for name, record in _alike(loaded, role, identity, newer_than)
         if record.get("hypothesis") == hypothesis
         and record.get("change_digest") == change_digest
+        and (hypothesis is None or record.get("settings") in (None, loaded.settings.digest))
         and not loaded.workspace.run(name).has("verdict.json")
     ]
     return _read(loaded, names, surroundings)

@@ -19,6 +19,7 @@ from gpudebug.edges import launcher, removal, store
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
+from gpudebug.engine.replayed import NOTE
 from gpudebug.engine.traces import keep_beside, located
 from gpudebug.engine.watch import Report
 
@@ -64,8 +65,9 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output)
         launched, evidence = _beside(bench, job, files)
-    notes = (*bench.notes, *_remarks(job, evidence))
-    return _answer(evidence, launched.exit_status, launched.signal, files, notes)
+    notes = (*_replays(bench), *bench.notes, *_remarks(job, evidence))
+    answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
+    return answer | {"replayed": bench.replays}
 
 
 def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence]:
@@ -91,8 +93,13 @@ def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
         bench.workspace.seal(measured.folder)
     folder, record = measured.folder, measured.record
     files = files_of(folder)
-    notes = (*bench.notes, *_remarks(job, measured.evidence))
-    return _answer(measured.evidence, record.exit_status, record.signal, files, notes)
+    notes = (*_replays(bench), *bench.notes, *_remarks(job, measured.evidence))
+    answer = _answer(measured.evidence, record.exit_status, record.signal, files, notes)
+    return answer | {"replayed": bench.replays}
+
+
+def _replays(bench: Bench) -> tuple[str, ...]:
+    return (NOTE,) if bench.replays else ()
 
 
 def _files(directory: Path, output: Path | None) -> Files:

@@ -14,6 +14,7 @@ from gpudebug.engine import listing
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Baseline, Loaded
 from gpudebug.engine.session import session_of
+from gpudebug.engine.terms import played_back
 from gpudebug.engine.weighing import weighed
 
 
@@ -70,8 +71,21 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
             "device_time_used_s": round(c.device_time, 1),
             "device_time_left_s": round(max(0.0, device_time - c.device_time), 1),
         },
+        "settings": _settings(loaded),
         "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
     }
+
+
+def _settings(loaded: Loaded) -> dict[str, Any]:
+    """Whether the settings are pinned, and a line for each that gpudebug.yaml has otherwise."""
+    found = loaded.settings
+    differing: list[str] = []
+    if found.differences:
+        from gpudebug.engine.settings import lines
+
+        differing = lines(loaded)
+    pinned = found.pinned is not None
+    return {"pinned": pinned, "differences": differing, "problem": found.problem, "replayed": found.replay}
 
 
 def _next(loaded: Loaded) -> machine.Action:
@@ -119,7 +133,11 @@ def _device(loaded: Loaded) -> dict[str, Any]:
     """The device as the last run saw it; the setting alone before the first."""
     records = reversed(loaded.records.values())
     seen: list[dict[str, Any]] = next((r["devices"] for r in records if r.get("devices")), [])
-    return {"setting": loaded.config.device, "devices": seen}
+    return {"setting": loaded.config.device, "devices": seen, "replayed": any(_plays(d) for d in seen)}
+
+
+def _plays(device: Mapping[str, Any]) -> bool:
+    return device.get("kind") == "replay"
 
 
 def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | None:
@@ -131,6 +149,7 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
         "valid": baseline.why is None,
         "why": baseline.why,
         "verified": not baseline.unverified and bool(baseline.evidence),
+        "replayed": _replayed(loaded, baseline),
         "gpu_util": baseline.utilisation,
         "gpu_util_text": entry.fields.get("gpu util") if entry else None,
         "steps_per_s": sum(rates) / len(rates) if rates else None,
@@ -145,6 +164,11 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | Non
             for name, found in zip(baseline.runs, baseline.evidence, strict=False)
         ],
     }
+
+
+def _replayed(loaded: Loaded, baseline: Baseline) -> bool | None:
+    """Whether a run of it was played back; None if nothing tells."""
+    return played_back(loaded.workspace, baseline.runs, loaded.records)
 
 
 def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
@@ -170,6 +194,9 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
         "title": loaded.workspace.scrub(entry.title),
         "status": entry.status.value,
         "verified": trial.verified if entry.status in VERDICTS else None,
+        "weaker_terms": list(trial.doubts.weaker),
+        "replayed": trial.doubts.replayed,
+        "doubts": list(trial.doubts.against),
         "intervention": entry.intervention,
         "cause": entry.cause,
         "claim": held._asdict() if (held := claims.on(entry)) else None,

@@ -75,6 +75,7 @@ def show(answer: Answer) -> str:
     for key, label in labels.items():
         if answer[key]:
             lines += _labelled(f"{label:<13} ", answer[key])
+    lines += [line for n in answer.get("doubts", ()) for line in _labelled("Doubt         ", n)]
     if answer["intervention"]:
         # In one line, to be copied.
         lines.append(f"Change        {answer['intervention']}")
@@ -98,7 +99,11 @@ def show(answer: Answer) -> str:
 
 
 def _verified(answer: Answer) -> str:
-    return "  UNVERIFIED: no runs behind it" if answer["verified"] is False else ""
+    if answer["verified"] is False:
+        return "  UNVERIFIED: no runs behind it"
+    words = ["weaker terms"] if answer.get("weaker_terms") else []
+    words += ["replayed"] if answer.get("replayed") else []
+    return f"  {', '.join(words)}" if words else ""
 
 
 def _inside(sides: list[Answer], above: list[str]) -> list[str]:

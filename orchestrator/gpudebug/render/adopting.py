@@ -13,6 +13,31 @@ def accept(answer: Answer) -> str:
     return _closed(lines, answer)
 
 
+def settings(answer: Answer) -> str:
+    """What is pinned, a line a setting, and what is changed."""
+    lines = list(answer["differences"])
+    if answer["action"] == "pinned":
+        head = f"Pinned the settings of gpudebug.yaml for campaign {answer['campaign']}."
+        changed = [f"changed: {line}" for line in lines] or (
+            ["Nothing has changed."] if answer["was_pinned"] else [f"  {line}" for line in answer["lines"]]
+        )
+        return _closed([head, *changed], {**answer, "notes": _replays(answer)})
+    problem = [answer["problem"]] if answer["problem"] else []
+    if not answer["pinned"]:
+        head = f"Nothing is pinned yet for campaign {answer['campaign']}; gpudebug.yaml has:"
+    else:
+        head = f"Pinned for campaign {answer['campaign']} on {answer['when']}:"
+    body = [*problem, head, *(f"  {line}" for line in answer["lines"])]
+    if answer["pinned"]:
+        body.append("gpudebug.yaml has the same." if not lines else "Changed in gpudebug.yaml since:")
+        body += [f"  {line}" for line in lines]
+    return _closed(body, {**answer, "notes": _replays(answer)})
+
+
+def _replays(answer: Answer) -> list[str]:
+    return ["every run is replayed: recordings are the device"] if answer["replayed"] else []
+
+
 def reopen(answer: Answer) -> str:
     if answer["already"]:
         return _closed([f"{_capital(answer['why'])}."], answer)

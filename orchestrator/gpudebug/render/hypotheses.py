@@ -109,6 +109,7 @@ def _notes(h: Answer, metric: str) -> list[str]:
     if h["claim"]:
         session = h["claim"]["session"]
         notes.append(f"held by {f'session {session}' if session else 'a person'} since {h['claim']['since']}")
+    notes += h.get("doubts", ())
     if h["accepted"]:
         notes.append("accepted: its change is part of the workload")
     if h["metric"] not in (None, metric):

@@ -12,6 +12,7 @@ from gpudebug.render.hypotheses import drawn, hypotheses, sweeps
 
 Answer = Mapping[str, Any]
 _GOAL = 2
+_SETTINGS = 4
 # More devices than this are counted, not listed.
 _NAMED = 2
 # A baseline's figures want so much room beside its name; else they stand below it.
@@ -32,8 +33,22 @@ def status(answer: Answer) -> str:
 
 def _head(answer: Answer, here: Screen) -> list[str]:
     goal = here.labelled("Goal     ", answer["goal"], _GOAL) if answer["goal"].strip() else []
-    seen = f"{_devices(answer['device']['devices'])} [device: {answer['device']['setting']}]"
-    return [*here.labelled("Campaign ", answer["campaign"]), *goal, *here.labelled("Device   ", seen)]
+    played = "replayed: " if answer["device"].get("replayed") else ""
+    seen = f"{played}{_devices(answer['device']['devices'])} [device: {answer['device']['setting']}]"
+    return [
+        *here.labelled("Campaign ", answer["campaign"]),
+        *goal,
+        *here.labelled("Device   ", seen),
+        *_settings(answer.get("settings"), here),
+    ]
+
+
+def _settings(told: Answer | None, here: Screen) -> list[str]:
+    """What gpudebug.yaml has otherwise than a person pinned; nothing if it is the same."""
+    if not told or not (told["differences"] or told["problem"]):
+        return []
+    said = told["problem"] or f"not what is pinned: {'; '.join(told['differences'])}"
+    return here.labelled("Settings ", f"{said}; see gpudebug settings", _SETTINGS)
 
 
 def _devices(devices: Sequence[Answer]) -> str:
@@ -64,6 +79,8 @@ def _measured(b: Answer) -> str:
     said = f"{own}{figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
     if b["age_s"] is not None:
         said += f", {present.span(b['age_s'])} ago"
+    if b.get("replayed"):
+        said += ", replayed"
     if not b["verified"]:
         said += "  UNVERIFIED"
     if b["valid"]:

@@ -105,7 +105,8 @@ class RunRecord(Record):
     samples.csv, the warden of train.log and probe.jsonl. `checked_out` digests the tree that was run as it
     lay there. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
-    the one that the hypothesis was under.
+    the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
+    digest of the pinned settings that were in force. None: not known.
     """
 
     format: int = FORMAT_VERSION
@@ -133,6 +134,8 @@ class RunRecord(Record):
     set_aside: str | None = None
     session: str | None = None
     claim: str | None = None
+    replayed: bool | None = None
+    settings: str | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()

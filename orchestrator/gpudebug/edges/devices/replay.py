@@ -16,6 +16,7 @@ from gpudebug.core.errors import DeviceError
 from gpudebug.core.isolation import isolated_argv
 from gpudebug.core.readings import Reading, parse_row
 
+RECORDING = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")
 _SPEED = re.compile(r"(.+)@(\d+(?:\.\d+)?)x")
 
@@ -64,10 +65,13 @@ def recorded_runs(folder: Path) -> list[Path]:
 
 
 def describe(run: Path) -> list[dict[str, Any]]:
-    """The recorded devices as the keys of `core.models.DeviceInfo`, by run.json, else by the rows."""
+    """The recorded devices as the keys of `core.models.DeviceInfo`, by run.json, else by the rows.
+
+    Whatever the recording says, they are of kind `replay`, and their names say that they are recordings.
+    """
     devices = _notes(run / "run.json").get("devices")
-    if devices:
-        return [dict(device) for device in devices]
+    if isinstance(devices, list) and devices and all(isinstance(device, dict) for device in devices):
+        return [{**device, "kind": "replay", "name": _recording(device.get("name"))} for device in devices]
     seen: dict[str, Reading] = {}
     for reading in read_rows(run):
         if reading.gpu_uuid is not None:
@@ -76,7 +80,7 @@ def describe(run: Path) -> list[dict[str, Any]]:
         {
             "index": reading.gpu_index or 0,
             "uuid": uuid,
-            "name": "recorded device",
+            "name": _recording(None),
             "kind": "replay",
             "memory_total_mb": reading.mem_total_mb,
             "driver": None,
@@ -84,6 +88,11 @@ def describe(run: Path) -> list[dict[str, Any]]:
         }
         for uuid, reading in seen.items()
     ]
+
+
+def _recording(name: object) -> str:
+    text = str(name or "unknown device")
+    return text if text.startswith(RECORDING) else RECORDING + text
 
 
 def read_rows(run: Path) -> Iterator[Reading]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         with_patch,
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
+    from gpudebug.edges.snapshot.address import Address, whereabouts
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
     from gpudebug.edges.snapshot.journal import put_beside, read_beside
     from gpudebug.edges.snapshot.kept import Measured, trusted, vouch
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Address",
     "Base",
     "Change",
     "Checkout",
@@ -75,12 +77,14 @@ __all__ = [
     "trusted",
     "vouch",
     "whole",
+    "whereabouts",
     "with_patch",
     "worktree_change",
     "worktrees_in",
 ]
 
 _HOMES = {
+    **dict.fromkeys(("Address", "whereabouts"), "address"),
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),

@@ -41,6 +41,11 @@ class Address:
     descriptor: int | None = None
 
     @property
+    def private(self) -> Path:
+        """Where gpudebug keeps what no clone, patch or tracked file may bring."""
+        return self.common / "gpudebug"
+
+    @property
     def place(self) -> Path:
         """The work tree for opening files in it."""
         return self.top if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
@@ -147,6 +152,11 @@ def find(folder: Path) -> Found:
         raise _bare(folder)
     commit = found.group(4)
     return Found(Address(top, git_dir, common), commit.decode() if commit else None)
+
+
+def whereabouts(folder: Path) -> Address:
+    """Where the work tree that `folder` is in lies. GitError outside of one."""
+    return find(folder).at
 
 
 def find_at(top: Path) -> Found:

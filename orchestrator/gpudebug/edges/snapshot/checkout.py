@@ -40,7 +40,7 @@ class Checkout:
     @property
     def private(self) -> Path:
         """Where gpudebug keeps what no clone, patch or tracked file may bring: `gpudebug/` in `common`."""
-        return self.common / "gpudebug"
+        return self.at.private
 
     def changed_since(self, before: Checkout) -> list[str]:
         """The paths whose content differs between two looks at one checkout."""

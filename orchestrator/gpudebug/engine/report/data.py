@@ -20,11 +20,13 @@ from gpudebug.engine.campaign import load
 from gpudebug.engine.differing import from_reference
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import now
+from gpudebug.engine.replayed import NOTE
 from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
 from gpudebug.engine.report.story import story
 from gpudebug.engine.session import session_of
 from gpudebug.engine.status import status_of
+from gpudebug.engine.terms import played_back
 from gpudebug.engine.together import together
 
 FORMAT = 1
@@ -68,6 +70,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "story": story(loaded, runs),
         "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
         "machine": _machine(loaded, runs),
+        "replayed": _replayed(loaded),
         "reference": reference,
         "causes": causes,
         "gain": _gain(loaded),
@@ -78,6 +81,12 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     }
     plain: dict[str, Any] = _plain(data, loaded.workspace.scrub)
     return plain
+
+
+def _replayed(loaded: Loaded) -> str | None:
+    """That figures of the report are those of recordings; None if no run was played back."""
+    records = {n: r for n, r in loaded.records.items() if r.get("campaign") == loaded.config.campaign}
+    return NOTE if played_back(loaded.workspace, [*records], records) else None
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ def headline(data: Data) -> list[Part]:
     start = started(data)
     if start is None:
         return [Part(_unmeasured(data))]
-    return [Part(_stood(data, start)), *_found(data), Part(_now(data))]
+    return [Part(_stood(data, start)), *_found(data), *_doubted(data), Part(_now(data))]
 
 
 def started(data: Data) -> float | None:
@@ -89,12 +89,23 @@ def _found(data: Data) -> Iterable[Part]:
     if not good:
         return [Part(f"Of {count} none was VALIDATED. ")]
     lead, best = f"Of {count} {_was(len(good))} VALIDATED", glance.best(good)
+    if best is None and any(map(glance.doubted, good)):
+        return [Part(f"{lead}. ")]
     if best is None:
         return [Part(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
     said, title = glance.change_text(best), Part(best["title"], own=True)
     if len(good) == 1:
         return [Part(f"{lead}: “"), title, Part(f"”, {said}. ")]
     return [Part(f"{lead}; the largest effect, {said}, has “"), title, Part("”. ")]
+
+
+def _doubted(data: Data) -> Iterable[Part]:
+    """The VALIDATED ones that do not count, with the reason."""
+    return [
+        Part(f"Hypothesis {h['number']} does not count: {'; '.join(h['doubts'])}. ")
+        for h in glance.validated(data["hypotheses"])
+        if glance.doubted(h)
+    ]
 
 
 def _was(count: int) -> str:

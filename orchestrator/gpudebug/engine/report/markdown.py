@@ -45,6 +45,7 @@ def summary(data: Data) -> str:
         campaign=inline(data["status"]["campaign"]),
         headline=inline("".join(part.text for part in headline(data)), 600),
         tally=glance.tally(hypotheses),
+        replayed=data.get("replayed"),
         rows=[_row(h) for h in rows],
         left_out=len(glance.tested(hypotheses)) - len(rows),
         together=_together(data["gain"]) if steps else "",
@@ -64,11 +65,17 @@ def _row(h: Hypothesis) -> dict[str, Any]:
         "number": h["number"],
         "title": inline(h["title"], 120),
         "change": verbatim(h["intervention"] or "none is written", 160),
-        "verdict": h["status"] + (", accepted" if h["accepted"] is not None else ""),
+        "verdict": ", ".join([h["status"], *_marks(h)]),
         "effect": inline(glance.effect_text(h), 80),
         "throughput": present.UNKNOWN if ratio is None else f"{ratio:.2f}x",
         "loss": inline(loss or present.UNKNOWN, 40),
     }
+
+
+def _marks(h: Hypothesis) -> list[str]:
+    """What is said beside a verdict."""
+    doubts = [line.partition(":")[0] for line in h.get("doubts", ())]
+    return [*doubts, *(["accepted"] if h["accepted"] is not None else [])]
 
 
 def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from typing import Any
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import VERDICTS
+from gpudebug.engine.settings import Settings
+from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
 from gpudebug.engine.verify.findings import Findings
 from gpudebug.engine.verify.runs import Runs
@@ -38,12 +40,13 @@ def verify(
             next="gpudebug status",
         )
     findings = Findings()
+    pinned = terms.pinned_of(written)
     runs = Runs(written.workspace, findings, report)
     baselines = written.document.baselines if number is None else ()
     for baseline in baselines:
-        _baseline(written, runs, baseline, findings)
+        _baseline(written, runs, baseline, findings, pinned)
     for entry in entries:
-        _hypothesis(written, runs, entry, findings)
+        _hypothesis(written, runs, entry, findings, pinned)
     return {
         "ok": findings.ok,
         "campaign": written.config.campaign,
@@ -66,7 +69,9 @@ def _claims(entry: HypothesisEntry) -> bool:
     return entry.status in VERDICTS and bool(entry.runs)
 
 
-def _baseline(written: Written, runs: Runs, entry: BaselineEntry, findings: Findings) -> None:
+def _baseline(
+    written: Written, runs: Runs, entry: BaselineEntry, findings: Findings, pinned: Settings | None
+) -> None:
     shown = Shown(written, entry, findings)
     if not entry.runs:
         claimed = next((key for key in ("gpu util", "throughput") if entry.fields.get(key)), None)
@@ -76,9 +81,12 @@ def _baseline(written: Written, runs: Runs, entry: BaselineEntry, findings: Find
         findings.is_absent(entry.runs, baseline=entry.role)
     elif (checked := runs.named(entry.runs, shown.at("runs"))) is not None:
         check_baseline(shown, entry, checked)
+        terms.check_replayed(pinned, checked, shown.at("runs"), findings)
 
 
-def _hypothesis(written: Written, runs: Runs, entry: HypothesisEntry, findings: Findings) -> None:
+def _hypothesis(
+    written: Written, runs: Runs, entry: HypothesisEntry, findings: Findings, pinned: Settings | None
+) -> None:
     shown = Shown(written, entry, findings)
     if entry.status not in VERDICTS:
         if entry.runs:
@@ -93,6 +101,10 @@ def _hypothesis(written: Written, runs: Runs, entry: HypothesisEntry, findings: 
         verdict = check_verdict(shown, entry, runs)
         if verdict is not None:
             check_result(shown, entry, verdict)
+            used = [run for one in verdict.runs if (run := runs.get(one.name, entry.number)) is not None]
+            terms.check_terms(pinned, verdict, findings)
+            terms.check_replayed(pinned, used, shown.at("runs"), findings)
+            terms.check_one_pin(verdict, used, shown.at("runs"), findings)
         if checked:
             check_change(shown, entry, checked)
 

@@ -1,0 +1,392 @@
+"""The settings that a person pinned, and what may be measured under those that are in gpudebug.yaml now.
+
+`init`, `baseline`, a first `next` and `settings --accept` of a person pin. What only reads never does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from gpudebug import __version__
+from gpudebug.core import pinning
+from gpudebug.core.config import Config, Workload
+from gpudebug.core.errors import ConfigError, GpudebugError, LaunchError
+from gpudebug.core.models.base import Record
+from gpudebug.core.pinning import Difference
+from gpudebug.edges import host, launcher, snapshot, store
+from gpudebug.edges.store.private import read_private, write_private
+from gpudebug.engine.private import campaign_folder
+from gpudebug.engine.written import ROLES, training_environment, workload_of
+
+if TYPE_CHECKING:
+    from gpudebug.engine.loaded import Loaded
+
+FILE = "settings.json"
+FORMAT = 1
+ACCEPT = "gpudebug settings --accept"
+_DEVICE = "resolved.device"
+_REPLAY = "replay"
+_NAMED = 4
+
+
+class SettingsChanged(ConfigError):
+    """gpudebug.yaml asks for something else than a person has pinned."""
+
+    code = "settings"
+
+
+class Pin(Record):
+    """settings.json: what a campaign measures and by which bar, as a person pinned it.
+
+    `replay` says that recordings were its device from the first pin on; `confirmed` has the digest of the
+    verdict.json of each hypothesis that a person accepted by terms other than the pinned ones.
+    """
+
+    format: int = FORMAT
+    gpudebug: str | None = None
+    when: str
+    settings: dict[str, Any]
+    replay: bool = False
+    confirmed: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of gpudebug.yaml beside the pinned ones. `anchor` and `names` are where the pin is kept;
+    `problem` says why one that is there cannot be used."""
+
+    anchor: Path
+    names: tuple[str, ...]
+    now: Mapping[str, Any]
+    pinned: Pin | None = None
+    problem: str | None = None
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """What gpudebug.yaml has otherwise than it was pinned; none without a pin."""
+        return pinning.differences(self.now, self.pinned.settings) if self.pinned else ()
+
+    @property
+    def bar(self) -> Mapping[str, Any]:
+        """What verdicts are held against: the pinned settings, those of the file before there are any."""
+        return self.pinned.settings if self.pinned else self.now
+
+    @property
+    def plays(self) -> bool:
+        """Whether recordings are the device now."""
+        return _is_replay(self.bar)
+
+    @property
+    def replay(self) -> bool:
+        """Whether recordings are the device from the start: then a replayed run is evidence here."""
+        return self.plays and (self.pinned is None or self.pinned.replay)
+
+    @property
+    def digest(self) -> str | None:
+        return pinning.digest(self.pinned.settings) if self.pinned else None
+
+    @property
+    def file(self) -> Path:
+        return self.anchor.joinpath(*self.names, FILE)
+
+
+def settings_of(
+    workspace: store.Workspace, config: Config, where: snapshot.Checkout | snapshot.Address
+) -> Settings:
+    """What `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
+    folder = campaign_folder(workspace.root, config.campaign, where)
+    found = Settings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
+    try:
+        data = read_private(found.anchor, found.names, FILE)
+        pinned = None if data is None else Pin.model_validate(json.loads(data))
+    except GpudebugError as e:
+        return replace(found, problem=f"{e.file}: {e.message}")
+    except (ValueError, RecursionError):
+        return replace(found, problem=f"{found.file}: is not what gpudebug writes")
+    if pinned is not None and pinned.format > FORMAT:
+        return replace(found, problem=f"{found.file}: a later gpudebug wrote it")
+    return replace(found, pinned=pinned)
+
+
+def _asked(workspace: store.Workspace, config: Config) -> dict[str, Any]:
+    found = pinning.pinnable(config)
+    choice = config.device_choice
+    if choice.kind == _REPLAY:
+        found[_DEVICE] = _recordings(workspace.root, (workspace.root / str(choice.path)).resolve())
+    elif choice.kind != "auto":
+        found[_DEVICE] = choice.kind
+    for role in ROLES:
+        workload = workload_of(config, role)
+        if workload is not None:
+            found.update(_resolved(workspace.root, role, workload))
+    return found
+
+
+def _is_replay(settings: Mapping[str, Any]) -> bool:
+    return str(settings.get(_DEVICE, "")).partition(" ")[0] == _REPLAY
+
+
+def _recordings(root: Path, folder: Path) -> str:
+    return f"{_REPLAY} {_beside(root, folder)}"
+
+
+def _resolved(root: Path, role: str, workload: Workload) -> dict[str, str]:
+    """What the command starts here and now; nothing if it cannot be found."""
+    env = training_environment(workload)
+    try:
+        program = launcher.find_command(workload.argv(), str(root / workload.cwd), env)
+    except LaunchError:
+        return {}
+    found = {f"resolved.{role}.program": _beside(root, Path(program))}
+    interpreter = host.find_interpreter(program, env.get("PATH", ""))
+    if interpreter is not None:
+        found[f"resolved.{role}.interpreter"] = _beside(root, Path(interpreter))
+    return found
+
+
+def _beside(root: Path, path: Path) -> str:
+    """A path below the campaign's folder as seen from there, so that a copy of it keeps its pin."""
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
+    """Refuse a measurement under settings that no person has pinned; pin what a person may pin by it.
+
+    With `pins` a person's command pins the settings as they are. What was pinned, in a line, if anything was.
+    """
+    found, person = loaded.settings, loaded.session is None
+    if not person and found.pinned is None:
+        raise SettingsChanged(
+            found.problem or "no person has pinned the settings of this campaign yet",
+            file=str(loaded.workspace.config),
+            next=f"a person runs: {ACCEPT}",
+        )
+    if found.problem is not None and not pins:
+        raise SettingsChanged(found.problem, next=ACCEPT)
+    if found.pinned is None:
+        pin(loaded)
+        return f"pinned the settings of gpudebug.yaml: {_summary(found.now)}; `gpudebug settings` prints all"
+    changed = found.differences
+    if not changed:
+        return None
+    if not (person and pins):
+        raise _refused(loaded, changed)
+    pin(loaded)
+    return f"pinned anew: {_few(loaded, changed)}"
+
+
+def _refused(loaded: Loaded, changed: tuple[Difference, ...]) -> SettingsChanged:
+    undo = "put gpudebug.yaml back as it was"
+    if loaded.session is None:
+        advice = f"{ACCEPT}, or {undo}"
+    else:
+        advice = f"{undo}; a person who means it runs: {ACCEPT}"
+    return SettingsChanged(
+        f"not what is pinned: {_few(loaded, changed)}", file=str(loaded.workspace.config), next=advice
+    )
+
+
+def unchanged(before: Loaded, after: Loaded) -> None:
+    """Refuse to go on if the settings were edited since this command read them first."""
+    changed = pinning.differences(after.settings.now, before.settings.now)
+    if changed:
+        raise SettingsChanged(
+            f"edited while this command ran: {_few(after, changed).replace('pinned is', 'was')}",
+            file=str(after.workspace.config),
+            next="gpudebug settings",
+        )
+
+
+def settle(loaded: Loaded, spec: Mapping[str, object], *, pins: bool = False) -> None:
+    """Compare the device that was found with the pinned one; the first one that is found is pinned."""
+    found = loaded.settings
+    if found.pinned is None:
+        return
+    kind = str(spec["kind"])
+    device = _recordings(loaded.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
+    known = found.pinned.settings.get(_DEVICE)
+    if known == device:
+        return
+    if known is not None and not pins:
+        raise _refused(loaded, (Difference(_DEVICE, device, known),))
+    _write(loaded, found.pinned.model_copy(update={"settings": {**found.pinned.settings, _DEVICE: device}}))
+
+
+def pin(loaded: Loaded, device: str | None = None) -> None:
+    """Pin the settings as gpudebug.yaml has them now, with the kind of `device` if it was found already."""
+    found = loaded.settings
+    now = dict(found.now)
+    if _DEVICE not in now and (known := device or _known_device(found)) is not None:
+        now[_DEVICE] = known
+    replays = _is_replay(now)
+    first = found.pinned is None
+    _write(
+        loaded,
+        Pin(
+            gpudebug=__version__,
+            when=_time(),
+            settings=now,
+            replay=replays
+            and (not _measured(loaded) if first else bool(found.pinned and found.pinned.replay)),
+            confirmed=found.pinned.confirmed if found.pinned else {},
+        ),
+    )
+
+
+def _known_device(found: Settings) -> str | None:
+    """The device that was pinned for the same choice."""
+    if found.pinned is None or found.pinned.settings.get("device") != found.now.get("device"):
+        return None
+    return found.pinned.settings.get(_DEVICE)
+
+
+def _measured(loaded: Loaded) -> bool:
+    """Whether a run of this campaign was measured on a device before anything was pinned."""
+    from gpudebug.engine.replayed import replayed
+
+    return any(
+        record.get("campaign") == loaded.config.campaign
+        and record.get("devices")
+        and replayed(record, loaded.workspace.run(name)) is False
+        for name, record in loaded.records.items()
+    )
+
+
+def confirm(loaded: Loaded, number: int, verdict: str) -> None:
+    """Remember that a person accepted the verdict with this digest by the terms that it was judged by."""
+    pinned = loaded.settings.pinned
+    if pinned is None:
+        pin(loaded)
+        pinned = loaded.settings.pinned
+    assert pinned is not None
+    _write(loaded, pinned.model_copy(update={"confirmed": {**pinned.confirmed, str(number): verdict}}))
+
+
+def _write(loaded: Loaded, pinned: Pin) -> None:
+    found = loaded.settings
+    write_private(found.anchor, found.names, FILE, written(pinned))
+    loaded.settings = replace(found, pinned=pinned, problem=None)
+
+
+def written(pinned: Pin) -> bytes:
+    text = json.dumps(pinned.model_dump(mode="json"), indent=1, ensure_ascii=False)
+    return (text + "\n").encode("utf-8", "surrogatepass")
+
+
+def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
+    """Pin what `init` has just written; the repository may have no commit yet."""
+    found = settings_of(workspace, config, snapshot.whereabouts(directory))
+    replays = config.device_choice.kind == _REPLAY
+    pinned = Pin(gpudebug=__version__, when=_time(), settings=dict(found.now), replay=replays)
+    write_private(found.anchor, found.names, FILE, written(pinned))
+
+
+def _time() -> str:
+    from gpudebug.engine.measure import now
+
+    return now()
+
+
+def scrubbed(loaded: Loaded, text: str) -> str:
+    """A text on settings without their secrets, those of the pinned command among them."""
+    from gpudebug.core.redact import Redactor
+
+    pinned = loaded.settings.pinned.settings if loaded.settings.pinned else {}
+    for role in ROLES:
+        env, words = pinned.get(f"{role}.env"), pinned.get(f"{role}.command")
+        env = {str(k): str(v) for k, v in env.items()} if isinstance(env, dict) else {}
+        argv = str(words).split() if isinstance(words, str) else [str(word) for word in words or ()]
+        text = Redactor(env, argv).redact(text)
+    return loaded.workspace.scrub(text)
+
+
+def _few(loaded: Loaded, changed: tuple[Difference, ...]) -> str:
+    """The first differences in one line."""
+    said = "; ".join(difference.text for difference in changed[:_NAMED])
+    more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    return scrubbed(loaded, said) + more
+
+
+def _summary(now: Mapping[str, Any]) -> str:
+    device = now.get(_DEVICE) or now.get("device")
+    return (
+        f"device {device}, {now.get('metric')}, success {now.get('criteria.success'):g}, "
+        f"failure {now.get('criteria.failure'):g}"
+    )
+
+
+def lines(loaded: Loaded) -> list[str]:
+    """A line for each difference, without secrets."""
+    return [scrubbed(loaded, difference.text) for difference in loaded.settings.differences]
+
+
+def settings(directory: Path, accept: bool = False, session: str | None = None) -> dict[str, Any]:
+    """`settings`'s JSON: what is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
+
+    Raises SettingsChanged if a session asks to pin.
+    """
+    from gpudebug.engine.campaign import load
+
+    loaded = load(directory, session)
+    if accept and session is not None:
+        raise SettingsChanged(
+            f"session {session} cannot pin settings: the bar for its changes is a person's choice",
+            file=str(loaded.workspace.config),
+            next=f"a person runs: {ACCEPT}",
+        )
+    before, differing = loaded.settings, lines(loaded)
+    changed = [
+        {
+            "key": d.key,
+            "value": _plain(loaded, d.value),
+            "pinned": _plain(loaded, d.pinned),
+            "weaker": d.weaker,
+        }
+        for d in before.differences
+    ]
+    if accept:
+        pin(loaded, _found_device(loaded))
+    found = loaded.settings
+    return {
+        "action": "pinned" if accept else "settings",
+        "campaign": loaded.config.campaign,
+        "pinned": found.pinned is not None,
+        "was_pinned": before.pinned is not None,
+        "when": found.pinned.when if found.pinned else None,
+        "digest": found.digest,
+        "replayed": found.replay,
+        "settings": _plain(loaded, dict(found.bar)),
+        "lines": [scrubbed(loaded, line) for line in pinning.shown(found.bar)],
+        "changed": changed,
+        "differences": differing,
+        "problem": found.problem,
+        "classes": {key: str(pinning.rule_of(key).kind) for key in found.bar},
+        "next_command": None if found.pinned and (accept or not differing) else ACCEPT,
+        "files": [str(found.file)] if found.pinned else [],
+    }
+
+
+def _plain(loaded: Loaded, value: Any) -> Any:
+    from gpudebug.core.redact import scrubbed as without
+
+    return without(value, lambda text: scrubbed(loaded, text))
+
+
+def _found_device(loaded: Loaded) -> str | None:
+    """The kind of device that `auto` finds now; None if none can be found."""
+    from gpudebug.engine.measure import resolve_device
+
+    config = loaded.config
+    if config.device_choice.kind != "auto":
+        return None
+    try:
+        env = training_environment(config.workload)
+        return str(resolve_device(config.device, env, loaded.workspace.root)[0]["kind"])
+    except GpudebugError:
+        return None

@@ -1,0 +1,80 @@
+"""What stands between a verdict and what is pinned: weaker terms, or runs that were played back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpudebug.core.pinning import weaker_terms
+from gpudebug.edges import store
+from gpudebug.engine.replayed import WORD, replayed
+from gpudebug.engine.settings import Settings
+
+if TYPE_CHECKING:
+    from gpudebug.engine.loaded import Loaded
+
+WEAKER = "weaker terms"
+
+
+class Doubts(NamedTuple):
+    """`weaker` is a line for each term that is weaker than the pinned one; `replayed` whether a run of it
+    was played back, None if nothing tells. `against` are the lines that speak against the verdict."""
+
+    weaker: tuple[str, ...] = ()
+    replayed: bool | None = None
+    against: tuple[str, ...] = ()
+
+
+NO_DOUBTS = Doubts()
+
+
+def doubts(
+    settings: Settings, workspace: store.Workspace, verdict: Any, records: Mapping[str, Mapping[str, Any]]
+) -> Doubts:
+    """The doubts about a verdict.json as it was read, with the run.json of each run by name."""
+    terms = verdict.get("terms") if isinstance(verdict, Mapping) else None
+    weaker = tuple(d.text for d in weaker_terms(terms, settings.bar)) if isinstance(terms, Mapping) else ()
+    played = played_back(workspace, _runs(verdict), records)
+    against = [f"{WEAKER}: {'; '.join(weaker)}"] if weaker else []
+    if played and not settings.replay:
+        against.append(f"{WORD}: its runs are recordings, and those are not what is pinned as the device")
+    return Doubts(weaker, played, tuple(against))
+
+
+def standing_against(loaded: Loaded, number: int) -> str | None:
+    """Why the verdict of hypothesis `number` may not be handed over; None if it may.
+
+    Weaker terms may if a person confirmed this very verdict by them; what was played back never.
+    """
+    found = loaded.trials[number].doubts
+    if not found.against:
+        return None
+    evidence = not found.replayed or loaded.settings.replay
+    pinned = loaded.settings.pinned
+    confirmed = pinned.confirmed.get(str(number)) if pinned else None
+    if evidence and confirmed is not None and confirmed == digest_of(loaded, number):
+        return None
+    return "; ".join(found.against)
+
+
+def digest_of(loaded: Loaded, number: int) -> str | None:
+    """The digest of the verdict.json that hypothesis `number` stands on; None without one."""
+    runs = loaded.document.hypothesis(number).runs
+    path = loaded.workspace.run(runs[-1]).path / "verdict.json" if runs else None
+    return store.file_digest(path) if path is not None and path.is_file() else None
+
+
+def played_back(
+    workspace: store.Workspace, names: Sequence[str], records: Mapping[str, Mapping[str, Any]]
+) -> bool | None:
+    """Whether one of the runs was played back; None if nothing tells."""
+    found = [replayed(records[name], workspace.run(name)) for name in names if name in records]
+    if any(found):
+        return True
+    return False if found and None not in found else None
+
+
+def _runs(verdict: Any) -> list[str]:
+    used = verdict.get("runs") if isinstance(verdict, Mapping) else None
+    names = [r.get("name") for r in used if isinstance(r, Mapping)] if isinstance(used, list) else []
+    return [name for name in names if isinstance(name, str)]
