@@ -22,6 +22,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Deeper folders are moved up first: an open descriptor a level would run out.
 _DEEPEST = 64
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR)
+# RENAME_NOREPLACE of renameat2(2).
+_NOT_OVER = 1
 
 
 class NotOurs(StoreError):
@@ -109,6 +111,42 @@ def remove_empty(parent: int, name: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def put_file(parent: int, temporary: str, name: str) -> None:
+    """Rename the file `temporary` of the open folder `parent` to `name`: a file of that name is replaced."""
+    os.rename(_plain(temporary), _plain(name), src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def move_folder(parent: int, name: str, to: str, made: Identity) -> None:
+    """Rename the folder `name` of the open folder `parent` to the free name `to`.
+
+    FileExistsError if `to` is taken, also by an empty folder. NotOurs, and `name` as it was, if another
+    folder than `made` has that name by now.
+    """
+    if identity_at(parent, name) != made:
+        raise _not_ours(parent, name)
+    _rename_to_free(parent, name, _plain(to))
+    if identity_at(parent, to) != made:
+        _rename_to_free(parent, to, name)
+        raise _not_ours(parent, name)
+
+
+def _rename_to_free(parent: int, name: str, to: str) -> None:
+    """Rename without replacing what `to` is; looked at first on a file system that cannot do both at once."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    rename = getattr(library, "renameat2", None)
+    if rename is not None:
+        if rename(parent, os.fsencode(name), parent, os.fsencode(to), _NOT_OVER) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number), name)
+    if identity_at(parent, to) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
+    os.rename(name, to, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _empty(top: int, device: int) -> None:
