@@ -6,7 +6,7 @@ import datetime
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug import __version__
@@ -101,7 +101,7 @@ def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
     around = surroundings_of(bench, job)
-    folder = store.RunFolder(bench.workspace.new_run(job.label).path, redactor.redact)
+    folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     folder.write("run.json", record)
     if job.patch is not None:

@@ -119,7 +119,7 @@ def refuse_foreign(path: Path, is_ours: IsOurs) -> None:
 
 
 def _sweep(parent: int, is_ours: IsOurs) -> None:
-    """Remove the folders that a killed export left in the open folder `parent`, if they hold only its files."""
+    """Remove the folders that a killed export left in the open folder `parent`, with nothing else in them."""
     temporary.sweep(parent)
     for found in temporary.left(parent):
         if not stat.S_ISDIR(os.fstat(found.fd).st_mode):

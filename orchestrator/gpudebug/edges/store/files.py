@@ -16,6 +16,7 @@ from gpudebug.edges import removal, temporary
 
 RUNS = "runs"
 _MAX_TEXT = 256 << 20
+_HUGE = 1 << 30
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -27,17 +28,14 @@ class NotPermitted(StoreError):
     """The file is another user's, or closed to this one."""
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
     """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
-    with _regular(path) as f:
-        if os.fstat(f.fileno()).st_size > _MAX_TEXT:
+    with _regular(path) as f, saying(path, "cannot read"):
+        if os.fstat(f.fileno()).st_size > longest:
             raise StoreError(
-                f"larger than {_MAX_TEXT >> 20} MB", file=str(path), next="is this the right file?"
+                f"larger than {longest >> 20} MB", file=str(path), next="is this the right file?"
             )
-        try:
-            return f.read()
-        except OSError as e:
-            raise os_error(e, path, "cannot read") from None
+        return f.read(longest)
 
 
 def read_head(path: Path, size: int) -> bytes:
@@ -63,13 +61,11 @@ def start_file(path: Path) -> None:
     A link is refused: its target need not be gpudebug's.
     """
     with saying(path, "cannot write"):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | _SAFE, 0o600)
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StoreError("not a regular file", file=str(path), next="name another file")
-            os.ftruncate(fd, 0)
-        finally:
-            os.close(fd)
+        status = path.lstat() if os.path.lexists(path) else None
+        if status and not stat.S_ISREG(status.st_mode):
+            what = "is a link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+            raise StoreError(what, file=str(path), next="name another file")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600))
 
 
 def check_output(path: Path, *, make_folder: bool = False) -> None:
@@ -142,10 +138,14 @@ def digest(data: bytes) -> str:
 
 
 def file_digest(path: Path) -> str:
+    """SHA-256 of what a file holds; of a huge one that is mostly a hole, which nothing reads, its size."""
     import hashlib
 
     h = hashlib.sha256()
     with path.open("rb") as f:
+        status = os.fstat(f.fileno())
+        if status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2:
+            return f"unread-{status.st_size}-bytes-with-holes"
         while chunk := f.read(1 << 20):
             h.update(chunk)
     return h.hexdigest()

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import StoreError
+from gpudebug.core.jsontext import parse
+from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import (
+    RUNS,
     digest,
     file_digest,
     make_folder,
+    opened_folder,
     os_error,
     read_file,
     resolve_inside,
-    sync_folder,
+    saying,
     write_beside,
 )
 from gpudebug.edges.store.locks import Claim, claimed
@@ -29,8 +34,11 @@ if TYPE_CHECKING:
 
 CONFIG = "gpudebug.yaml"
 FORMAT = 1
-WORKTREES = ("runs", "worktrees")
+WORKTREES = (RUNS, "worktrees")
 LEASES = ".leases"
+# Of one record; a manifest names thousands of files.
+_LONGEST = 64 << 20
+_READABLE = "make it readable (chmod), or move it out of the run folder"
 _RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
@@ -60,15 +68,12 @@ def slug(text: str) -> str:
 
 def place_new(root: Path, relative: str, data: bytes) -> bool:
     """Write a file below `root` that is not there yet; False where its name is taken by other bytes."""
-    path = root / relative
-    resolve_inside(path, root)
+    path = resolve_inside(root / relative, root)
     if path.exists():
         return read_file(path) == data
     make_folder(path.parent)
-    try:
+    with saying(path, "cannot write"):
         write_beside(path, data, None)
-    except OSError as e:
-        raise os_error(e, path, "cannot write") from None
     return True
 
 
@@ -89,10 +94,14 @@ class OtherFormat(StoreError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`."""
+    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`.
+
+    `made` is what the folder was when this process made it: another folder of its name is not written to.
+    """
 
     path: Path
     scrub: Scrub
+    made: removal.Identity | None = None
 
     @property
     def name(self) -> str:
@@ -130,35 +139,59 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes) -> None:
         """Write one file of the run as it is, at once."""
-        try:
-            write_beside(self.path / name, data, 0o644)
-        except OSError as e:
-            raise os_error(e, self.path / name, "cannot write") from None
+        with saying(self.path / name, "cannot write"), self.opened() as folder:
+            temporary.write(folder, name, data, 0o600)
+
+    def drop(self, name: str) -> None:
+        """Remove one file of the run, if it is there."""
+        with saying(self.path / name, "cannot remove"), self.opened() as folder:
+            made = removal.identity_at(folder, name)
+            if made is not None:
+                removal.remove_file(folder, name, made)
 
     def seal(self) -> None:
         """Write the manifest, last: from now on the run is evidence."""
+        self._seal(self.digests())
+
+    def seal_what_is_readable(self) -> tuple[str, ...]:
+        """Seal a run that was cut off, whatever lies in it; the names of what could not be read."""
+        found = dict(self._digested())
+        self._seal({name: said for name, said in found.items() if said is not None})
+        return tuple(name for name, said in found.items() if said is None)
+
+    def _seal(self, digests: dict[str, str]) -> None:
         from gpudebug.core.models import Manifest
 
-        # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
-        self._put("manifest.json", Manifest(run=self.name, files=self.digests()).model_dump())
-        sync_folder(self.path)
+        with saying(self.path, "cannot seal"), self.opened() as folder:
+            temporary.sweep(folder)
+            # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
+            self._put("manifest.json", Manifest(run=self.name, files=digests).model_dump())
 
     def _put(self, name: str, data: Any) -> None:
         from gpudebug.core.redact import scrubbed
 
         text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
-        try:
-            write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
-        except OSError as e:
-            raise os_error(e, self.path / name, "cannot write") from None
+        self.keep(name, text.encode("utf-8", "surrogateescape") + b"\n")
+
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Open the folder itself: no link, and not another one that has its name by now."""
+        with opened_folder(self.path) as folder:
+            if self.made is not None and removal.identity_of(os.fstat(folder)) != self.made:
+                raise removal.NotOurs(
+                    "is not the folder that this run began in; nothing was written to it",
+                    file=str(self.path),
+                    next="move it away, then run the same command again",
+                )
+            yield folder
 
     def read(self, name: str) -> Any:
         """One JSON record of the run; StoreError where it is not there, not JSON or of another format."""
         path = self.path / name
         try:
             # As it was written: names of files need not be UTF-8.
-            found = json.loads(read_file(path).decode("utf-8", "surrogateescape"))
-        except (ValueError, RecursionError):
+            found = parse(read_file(path, _LONGEST).decode("utf-8", "surrogateescape"))
+        except ValueError:
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"
             ) from None
@@ -176,14 +209,36 @@ class RunFolder:
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of each file by its path in the folder: regular files only, links not followed."""
-        try:
-            return {
-                str(p.relative_to(self.path)): file_digest(p)
-                for p in sorted(self.path.rglob("*"))
-                if p.is_file() and not p.is_symlink() and p != self.path / "manifest.json"
-            }
-        except OSError as e:
-            raise os_error(e, self.path, "cannot read what the run wrote") from None
+        found = {}
+        for name, sha256 in self._digested():
+            if sha256 is None:
+                raise StoreError("cannot read what the run wrote", file=str(self.path / name), next=_READABLE)
+            found[name] = sha256
+        return found
+
+    def _digested(self) -> Iterator[tuple[str, str | None]]:
+        """Path in the folder and digest of each regular file but the manifest; None if it cannot be read."""
+        unread: list[str] = []
+        for place, folders, names in os.walk(self.path, onerror=lambda e: unread.append(str(e.filename))):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(place, name)
+                if path == self.path / "manifest.json":
+                    continue
+                try:
+                    if stat.S_ISREG(path.lstat().st_mode):
+                        yield str(path.relative_to(self.path)), file_digest(path)
+                except OSError:
+                    yield str(path.relative_to(self.path)), None
+        for name in unread:
+            yield os.path.relpath(name, self.path), None
+
+
+def _is_run(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a run's folder. A link to one that was moved away is read, and never written to."""
+    if entry.is_symlink():
+        return os.path.exists(os.path.join(entry.path, "manifest.json"))
+    return entry.is_dir()
 
 
 class Workspace:
@@ -229,7 +284,7 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
         try:
-            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and e.is_dir()]
+            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and _is_run(e)]
         except FileNotFoundError:
             return []
         except OSError as e:
@@ -243,26 +298,25 @@ class Workspace:
         """A new folder `NNNN-label`, its number one above the highest."""
         names = self.run_names()
         number = run_number(names[-1]) + 1 if names else 1
-        try:
+        with saying(self.runs, "cannot make a run folder"):
             self.runs.mkdir(exist_ok=True)
-            while True:
-                path = self.runs / f"{number:04d}-{label}"
-                try:
-                    path.mkdir()
-                except FileExistsError:
-                    number += 1
-                else:
-                    sync_folder(self.runs)
-                    return RunFolder(path, self.scrub)
-        except OSError as e:
-            raise os_error(e, self.runs, "cannot make a run folder") from None
+            with opened_folder(self.runs) as folder:
+                while True:
+                    name = f"{number:04d}-{label}"
+                    try:
+                        os.mkdir(name, 0o700, dir_fd=folder)
+                    except FileExistsError:
+                        number += 1
+                    else:
+                        made = removal.identity_at(folder, name)
+                        temporary.confirm(folder)
+                        return RunFolder(self.runs / name, self.scrub, made)
 
     def discard(self, run: RunFolder) -> None:
         """Remove the folder of a run that never started."""
-        try:
-            shutil.rmtree(run.path)
-        except OSError as e:
-            raise os_error(e, run.path, "cannot remove") from None
+        with saying(run.path, "cannot remove"), opened_folder(self.runs) as folder:
+            if run.made is not None:
+                removal.remove_folder(folder, run.name, run.made)
 
     def seal(self, run: RunFolder) -> None:
         """Seal a run of this workspace."""
