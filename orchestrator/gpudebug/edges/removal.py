@@ -49,6 +49,25 @@ def identity_at(parent: int, name: str) -> Identity | None:
         return None
 
 
+def made_at(parent: int, name: str) -> Identity:
+    """The identity of what `name` in the open folder `parent` is; FileNotFoundError if it is missing."""
+    return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
+
+
+def unlock(parent: int, name: str) -> None:
+    """Let the owner of the folder `name` of `parent` open it and write to it.
+
+    The descriptor names it without opening it or following a link.
+    """
+    handle = os.open(_plain(name), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        mode = os.fstat(handle).st_mode
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(mode) | stat.S_IRWXU)
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def folder(anchor: Path, *names: str) -> Iterator[int]:
     """Open `anchor/names…` for the block, following no link below `anchor`.
@@ -199,7 +218,7 @@ def _opened(parent: int, name: str, path: Path, *, unlock: bool = False) -> int:
         except PermissionError:
             if not unlock:
                 raise
-            _unlock(parent, name)
+            unlock(parent, name)
             descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except OSError as e:
         if e.errno not in _IS_LINK:
@@ -211,15 +230,6 @@ def _opened(parent: int, name: str, path: Path, *, unlock: bool = False) -> int:
     if unlock and status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
     return descriptor
-
-
-def _unlock(parent: int, name: str) -> None:
-    """Let the owner of a folder open it. The descriptor names it without opening it or following a link."""
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.chmod(f"/proc/self/fd/{handle}", 0o700)
-    finally:
-        os.close(handle)
 
 
 def _plain(name: str) -> str:

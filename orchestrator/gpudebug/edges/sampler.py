@@ -39,6 +39,7 @@ from gpudebug.core.readings import (
     csv_row,
     parse_row,
 )
+from gpudebug.edges import removal, temporary
 
 FORMAT = 1
 INTERVAL_S = 0.2
@@ -199,7 +200,7 @@ class CsvFile:
 
     def __init__(self, path: Path, resume: bool) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags if resume else flags | os.O_TRUNC, 0o666)
+        self._fd = os.open(path, flags if resume else flags | os.O_TRUNC, 0o600)
         self._length = self._cut_torn_row()
         self.last_elapsed: float | None = None
         self.problem: str | None = None
@@ -291,13 +292,9 @@ class Notes:
             "complete": self._complete,
             **self._summary,
         }
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+        text = json.dumps(value, indent=1) + "\n"
+        with removal.folder(self._path.parent) as folder:
+            temporary.write(folder, self._path.name, text.encode(), 0o600)
 
     def _earlier_restarts(self) -> int:
         try:

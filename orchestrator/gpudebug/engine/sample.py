@@ -64,7 +64,7 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output)
         launched, evidence = _beside(bench, job, files)
-    files.notes.unlink(missing_ok=True)
+    store.remove_file(files.notes)
     notes = (*bench.notes, *_remarks(job, evidence))
     return _answer(evidence, launched.exit_status, launched.signal, files, notes)
 

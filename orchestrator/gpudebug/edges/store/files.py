@@ -44,6 +44,13 @@ def read_head(path: Path, size: int) -> bytes:
         return f.read(size)
 
 
+def read_tail(path: Path, size: int) -> bytes:
+    """The last bytes of a regular file of any size."""
+    with _regular(path) as f, saying(path, "cannot read"):
+        f.seek(max(0, os.fstat(f.fileno()).st_size - size))
+        return f.read(size)
+
+
 def _regular(path: Path) -> BinaryIO:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

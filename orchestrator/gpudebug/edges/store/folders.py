@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,21 @@ class RunFolder:
             made = removal.identity_at(folder, name)
             if made is not None:
                 removal.remove_file(folder, name, made)
+
+    def make_way(self, *names: str) -> tuple[str, ...]:
+        """Let records have these names: folders that have them are moved aside; their new names."""
+        moved = []
+        with saying(self.path, "cannot write"), opened_folder(self.path.parent) as parent:
+            removal.unlock(parent, self.name)
+            with self.opened() as folder:
+                for name in names:
+                    if (self.path / name).is_dir() and not (self.path / name).is_symlink():
+                        aside = next(
+                            n for i in count(1) if not os.path.lexists(self.path / (n := f"{name}.{i}"))
+                        )
+                        removal.move_folder(folder, name, aside, removal.made_at(folder, name))
+                        moved.append(aside)
+        return tuple(moved)
 
     def seal(self) -> None:
         """Write the manifest, last: from now on the run is evidence."""
