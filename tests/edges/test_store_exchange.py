@@ -14,6 +14,7 @@ import pytest
 from tests.support.campaigns import contents
 
 from gpudebug.core.errors import StoreError
+from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 
 KILLED = """\
@@ -102,7 +103,69 @@ def test_what_a_kill_leaves_is_whole_or_not_there_and_is_tidied_up(tmp_path: Pat
         if target.exists():
             found = {p.read_bytes() for p in target.iterdir()}
             assert len(found) == 1 and len(list(target.iterdir())) == 8
-    for left in tmp_path.glob(".out.*.tmp"):
-        os.utime(left, (0, 0))
     replace_folder(target, {"1.patch": b"ours"}, is_ours=lambda name, head: True)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_neighbour_of_any_name_and_age_stays(tmp_path: Path) -> None:
+    for name in (".out.backup.tmp", ".out.abcdefgh.tmp", ".gpudebug-1a2b-0123456789abcdef.tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").write_bytes(b"mine")
+        os.utime(tmp_path / name, (1, 1))
+    before = contents(tmp_path)
+    replace_folder(tmp_path / "out", {"1.patch": b"ours"}, is_ours=ours)
+    replace_folder(tmp_path / "out", {"1.patch": b"ours"}, is_ours=ours)
+    found = contents(tmp_path)
+    assert {k: v for k, v in found.items() if not str(k).startswith("out")} == before
+
+
+def test_what_a_killed_export_left_goes_but_not_what_others_put_there(tmp_path: Path) -> None:
+    for name, content in (("1.patch", b"ours"), ("mine", b"mine")):
+        (tmp_path / "left").mkdir()
+        left = tmp_path / temporary.name_of(removal.identity_of((tmp_path / "left").stat()))
+        (tmp_path / "left").rename(left)
+        (left / name).write_bytes(content)
+        replace_folder(tmp_path / "out", {"1.patch": b"ours"}, is_ours=ours)
+        assert left.exists() is (name == "mine")
+
+
+@pytest.mark.parametrize("moment", range(1, 4))
+def test_a_folder_that_takes_the_place_in_the_last_moment_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Another folder of that name, or another file in it, before each rename."""
+    target, turn = tmp_path / "out", 0
+    replace_folder(target, {"1.patch": b"ours"}, is_ours=ours)
+    rename = removal._rename_to_free
+
+    def swap_before(parent: int, name: str, to: str) -> None:
+        nonlocal turn
+        turn += 1
+        if turn == moment:
+            if target.exists():
+                target.rename(tmp_path / "moved")
+            target.mkdir()
+            (target / "mine.txt").write_bytes(b"mine")
+        rename(parent, name, to)
+
+    monkeypatch.setattr(removal, "_rename_to_free", swap_before)
+    with pytest.raises(StoreError):
+        replace_folder(target, {"2.patch": b"ours"}, is_ours=ours)
+    assert (target / "mine.txt").read_bytes() == b"mine"
+
+
+def test_a_file_that_comes_in_the_last_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out"
+    replace_folder(target, {"1.patch": b"ours"}, is_ours=ours)
+    rename = removal._rename_to_free
+
+    def add_before(parent: int, name: str, to: str) -> None:
+        if name == "out":
+            (target / "mine.txt").write_bytes(b"mine")
+        rename(parent, name, to)
+
+    monkeypatch.setattr(removal, "_rename_to_free", add_before)
+    with pytest.raises(StoreError, match="holds mine.txt"):
+        replace_folder(target, {"2.patch": b"ours"}, is_ours=ours)
+    assert {p.name for p in target.iterdir()} == {"1.patch", "mine.txt"}
+    assert os.listdir(tmp_path) == ["out"]

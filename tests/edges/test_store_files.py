@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import random
@@ -128,15 +129,54 @@ class TestReplace:
             assert seen <= {OLD, NEW}
         assert len(seen) == 2 or seen == {OLD}
 
-    def test_what_a_killed_writer_left_is_removed_later(self, file: Path) -> None:
-        left, fresh = file.with_name(".file.md.abcdefgh.tmp"), file.with_name(".file.md.12345678.tmp")
-        other = file.with_name(".other.md.abcdefgh.tmp")
-        for path in (left, fresh, other):
-            path.write_bytes(b"part")
-        for path in (left, other):
-            os.utime(path, (1, 1))
+    def test_what_is_named_like_a_temporary_and_is_the_users_stays(self, file: Path) -> None:
+        """However old it is: the name and the age of a file prove nothing."""
+        names = (
+            ".file.md.backup.tmp",
+            ".file.md.abcdefgh.tmp",
+            ".gpudebug-notes.tmp",
+            ".gpudebug-1a2b-0123456789abcdef.tmp",
+            f".gpudebug-new-{'0' * 32}.tmp",
+        )
+        for name in names:
+            file.with_name(name).write_bytes(b"mine")
+            os.utime(file.with_name(name), (1, 1))
         replace(file, NEW)
-        assert sorted(p.name for p in file.parent.iterdir()) == [fresh.name, other.name, file.name]
+        assert {p.name for p in file.parent.iterdir()} == {*names, file.name}
+        assert all(file.with_name(name).read_bytes() == b"mine" for name in names)
+
+    def test_a_save_in_the_last_moment_is_never_overwritten(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sync = os.fsync
+
+        def save_meanwhile(fd: int) -> None:
+            sync(fd)
+            file.write_bytes(b"a person's save")
+
+        monkeypatch.setattr(os, "fsync", save_meanwhile)
+        with pytest.raises(store.SavedInBetween):
+            replace(file, NEW)
+        assert file.read_bytes() == b"a person's save"
+        assert os.listdir(file.parent) == [file.name]
+
+    def test_a_file_that_was_replaced_is_never_called_unchanged(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sync = os.fsync
+
+        def fail_on_folders(fd: int) -> None:
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            sync(fd)
+
+        monkeypatch.setattr(os, "fsync", fail_on_folders)
+        with pytest.raises(StoreError, match="was written, but the disk does not confirm it: Input/output"):
+            replace(file, NEW)
+        assert file.read_bytes() == NEW
+        with pytest.raises(StoreError, match="was written, but the disk does not confirm it"):
+            store.put_file(file, OLD)
+        assert file.read_bytes() == OLD
 
     def test_a_reader_meanwhile_never_sees_a_part(self, file: Path) -> None:
         stop = threading.Event()

@@ -1,13 +1,55 @@
-"""Where in a JSON text a value stands: an editor opens a line, not a key."""
+"""JSON text: read with a limit on its nesting, and where in it a value stands: an editor opens a line."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+DEEPEST = 64
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
+
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def parse(text: str) -> Any:
+    """A JSON document. ValueError for another text, NaN and infinity, and more than DEEPEST levels."""
+    try:
+        found = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _may_be_deep(text) and _is_deep(found):
+        raise ValueError("nested too deeply")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether its brackets, those in strings too, are more levels than DEEPEST."""
+    brackets = text.encode("utf-8", "surrogateescape").translate(None, _NO_BRACKETS)
+    for _ in range(DEEPEST):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    return bool(brackets)
+
+
+def _is_deep(found: object) -> bool:
+    level = [found]
+    for _ in range(DEEPEST):
+        level = [
+            member
+            for value in level
+            if isinstance(value, (dict, list))
+            for member in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return any(isinstance(value, (dict, list)) for value in level)
 
 
 def line_of(text: str, steps: Iterable[str | int | None]) -> int:

@@ -22,6 +22,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Deeper folders are moved up first: an open descriptor a level would run out.
 _DEEPEST = 64
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR)
+# RENAME_NOREPLACE of renameat2(2).
+_NOT_OVER = 1
 
 
 class NotOurs(StoreError):
@@ -45,6 +47,25 @@ def identity_at(parent: int, name: str) -> Identity | None:
         return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
     except FileNotFoundError:
         return None
+
+
+def made_at(parent: int, name: str) -> Identity:
+    """The identity of what `name` in the open folder `parent` is; FileNotFoundError if it is missing."""
+    return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
+
+
+def unlock(parent: int, name: str) -> None:
+    """Let the owner of the folder `name` of `parent` open it and write to it.
+
+    The descriptor names it without opening it or following a link.
+    """
+    handle = os.open(_plain(name), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        mode = os.fstat(handle).st_mode
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(mode) | stat.S_IRWXU)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -89,7 +110,7 @@ def remove_folder(parent: int, name: str, made: Identity) -> None:
     removed, if it is another folder than `made`, a link or a file; NotOurs at a mount inside of it.
     """
     try:
-        top = _opened(parent, name, Path(_path_of(parent), name), unlock=identity_at(parent, name) == made)
+        top = _opened(parent, name, Path(_path_of(parent), name), closed_too=identity_at(parent, name) == made)
     except FileNotFoundError:
         return
     try:
@@ -109,6 +130,47 @@ def remove_empty(parent: int, name: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def put_file(parent: int, temporary: str, name: str) -> None:
+    """Rename the file `temporary` of the open folder `parent` to `name`: a file of that name is replaced."""
+    os.rename(_plain(temporary), _plain(name), src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def move_folder(parent: int, name: str, to: str, made: Identity) -> None:
+    """Rename the folder `name` of the open folder `parent` to the free name `to`.
+
+    FileExistsError if `to` is taken, also by an empty folder. NotOurs, and `name` as it was, if another
+    folder than `made` has that name by now.
+    """
+    if identity_at(parent, name) != made:
+        raise _not_ours(parent, name)
+    _rename_to_free(parent, name, _plain(to))
+    if identity_at(parent, to) != made:
+        _rename_to_free(parent, to, name)
+        raise _not_ours(parent, name)
+
+
+def set_aside(parent: int, name: str, to: str) -> None:
+    """Give what is at `name` in the open folder `parent`, whatever it is, the free name `to` there."""
+    _rename_to_free(parent, _plain(name), _plain(to))
+
+
+def _rename_to_free(parent: int, name: str, to: str) -> None:
+    """Rename without replacing what `to` is; looked at first on a file system that cannot do both at once."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    rename = getattr(library, "renameat2", None)
+    if rename is not None:
+        if rename(parent, os.fsencode(name), parent, os.fsencode(to), _NOT_OVER) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number), name)
+    if identity_at(parent, to) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
+    os.rename(name, to, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _empty(top: int, device: int) -> None:
@@ -144,7 +206,7 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
             elif upwards is not None:
                 os.rename(entry.name, secrets.token_hex(16), src_dir_fd=parent, dst_dir_fd=upwards)
             else:
-                below = _opened(parent, entry.name, Path(_path_of(parent), entry.name), unlock=True)
+                below = _opened(parent, entry.name, Path(_path_of(parent), entry.name), closed_too=True)
                 if os.fstat(below).st_dev != device:
                     path = _path_of(below)
                     os.close(below)
@@ -153,15 +215,15 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
     return None
 
 
-def _opened(parent: int, name: str, path: Path, *, unlock: bool = False) -> int:
-    """Open the folder `name` of `parent` without following a link; `unlock` gives its owner all rights."""
+def _opened(parent: int, name: str, path: Path, *, closed_too: bool = False) -> int:
+    """Open the folder `name` of `parent` without following a link; `closed_too` gives its owner all rights."""
     try:
         try:
             descriptor = os.open(_plain(name), _FOLDER, dir_fd=parent)
         except PermissionError:
-            if not unlock:
+            if not closed_too:
                 raise
-            _unlock(parent, name)
+            unlock(parent, name)
             descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except OSError as e:
         if e.errno not in _IS_LINK:
@@ -170,18 +232,9 @@ def _opened(parent: int, name: str, path: Path, *, unlock: bool = False) -> int:
             "is a link or a file where a folder of gpudebug's was", file=str(path), next="move it away"
         ) from None
     status = os.fstat(descriptor)
-    if unlock and status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+    if closed_too and status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
     return descriptor
-
-
-def _unlock(parent: int, name: str) -> None:
-    """Let the owner of a folder open it. The descriptor names it without opening it or following a link."""
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.chmod(f"/proc/self/fd/{handle}", 0o700)
-    finally:
-        os.close(handle)
 
 
 def _plain(name: str) -> str:

@@ -18,6 +18,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.engine import adapters, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
+from gpudebug.engine.linked import refuse_links
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
@@ -75,9 +76,15 @@ class Cycle:
             "since": now(),
             "command": self.command,
         }
-        self.locks += self.stack.enter_context(store.device_locks([*wanted], holder, wanted))
+        locks = store.device_locks([*wanted], holder, wanted, remarks(self.report))
+        self.locks += self.stack.enter_context(locks)
         self.locked.update(wanted)
         return tuple(self.locks)
+
+
+def remarks(report: Report) -> Callable[[str], None]:
+    """Report a line that belongs to no run yet."""
+    return lambda text: report(Live("", 0.0, None, None, None, None, None, text))
 
 
 def real(devices: Sequence[DeviceInfo]) -> dict[str, str]:
@@ -90,7 +97,7 @@ def devices_held(benches: Sequence[Bench], directory: Path, command: str) -> Ite
     """The benches of a command outside a campaign, with their devices held until the block ends."""
     names = real([d for bench in benches for d in bench.devices])
     holder = {"path": str(directory), "campaign": None, "session": None, "since": now(), "command": command}
-    with store.device_locks([*names], holder, names) as fds:
+    with store.device_locks([*names], holder, names, remarks(benches[0].report)) as fds:
         yield [replace(bench, hold_fds=(*bench.hold_fds, *fds)) for bench in benches]
 
 
@@ -192,9 +199,12 @@ def lone_bench(
 
     `directory` is what a relative replay folder is relative to. DeviceError where there is no such device.
     """
+    workspace = store.Workspace(root)
+    if (root / store.CONFIG).exists():
+        refuse_links(workspace)
     spec, infos, notes = resolve_device(setting, env, directory)
     return Bench(
-        workspace=store.Workspace(root),
+        workspace=workspace,
         campaign=None,
         device=spec,
         devices=infos,

@@ -29,7 +29,14 @@ from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
 from gpudebug.engine.places import refs
 from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import doubts, played_back
-from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
+from gpudebug.engine.written import (
+    ROLES,
+    read,
+    stored_record,
+    stored_verdict,
+    training_environment,
+    workload_of,
+)
 
 NoneType = type(None)
 
@@ -240,8 +247,10 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
     run = workspace.run(entry.runs[-1])
     if not run.intact("verdict.json"):
         return Judged(None, False)
+    verdict = stored_verdict(run)
+    if verdict is None:
+        return Judged(None, False)
     try:
-        verdict = dict(run.read("verdict.json"))
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
         same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]

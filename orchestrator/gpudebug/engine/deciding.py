@@ -12,7 +12,7 @@ from gpudebug.edges import store
 from gpudebug.engine.changes import tested_change
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.places import is_written
-from gpudebug.engine.written import stored_record
+from gpudebug.engine.written import stored_verdict
 
 
 def decidable(loaded: Loaded) -> machine.Campaign:
@@ -98,7 +98,9 @@ def _judged_unlisted(
         and loaded.document.hypothesis(number).status is Status.TESTING
         and run.name not in listed
         and run.intact("run.json", "verdict.json")
-        and _adoptable(loaded, number, stored_record(run, "verdict.json"))
+        and (verdict := stored_verdict(run)) is not None
+        and verdict["hypothesis"] == number
+        and _adoptable(loaded, number, verdict)
         and not _superseded(loaded, record["hypothesis"], run.name)
     )
 

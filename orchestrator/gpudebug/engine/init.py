@@ -15,6 +15,7 @@ from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.shellwords import ShellSyntaxError
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import adapters, agents
+from gpudebug.engine.linked import refuse_links
 from gpudebug.engine.written import progress_head, read_config
 
 _FOLDERS = ("runs", "progress", "hypotheses")
@@ -168,6 +169,7 @@ def _about(root: Path, config: Config) -> list[str]:
 def _write(directory: Path, config: Config, text: str) -> list[str]:
     """Write what is not there yet; gpudebug.yaml last, since it is what makes a campaign."""
     written = []
+    refuse_links(store.Workspace(directory))
     for folder in _FOLDERS:
         store.make_folder(directory / folder)
     progress = directory / config.progress

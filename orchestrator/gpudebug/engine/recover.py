@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.errors import StoreError
 from gpudebug.core.machine import Action
 from gpudebug.core.models import Evidence, RunRecord
+from gpudebug.core.readings import parse_row
 from gpudebug.core.words import Outcome, Status
-from gpudebug.edges import launcher
+from gpudebug.edges import launcher, store
 from gpudebug.engine.bench import Cycle, splice
 from gpudebug.engine.claims import forget
 from gpudebug.engine.measure import now
-from gpudebug.engine.reading import read_run_samples
 from gpudebug.engine.trial import record_result
+from gpudebug.engine.written import stored_verdict
+
+_TAIL = 1 << 16
+_NAMED = 3
 
 
 def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
@@ -57,7 +63,9 @@ def _adopted(cycle: Cycle, action: Action) -> bool:
 def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """A sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
-    verdict = cycle.loaded.workspace.run(name).read("verdict.json")
+    verdict = stored_verdict(cycle.loaded.workspace.run(name))
+    # Whoever decided that it is to be adopted has read it.
+    assert verdict is not None
     record_result(cycle, number, verdict)
     forget(cycle.loaded, number)
     return f"its verdict {verdict['status']} is in the progress file now"
@@ -72,11 +80,15 @@ def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
 
 
 def _close(cycle: Cycle, name: str) -> str:
-    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED."""
+    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED.
+
+    What the training left in its folder cannot keep it from that: nothing of it is read whole, and what has
+    the name of a record without being a file is moved aside.
+    """
     folder = cycle.loaded.workspace.run(name)
     killed = launcher.sweep(str(folder.path))
-    rows = read_run_samples(folder.samples).rows
-    held = rows[-1].elapsed if rows else None
+    moved = folder.make_way("run.json", "evidence.json", "verdict.json", "manifest.json")
+    held = _last_elapsed(folder.samples)
     ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}
     record = _known(name, cycle.loaded.records.get(name)).model_copy(
         update={**ending, "end": now(), "reason": "gpudebug was killed"}
@@ -85,7 +97,18 @@ def _close(cycle: Cycle, name: str) -> str:
     # Evidence of a whole run may be there; what was cut off before its seal is none all the same.
     blank = Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED)
     folder.write("evidence.json", blank.model_copy(update=ending))
-    (folder.path / "verdict.json").unlink(missing_ok=True)
-    cycle.loaded.workspace.seal(folder)
+    folder.drop("verdict.json")
+    unread = [*moved, *folder.seal_what_is_readable()]
     left = f", {len(killed)} process{'es' if len(killed) != 1 else ''} left over ended" if killed else ""
-    return f"it is sealed as INTERRUPTED{left}"
+    lost = f"; not readable: {', '.join(sorted(unread)[:_NAMED])}" if unread else ""
+    return f"it is sealed as INTERRUPTED{left}{lost}"
+
+
+def _last_elapsed(samples: Path) -> float | None:
+    """When the last sample was taken, by the end of a file of any size; None if it does not say so."""
+    try:
+        lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
+    except StoreError:
+        return None
+    rows = (parse_row(line) for line in reversed(lines))
+    return next((row.elapsed for row in rows if row is not None), None)

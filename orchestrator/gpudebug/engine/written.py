@@ -11,7 +11,9 @@ from gpudebug.core import config as configs
 from gpudebug.core import progress
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.core.stored import is_verdict
 from gpudebug.edges import store
+from gpudebug.engine.linked import refuse_links
 
 if TYPE_CHECKING:
     from gpudebug.core.redact import Redactor
@@ -53,7 +55,9 @@ def find(directory: Path) -> store.Workspace:
             file=str(directory),
             next="gpudebug init --command 'YOUR TRAINING COMMAND'",
         )
-    return store.Workspace(root)
+    workspace = store.Workspace(root)
+    refuse_links(workspace)
+    return workspace
 
 
 def read_config(workspace: store.Workspace) -> Config:
@@ -127,3 +131,9 @@ def stored_record(run: store.RunFolder, name: str) -> dict[str, Any]:
         return dict(run.read(name))
     except (GpudebugError, TypeError, ValueError):
         return {}
+
+
+def stored_verdict(run: store.RunFolder) -> dict[str, Any] | None:
+    """verdict.json of a run; None if it is missing, not readable or not what gpudebug writes."""
+    found = stored_record(run, "verdict.json")
+    return found if is_verdict(found) else None

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpudebug.edges.snapshot.address import Address, whereabouts
     from gpudebug.edges.snapshot.bases import (
         Base,
         already_there,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         with_patch,
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
-    from gpudebug.edges.snapshot.address import Address, whereabouts
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
     from gpudebug.edges.snapshot.journal import put_beside, read_beside
     from gpudebug.edges.snapshot.kept import Measured, trusted, vouch
@@ -76,8 +76,8 @@ __all__ = [
     "touched",
     "trusted",
     "vouch",
-    "whole",
     "whereabouts",
+    "whole",
     "with_patch",
     "worktree_change",
     "worktrees_in",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpudebug.edges.store import leases
 from gpudebug.edges.store.detached import Detached, new_id, said
 from gpudebug.edges.store.files import (
+    RUNS,
     NotPermitted,
     SavedInBetween,
     check_output,
@@ -20,12 +21,15 @@ from gpudebug.edges.store.files import (
     put_json,
     read_file,
     read_head,
+    read_tail,
+    remove_file,
     replace_file,
     resolve_inside,
     start_file,
 )
 from gpudebug.edges.store.folders import (
     CONFIG,
+    LEASES,
     OtherFormat,
     RunFolder,
     Scrub,
@@ -44,7 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG",
+    "LEASES",
     "LEASE_S",
+    "RUNS",
     "Claim",
     "Detached",
     "Lease",
@@ -76,6 +82,8 @@ __all__ = [
     "put_json",
     "read_file",
     "read_head",
+    "read_tail",
+    "remove_file",
     "replace_file",
     "resolve_inside",
     "run_number",

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import BusyError, GpudebugError, StoreError
-from gpudebug.edges.store.files import make_folder, os_error, read_file, read_head, start_file, write_beside
+from gpudebug.core.errors import BusyError, GpudebugError
+from gpudebug.edges.store.files import (
+    make_folder,
+    opened_folder,
+    read_file,
+    read_head,
+    remove_file,
+    saying,
+    start_file,
+    write_beside,
+)
 from gpudebug.edges.store.locks import Claim, held_by, locked
 
 KEPT_LOGS = 10
@@ -42,7 +51,7 @@ def said(lock: Path) -> Said:
         return Said({}, False)
     try:
         left = json.loads(read_head(lock, _MAX_SAID))
-    except ValueError:
+    except (ValueError, RecursionError):
         return Said({}, False)
     return Said(left if isinstance(left, dict) else {}, False)
 
@@ -70,14 +79,16 @@ class Detached:
 
     def start_log(self, id: str) -> Path:
         """An empty log, mode 0600; the oldest ones of before are removed."""
-        if self.folder.is_symlink():
-            raise StoreError("is a link", file=str(self.folder), next="remove it")
         make_folder(self.folder)
-        with contextlib.suppress(OSError):  # Another user's folder: its log will say so.
-            self.folder.chmod(0o700)
+        with (
+            saying(self.folder, "cannot make the folder"),
+            opened_folder(self.folder) as folder,
+            contextlib.suppress(OSError),  # Another user's folder: its log will say so.
+        ):
+            os.fchmod(folder, 0o700)
         start_file(self.log(id))
         for old in sorted(self.folder.glob("*.log"))[:-KEPT_LOGS]:
-            old.unlink(missing_ok=True)
+            remove_file(old)
         return self.log(id)
 
     def take(self, holder: Mapping[str, object]) -> Claim:
@@ -96,11 +107,8 @@ class Detached:
     def put_answer(self, answer: Mapping[str, Any]) -> None:
         """Keep an answer for whoever calls next; an older one that nobody took is replaced."""
         data = json.dumps(answer).encode()
-        with locked(self.folder / "answer.lock"):
-            try:
-                write_beside(self.answer, data, 0o600)
-            except OSError as e:
-                raise os_error(e, self.answer, "cannot write") from None
+        with locked(self.folder / "answer.lock"), saying(self.answer, "cannot write"):
+            write_beside(self.answer, data, 0o600)
 
     def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
         """The answer, where there is one that is `wanted`: it is handed out once."""
@@ -109,11 +117,11 @@ class Detached:
         with locked(self.folder / "answer.lock"):
             try:
                 found = json.loads(read_file(self.answer))
-            except (GpudebugError, ValueError):
+            except (GpudebugError, ValueError, RecursionError):
                 return None
             if not isinstance(found, dict) or not wanted(found):
                 return None
-            self.answer.unlink()
+            remove_file(self.answer)
         return found
 
     def ask_to_stop(self, id: str) -> None:
@@ -123,7 +131,7 @@ class Detached:
         return os.path.lexists(self._stop(id))
 
     def forget_request(self, id: str) -> None:
-        self._stop(id).unlink(missing_ok=True)
+        remove_file(self._stop(id))
 
 
 def new_id(since: str) -> str:

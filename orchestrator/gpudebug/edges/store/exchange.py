@@ -2,82 +2,131 @@
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import os
-import shutil
-import tempfile
-import time
+import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.files import os_error, read_head, sync_folder, write_beside
+from gpudebug.edges import removal, temporary
+from gpudebug.edges.removal import Identity, identity_of
+from gpudebug.edges.store.files import os_error, saying
 
-_ABANDONED_S = 60.0
 _HEAD = 200
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ANOTHER = "name another folder with -o"
+
+IsOurs = Callable[[str, bytes], bool]
 
 
-def replace_folder(path: Path, files: Mapping[str, bytes], *, is_ours: Callable[[str, bytes], bool]) -> None:
+def replace_folder(path: Path, files: Mapping[str, bytes], *, is_ours: IsOurs) -> None:
     """Make `path` a folder of exactly these files, by name. StoreError leaves it as it is.
 
     Refused: a link, a folder below .git, anything in it that is not `is_ours` by its name and the beginning
     of its bytes. Between the two renames that put it in place nothing is there; half a folder never is.
     """
     refuse_foreign(path, is_ours)
-    try:
+    with saying(path, "cannot write; it is unchanged"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-    except OSError as e:
-        raise os_error(e, path, "cannot write; it is unchanged") from None
+        with removal.folder(path.parent.resolve()) as parent:
+            _sweep(parent, is_ours)
+            with temporary.new_folder(parent) as made:
+                for name, data in files.items():
+                    temporary.write(made.fd, name, data, 0o644)
+                os.fchmod(made.fd, 0o755)
+                try:
+                    _put_in_place(parent, made, path, is_ours)
+                except BaseException:
+                    with suppress(OSError, removal.NotOurs):
+                        removal.remove_folder(parent, made.name, made.identity)
+                    raise
+            temporary.confirm(parent)
+
+
+def _put_in_place(parent: int, made: temporary.Made, path: Path, is_ours: IsOurs) -> None:
+    """Give the folder `made` the name of `path`; what has it goes only as far as it was looked at."""
     try:
-        for name, data in files.items():
-            write_beside(made / name, data, 0o644)
-        made.chmod(0o755)
-        _put_in_place(made, path)
-        sync_folder(path.parent)
-    except OSError as e:
-        raise os_error(e, path, "cannot write; it is unchanged") from None
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _put_in_place(made: Path, path: Path) -> None:
-    if not path.exists():
-        os.replace(made, path)
+        fd = os.open(path.name, _FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        removal.move_folder(parent, made.name, path.name, made.identity)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-    os.replace(path, old)
     try:
-        os.replace(made, path)
-    except OSError:
-        os.replace(old, path)
-        raise
-    shutil.rmtree(old)
+        old = identity_of(os.fstat(fd))
+        _looked_at(fd, path, is_ours)
+        aside = temporary.name_of(old)
+        removal.move_folder(parent, path.name, aside, old)
+        try:
+            # Once more, now that nobody finds it by its name.
+            known = _looked_at(fd, path, is_ours)
+            removal.move_folder(parent, made.name, path.name, made.identity)
+        except BaseException:
+            removal.move_folder(parent, aside, path.name, old)
+            raise
+        _discard(parent, aside, fd, known, path)
+    finally:
+        os.close(fd)
 
 
-def refuse_foreign(path: Path, is_ours: Callable[[str, bytes], bool]) -> None:
+def _discard(parent: int, name: str, fd: int, known: Mapping[str, Identity], path: Path) -> None:
+    """Remove a folder that was looked at, file by file: what came since then stays, and is named."""
+    for file, identity in known.items():
+        removal.remove_file(fd, file, identity)
+    if not removal.remove_empty(parent, name) and os.listdir(fd):
+        raise StoreError(
+            "was replaced; what was written into the old folder meanwhile was kept",
+            file=str(path.with_name(name)),
+            next="look through it and move it where it belongs",
+        )
+
+
+def _looked_at(fd: int, path: Path, is_ours: IsOurs) -> dict[str, Identity]:
+    """All that the open folder holds; StoreError at what is not an export's."""
+    return {name: _identity(fd, name, path, is_ours) for name in sorted(os.listdir(fd))}
+
+
+def _identity(fd: int, name: str, path: Path, is_ours: IsOurs) -> Identity:
+    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    if stat.S_ISREG(status.st_mode):
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+        try:
+            same = identity_of(os.fstat(file)) == identity_of(status)
+            if same and is_ours(name, os.read(file, _HEAD)):
+                return identity_of(status)
+        finally:
+            os.close(file)
+    raise StoreError(f"holds {name}, which is not of an export", file=str(path), next=_ANOTHER)
+
+
+def refuse_foreign(path: Path, is_ours: IsOurs) -> None:
     """Refuse a place whose content is not ours to replace."""
-    where, said = str(path), "name another folder with -o"
+    where = str(path)
     if path.is_symlink():
-        raise StoreError("is a link", file=where, next=said)
+        raise StoreError("is a link", file=where, next=_ANOTHER)
     if ".git" in (*path.absolute().parts, *path.resolve().parts):
-        raise StoreError("lies inside of .git", file=where, next=said)
+        raise StoreError("lies inside of .git", file=where, next=_ANOTHER)
     try:
-        entries = sorted(path.iterdir()) if path.exists() else []
+        fd = os.open(path, _FOLDER)
+    except FileNotFoundError:
+        return
     except OSError as e:
         raise os_error(e, path, "cannot write there") from None
-    for entry in entries:
-        plain = entry.is_file() and not entry.is_symlink()
-        if not plain or not is_ours(entry.name, read_head(entry, _HEAD)):
-            raise StoreError(f"holds {entry.name}, which is not of an export", file=where, next=said)
+    try:
+        with saying(path, "cannot write there"):
+            _looked_at(fd, path, is_ours)
+    finally:
+        os.close(fd)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Folders that a killed process left beside `path`; one of a live process is seconds old."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        # Somebody else may tidy up at the same moment.
-        with contextlib.suppress(FileNotFoundError):
-            if left.is_dir() and time.time() - left.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(left)
+def _sweep(parent: int, is_ours: IsOurs) -> None:
+    """Remove the folders that a killed export left in the open folder `parent`, with nothing else in them."""
+    temporary.sweep(parent)
+    for found in temporary.left(parent):
+        if not stat.S_ISDIR(os.fstat(found.fd).st_mode):
+            continue
+        temporary.sweep(found.fd)
+        with suppress(StoreError, OSError):
+            path = Path(found.name)
+            for name, identity in _looked_at(found.fd, path, is_ours).items():
+                removal.remove_file(found.fd, name, identity)
+            removal.remove_empty(parent, found.name)

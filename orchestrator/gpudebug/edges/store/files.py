@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import json
 import os
 import stat
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
+from gpudebug.edges import removal, temporary
 
+RUNS = "runs"
 _MAX_TEXT = 256 << 20
-_ABANDONED_S = 60.0
+_HUGE = 1 << 30
+_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class SavedInBetween(StoreError):
@@ -26,22 +28,26 @@ class NotPermitted(StoreError):
     """The file is another user's, or closed to this one."""
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
     """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
-    with _regular(path) as f:
-        if os.fstat(f.fileno()).st_size > _MAX_TEXT:
+    with _regular(path) as f, saying(path, "cannot read"):
+        if os.fstat(f.fileno()).st_size > longest:
             raise StoreError(
-                f"larger than {_MAX_TEXT >> 20} MB", file=str(path), next="is this the right file?"
+                f"larger than {longest >> 20} MB", file=str(path), next="is this the right file?"
             )
-        try:
-            return f.read()
-        except OSError as e:
-            raise os_error(e, path, "cannot read") from None
+        return f.read(longest)
 
 
 def read_head(path: Path, size: int) -> bytes:
     """The first bytes of a regular file of any size."""
-    with _regular(path) as f:
+    with _regular(path) as f, saying(path, "cannot read"):
+        return f.read(size)
+
+
+def read_tail(path: Path, size: int) -> bytes:
+    """The last bytes of a regular file of any size."""
+    with _regular(path) as f, saying(path, "cannot read"):
+        f.seek(max(0, os.fstat(f.fileno()).st_size - size))
         return f.read(size)
 
 
@@ -57,14 +63,16 @@ def _regular(path: Path) -> BinaryIO:
 
 
 def start_file(path: Path) -> None:
-    """Make an empty file for a run's output, mode 0600; an older one of that name is emptied."""
-    try:
-        status = path.stat() if path.exists() else None
+    """Make an empty file for a run's output, mode 0600; an older one of that name is emptied.
+
+    A link is refused: its target need not be gpudebug's.
+    """
+    with saying(path, "cannot write"):
+        status = path.lstat() if os.path.lexists(path) else None
         if status and not stat.S_ISREG(status.st_mode):
-            raise StoreError("not a regular file", file=str(path), next="name another file")
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-    except OSError as e:
-        raise os_error(e, path, "cannot write") from None
+            what = "is a link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+            raise StoreError(what, file=str(path), next="name another file")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600))
 
 
 def check_output(path: Path, *, make_folder: bool = False) -> None:
@@ -97,22 +105,22 @@ def check_output(path: Path, *, make_folder: bool = False) -> None:
         raise os_error(OSError(errno.EROFS if frozen else errno.EACCES, ""), path, "cannot write")
 
 
-def put_file(path: Path, data: bytes) -> None:
-    """Write a file that the user named, at once; a regular file of that name is replaced, its mode kept."""
+def put_file(path: Path, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+    """Write a file that the user named, at once; a regular file of that name is replaced, its mode kept.
+
+    `check` is asked once more when all but the name is there: what it raises leaves the old file.
+    """
     check_output(path)
-    target = path.resolve()
-    try:
-        write_beside(target, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else None)
-    except OSError as e:
-        raise os_error(e, path, "cannot write; it is unchanged") from None
+    with saying(path, "cannot write; it is unchanged"):
+        target = path.resolve()
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        write_beside(target, data, mode, check)
 
 
 def copy_into(path: Path, data: bytes) -> None:
     """Write a new file of a run folder, mode 0600."""
-    try:
+    with saying(path, "cannot write"):
         write_beside(path, data, 0o600)
-    except OSError as e:
-        raise os_error(e, path, "cannot write") from None
 
 
 def put_json(path: Path, value: Any) -> None:
@@ -137,10 +145,14 @@ def digest(data: bytes) -> str:
 
 
 def file_digest(path: Path) -> str:
+    """SHA-256 of what a file holds; of a huge one that is mostly a hole, which nothing reads, its size."""
     import hashlib
 
     h = hashlib.sha256()
     with path.open("rb") as f:
+        status = os.fstat(f.fileno())
+        if status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2:
+            return f"unread-{status.st_size}-bytes-with-holes"
         while chunk := f.read(1 << 20):
             h.update(chunk)
     return h.hexdigest()
@@ -158,8 +170,23 @@ _NEXT = {
 
 def os_error(e: OSError, path: Path, what: str) -> StoreError:
     reason = os.strerror(e.errno) if e.errno else str(e)
+    if isinstance(e, temporary.Unconfirmed):
+        return StoreError(
+            f"was written, but the disk does not confirm it: {reason}",
+            file=str(path),
+            next="check the disk (dmesg), then run the same command again",
+        )
     kind = NotPermitted if e.errno in (errno.EACCES, errno.EPERM) else StoreError
     return kind(f"{what}: {reason}", file=str(path), next=_NEXT.get(e.errno or 0, "mend it and run again"))
+
+
+@contextlib.contextmanager
+def saying(path: Path, what: str) -> Iterator[None]:
+    """One line for an OSError of the block: `what` happened to `path`, and why."""
+    try:
+        yield
+    except OSError as e:
+        raise os_error(e, path, what) from None
 
 
 def resolve_inside(path: Path, root: Path) -> Path:
@@ -190,68 +217,66 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
     that the file had when it was read, None where it was not there: SavedInBetween where it differs now.
     """
     target = resolve_inside(path, root)
-    try:
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        found = file_digest(target) if mode is not None else None
-        if found != expected:
+
+    def check() -> None:
+        if (file_digest(target) if target.exists() else None) != expected:
             raise SavedInBetween(
                 "was saved by somebody else in the meantime; nothing was overwritten",
                 file=str(path),
                 next="run the same command again",
             )
+
+    with saying(path, "cannot write; it is unchanged"):
+        check()
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         target.parent.mkdir(parents=True, exist_ok=True)
         if mode is not None and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "", str(target))
-        write_beside(target, data, mode)
-        _remove_abandoned(target)
+        write_beside(target, data, mode, check)
+
+
+def write_beside(
+    target: Path, data: bytes, mode: int | None, check: Callable[[], None] = lambda: None
+) -> None:
+    """Write a file at once and durably, in a folder that is no link. OSError; see `temporary.write`."""
+    with opened_folder(target.parent) as parent:
+        temporary.write(parent, target.name, data, mode, check)
+
+
+@contextlib.contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """Open a folder that is not a link; only runs/ may be one: the command that found it looked at it."""
+    follow = 0 if path.name == RUNS else os.O_NOFOLLOW
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follow)
     except OSError as e:
-        raise os_error(e, path, "cannot write; it is unchanged") from None
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Temporary files that a killed process left beside `target`; one of a live process is seconds old."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
-        # Somebody else may tidy up at the same moment.
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_S:
-                path.unlink()
-
-
-def write_beside(target: Path, data: bytes, mode: int | None) -> None:
-    import tempfile
-
-    fd, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        if e.errno not in (errno.ELOOP, errno.ENOTDIR) or not path.is_symlink():
+            raise
+        raise StoreError("is a link", file=str(path), next="remove the link") from None
     try:
-        with os.fdopen(fd, "wb") as f:
-            f.write(data)
-            f.flush()
-            os.fchmod(f.fileno(), mode if mode is not None else 0o666 & ~_umask())
-            os.fsync(f.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    sync_folder(target.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
+        yield fd
     finally:
         os.close(fd)
 
 
+def sync_folder(folder: Path) -> None:
+    with opened_folder(folder) as fd:
+        temporary.confirm(fd)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of gpudebug's own, if it is there: no folder, and a link itself."""
+    with (
+        saying(path, "cannot remove"),
+        contextlib.suppress(FileNotFoundError),
+        opened_folder(path.parent) as fd,
+    ):
+        made = removal.identity_at(fd, path.name)
+        if made is not None:
+            removal.remove_file(fd, path.name, made)
+
+
 def make_folder(path: Path) -> None:
     """A folder that may be there already."""
-    try:
+    with saying(path, "cannot make the folder"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise os_error(e, path, "cannot make the folder") from None

@@ -6,22 +6,27 @@ import json
 import os
 import re
 import secrets
-import shutil
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal
+from gpudebug.core.jsontext import parse
+from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import (
+    RUNS,
     digest,
     file_digest,
     make_folder,
+    opened_folder,
     os_error,
     read_file,
     resolve_inside,
-    sync_folder,
+    saying,
     write_beside,
 )
 from gpudebug.edges.store.locks import Claim, claimed
@@ -31,10 +36,13 @@ if TYPE_CHECKING:
 
 CONFIG = "gpudebug.yaml"
 FORMAT = 1
-WORKTREES = ("runs", "worktrees")
+WORKTREES = (RUNS, "worktrees")
 LEASES = ".leases"
 JOB = "job"
 """The folder of a run folder that its job may write into; nothing in it is evidence."""
+# Of one record; a manifest names thousands of files.
+_LONGEST = 64 << 20
+_READABLE = "make it readable (chmod), or move it out of the run folder"
 _RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
@@ -64,15 +72,12 @@ def slug(text: str) -> str:
 
 def place_new(root: Path, relative: str, data: bytes) -> bool:
     """Write a file below `root` that is not there yet; False where its name is taken by other bytes."""
-    path = root / relative
-    resolve_inside(path, root)
+    path = resolve_inside(root / relative, root)
     if path.exists():
         return read_file(path) == data
     make_folder(path.parent)
-    try:
+    with saying(path, "cannot write"):
         write_beside(path, data, None)
-    except OSError as e:
-        raise os_error(e, path, "cannot write") from None
     return True
 
 
@@ -95,8 +100,7 @@ class OtherFormat(StoreError):
 class RunFolder:
     """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`.
 
-    `made` is the identity of a folder that this process made: nothing is written into another one that
-    took its place.
+    `made` is what the folder was when this process made it: another folder of its name is not written to.
     """
 
     path: Path
@@ -133,15 +137,6 @@ class RunFolder:
         except OSError:
             return True
 
-    def ensure_ours(self) -> None:
-        """Raise StoreError if the folder that was made is not there any more."""
-        if self.replaced:
-            raise StoreError(
-                "is not the folder that gpudebug made for the run; nothing was written into it",
-                file=str(self.path),
-                next="move it away, then gpudebug next",
-            )
-
     @property
     def sealed(self) -> bool:
         return self.has("manifest.json")
@@ -162,37 +157,74 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes) -> None:
         """Write one file of the run as it is, at once."""
-        self.ensure_ours()
-        try:
-            write_beside(self.path / name, data, 0o644)
-        except OSError as e:
-            raise os_error(e, self.path / name, "cannot write") from None
+        with saying(self.path / name, "cannot write"), self.opened() as folder:
+            temporary.write(folder, name, data, 0o600)
+
+    def drop(self, name: str) -> None:
+        """Remove one file of the run, if it is there."""
+        with saying(self.path / name, "cannot remove"), self.opened() as folder:
+            made = removal.identity_at(folder, name)
+            if made is not None:
+                removal.remove_file(folder, name, made)
+
+    def make_way(self, *names: str) -> tuple[str, ...]:
+        """Let records have these names: folders that have them are moved aside; their new names."""
+        moved = []
+        with saying(self.path, "cannot write"), opened_folder(self.path.parent) as parent:
+            removal.unlock(parent, self.name)
+            with self.opened() as folder:
+                for name in names:
+                    if (self.path / name).is_dir() and not (self.path / name).is_symlink():
+                        aside = next(
+                            n for i in count(1) if not os.path.lexists(self.path / (n := f"{name}.{i}"))
+                        )
+                        removal.move_folder(folder, name, aside, removal.made_at(folder, name))
+                        moved.append(aside)
+        return tuple(moved)
 
     def seal(self) -> None:
         """Write the manifest, last: from now on the run is evidence."""
+        self._seal(self.digests())
+
+    def seal_what_is_readable(self) -> tuple[str, ...]:
+        """Seal a run that was cut off, whatever lies in it; the names of what could not be read."""
+        found = dict(self._digested())
+        self._seal({name: said for name, said in found.items() if said is not None})
+        return tuple(name for name, said in found.items() if said is None)
+
+    def _seal(self, digests: dict[str, str]) -> None:
         from gpudebug.core.models import Manifest
 
-        # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
-        self._put("manifest.json", Manifest(run=self.name, files=self.digests()).model_dump())
-        sync_folder(self.path)
+        with saying(self.path, "cannot seal"), self.opened() as folder:
+            temporary.sweep(folder)
+            # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
+            self._put("manifest.json", Manifest(run=self.name, files=digests).model_dump())
 
     def _put(self, name: str, data: Any) -> None:
         from gpudebug.core.redact import scrubbed
 
-        self.ensure_ours()
         text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
-        try:
-            write_beside(self.path / name, text.encode("utf-8", "surrogateescape") + b"\n", 0o644)
-        except OSError as e:
-            raise os_error(e, self.path / name, "cannot write") from None
+        self.keep(name, text.encode("utf-8", "surrogateescape") + b"\n")
+
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Open the folder itself: no link, and not another one that has its name by now."""
+        with opened_folder(self.path) as folder:
+            if self.made is not None and removal.identity_of(os.fstat(folder)) != self.made:
+                raise removal.NotOurs(
+                    "is not the folder that this run began in; nothing was written to it",
+                    file=str(self.path),
+                    next="move it away, then run the same command again",
+                )
+            yield folder
 
     def read(self, name: str) -> Any:
         """One JSON record of the run; StoreError where it is not there, not JSON or of another format."""
         path = self.path / name
         try:
             # As it was written: names of files need not be UTF-8.
-            found = json.loads(read_file(path).decode("utf-8", "surrogateescape"))
-        except (ValueError, RecursionError):
+            found = parse(read_file(path, _LONGEST).decode("utf-8", "surrogateescape"))
+        except ValueError:
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"
             ) from None
@@ -213,25 +245,38 @@ class RunFolder:
 
         Without `job` nothing in the job's own folder, which may hold checkpoints of any size.
         """
-        try:
-            return {
-                str(p.relative_to(self.path)): file_digest(p)
-                for p in sorted(self._files(job))
-                if p.is_file() and not p.is_symlink() and p != self.path / "manifest.json"
-            }
-        except OSError as e:
-            raise os_error(e, self.path, "cannot read what the run wrote") from None
+        found = {}
+        for name, sha256 in self._digested(job):
+            if sha256 is None:
+                raise StoreError("cannot read what the run wrote", file=str(self.path / name), next=_READABLE)
+            found[name] = sha256
+        return found
 
-    def _files(self, job: bool) -> Iterator[Path]:
-        for folder, folders, names in os.walk(self.path):
-            if not job and Path(folder) == self.path and JOB in folders:
+    def _digested(self, job: bool = False) -> Iterator[tuple[str, str | None]]:
+        """Path in the folder and digest of each regular file but the manifest; None if it cannot be read."""
+        unread: list[str] = []
+        for place, folders, names in os.walk(self.path, onerror=lambda e: unread.append(str(e.filename))):
+            if not job and Path(place) == self.path and JOB in folders:
                 folders.remove(JOB)
-            yield from (Path(folder, name) for name in names)
+            folders.sort()
+            for name in sorted(names):
+                path = Path(place, name)
+                if path == self.path / "manifest.json":
+                    continue
+                try:
+                    if stat.S_ISREG(path.lstat().st_mode):
+                        yield str(path.relative_to(self.path)), file_digest(path)
+                except OSError:
+                    yield str(path.relative_to(self.path)), None
+        for name in unread:
+            yield os.path.relpath(name, self.path), None
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Not a link: what is written into a run folder would go to wherever it leads."""
-    return entry.is_dir(follow_symlinks=False)
+def _is_run(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a run's folder. A link to one that was moved away is read, and never written to."""
+    if entry.is_symlink():
+        return os.path.exists(os.path.join(entry.path, "manifest.json"))
+    return entry.is_dir()
 
 
 class Workspace:
@@ -277,7 +322,7 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
         try:
-            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and _is_folder(e)]
+            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and _is_run(e)]
         except FileNotFoundError:
             return []
         except OSError as e:
@@ -291,24 +336,24 @@ class Workspace:
         """A new folder `NNNN-label`, its number one above the highest."""
         names = self.run_names()
         number = run_number(names[-1]) + 1 if names else 1
-        try:
+        with saying(self.runs, "cannot make a run folder"):
             self.runs.mkdir(exist_ok=True)
-            while True:
-                path = self.runs / f"{number:04d}-{label}"
-                try:
-                    path.mkdir()
-                except FileExistsError:
-                    number += 1
-                else:
-                    return self._made(path)
-        except OSError as e:
-            raise os_error(e, self.runs, "cannot make a run folder") from None
+            with opened_folder(self.runs) as folder:
+                while True:
+                    name = f"{number:04d}-{label}"
+                    try:
+                        os.mkdir(name, 0o700, dir_fd=folder)
+                    except FileExistsError:
+                        number += 1
+                    else:
+                        return self._made(folder, name)
 
-    def _made(self, path: Path) -> RunFolder:
-        made = removal.identity_of(path.lstat())
-        (path / JOB).mkdir(0o700)
-        sync_folder(self.runs)
-        return RunFolder(path, self.scrub, made)
+    def _made(self, folder: int, name: str) -> RunFolder:
+        made = removal.made_at(folder, name)
+        with removal.folder(self.runs, name) as run:
+            os.mkdir(JOB, 0o700, dir_fd=run)
+        temporary.confirm(folder)
+        return RunFolder(self.runs / name, self.scrub, made)
 
     def made_anew(self, run: RunFolder) -> tuple[RunFolder, Path | None]:
         """A new folder for a run whose own was replaced, and where what replaced it is now.
@@ -316,21 +361,18 @@ class Workspace:
         It is only given another name, whatever it is: it may be a link to something of the user's.
         """
         aside = None
-        try:
-            if os.path.lexists(run.path):
-                aside = run.path.with_name(f".{run.name}.{secrets.token_hex(4)}")
-                os.rename(run.path, aside)
-            run.path.mkdir()
-            return self._made(run.path), aside
-        except OSError as e:
-            raise os_error(e, run.path, "cannot make the run folder again") from None
+        with saying(run.path, "cannot make the run folder again"), opened_folder(self.runs) as folder:
+            if removal.identity_at(folder, run.name) is not None:
+                aside = f".{run.name}.{secrets.token_hex(4)}"
+                removal.set_aside(folder, run.name, aside)
+            os.mkdir(run.name, 0o700, dir_fd=folder)
+            return self._made(folder, run.name), self.runs / aside if aside else None
 
     def discard(self, run: RunFolder) -> None:
         """Remove the folder of a run that never started."""
-        try:
-            shutil.rmtree(run.path)
-        except OSError as e:
-            raise os_error(e, run.path, "cannot remove") from None
+        with saying(run.path, "cannot remove"), opened_folder(self.runs) as folder:
+            if run.made is not None:
+                removal.remove_folder(folder, run.name, run.made)
 
     def seal(self, run: RunFolder) -> None:
         """Seal a run of this workspace."""

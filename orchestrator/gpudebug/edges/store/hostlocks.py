@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +36,27 @@ _ODD = re.compile(r"[^A-Za-z0-9-]")
 
 @contextlib.contextmanager
 def device_locks(
-    uuids: Sequence[str], holder: Mapping[str, object], names: Mapping[str, str] | None = None
+    uuids: Sequence[str],
+    holder: Mapping[str, object],
+    names: Mapping[str, str] | None = None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[int, ...]]:
     """Hold the devices for oneself; yields descriptors for the warden: the locks last until it has ended too.
 
     `holder` says who one is, for others to read: `path`, `campaign`, `session`, `since`, `command`.
     `names` are the devices' by UUID. Taken in order, so that two who want several never wait for each other.
     Raises BusyError at once where a device is in use, after ENDING_S where a dead holder's run does not end;
-    StoreError where the folder of the locks is not safe or cannot be made.
+    StoreError where the folder of the locks is not safe or cannot be made. `warn` is given a line if whoever
+    owns the host's folder could take its locks away: then a folder of one's own is locked in too.
     """
     with contextlib.ExitStack() as held:
         wanted = sorted({uuid for uuid in uuids if uuid != SHARED})
-        folder = held.enter_context(_lock_folder()) if wanted else None
-        fds = []
-        for uuid in wanted:
-            assert folder is not None
-            fds.append(_take_device(folder, uuid, holder, (names or {}).get(uuid), held))
-        yield tuple(fds)
+        folders = _lock_folders(held, warn) if wanted else []
+        yield tuple(
+            _take_device(folder, uuid, holder, (names or {}).get(uuid), held)
+            for uuid in wanted
+            for folder in folders
+        )
 
 
 def _take_device(
@@ -199,9 +203,12 @@ class _Folder:
         return None
 
 
-@contextlib.contextmanager
-def _lock_folder() -> Iterator[_Folder]:
-    """The folder of this host's locks, made where it is missing. StoreError where it is not safe."""
+def _lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> list[_Folder]:
+    """The folders of this host's locks, open: the one that all users share, and one's own if that is unsafe.
+
+    What another user owns is locked in all the same, since that user's runs are; but its owner could unlink
+    what we hold there, so that a second run of ours would not see the first.
+    """
     named = os.environ.get(VARIABLE)
     path = Path(named) if named else FOLDER
     if not path.is_absolute():
@@ -210,10 +217,37 @@ def _lock_folder() -> Iterator[_Folder]:
             file=str(path),
             next="name a folder that is one for everybody",
         )
+    if named:
+        return [held.enter_context(_lock_folder(path))]
+    own = Path(f"{path}-{os.geteuid()}")
+    try:
+        shared = held.enter_context(_lock_folder(path))
+    except StoreError as e:
+        warn(f"{e}. Until then devices are locked in {own}, which other users do not look at")
+        return [held.enter_context(_lock_folder(own, private=True))]
+    owner = os.fstat(shared.fd).st_uid
+    if owner in (0, os.geteuid()):
+        return [shared]
+    warn(
+        f"{path} belongs to user {_user_name(owner)}, who could take locks of devices away; devices are locked "
+        f"in {own} too. Mend it as root: chown root {path}"
+    )
+    return [shared, held.enter_context(_lock_folder(own, private=True))]
+
+
+@contextlib.contextmanager
+def _lock_folder(path: Path, *, private: bool = False) -> Iterator[_Folder]:
+    """Open a folder of locks, made if it is missing. StoreError if it is not safe.
+
+    A `private` one is of this user alone.
+    """
     made = _make(path)
     fd = _open_folder(path)
     try:
-        _open_to_all(path, fd, made)
+        if not private:
+            _open_to_all(path, fd, made)
+        elif os.fstat(fd).st_uid != os.geteuid():
+            raise StoreError(f"{_WHAT} belongs to another user", file=str(path), next=_MEND)
         _refuse_unsafe(path, os.fstat(fd))
         yield _Folder(path, fd)
     finally:

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.files import NotPermitted, file_digest, os_error, read_head, replace_file
+from gpudebug.edges.store.files import (
+    NotPermitted,
+    file_digest,
+    os_error,
+    read_head,
+    remove_file,
+    replace_file,
+)
 from gpudebug.edges.store.locks import locked
 
 LEASE_S = 3600.0
@@ -115,10 +122,7 @@ def drop(folder: Path, number: int) -> None:
     if not os.path.lexists(path):
         return
     with _locked(folder):
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as e:
-            raise os_error(e, path, "cannot remove") from None
+        remove_file(path)
 
 
 def _locked(folder: Path) -> contextlib.AbstractContextManager[None]:

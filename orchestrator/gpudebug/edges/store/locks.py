@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
-from gpudebug.edges.store.files import os_error
+from gpudebug.edges.store.files import opened_folder, os_error, remove_file, saying
 
 # How long a dead holder's warden may still hold its lock while it ends what was left.
 ENDING_S = 10.0
 _PAUSE_S = 0.02
+_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _LONGEST = 200
+_LARGEST = 1 << 16
 
 
 @contextlib.contextmanager
@@ -38,11 +40,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def open_lock(path: Path) -> int:
-    try:
+    with saying(path, "cannot open the lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except OSError as e:
-        raise os_error(e, path, "cannot open the lock") from None
+        with opened_folder(path.parent) as folder:
+            fd = os.open(path.name, os.O_RDWR | os.O_CREAT | _SAFE, 0o644, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise StoreError("the lock is not a regular file", file=str(path), next="remove it")
@@ -85,14 +86,17 @@ def take(
 def write_text(fd: int, holder: Mapping[str, object]) -> None:
     """Make `holder`, as JSON, all that the file holds."""
     os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(holder).encode(), 0)
+    rest, at = json.dumps(holder).encode(), 0
+    while rest:
+        written = os.pwrite(fd, rest, at)
+        rest, at = rest[written:], at + written
 
 
 def read_text(fd: int) -> dict[str, Any]:
     """What a holder wrote of itself; empty where that is not known."""
     try:
-        said = json.loads(os.pread(fd, 1 << 16, 0))
-    except (ValueError, RecursionError):
+        said = json.loads(os.pread(fd, _LARGEST, 0))
+    except (OSError, ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 
@@ -111,14 +115,15 @@ class Claim:
     """
 
     def __init__(self, path: Path, holder: Mapping[str, object]) -> None:
+        self._path = path
         with contextlib.ExitStack() as undo:
             self.fd = open_lock(path)
             undo.callback(os.close, self.fd)
             take(self.fd, path, lambda: claimed(_own(path)), lambda living: _busy(read_text(self.fd), living))
-            try:
+            with saying(path, "cannot write"):
+                if os.fstat(self.fd).st_size > _LARGEST:
+                    raise StoreError("is not a lock of gpudebug's", file=str(path), next="move it away")
                 write_text(self.fd, holder)
-            except OSError as e:
-                raise os_error(e, path, "cannot write") from None
             # Last: while it is held, the text is there and true.
             self._own = open_lock(_own(path))
             undo.callback(os.close, self._own)
@@ -128,10 +133,16 @@ class Claim:
     def __enter__(self) -> Claim:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         os.close(self._own)
-        os.ftruncate(self.fd, 0)
-        os.close(self.fd)
+        try:
+            os.ftruncate(self.fd, 0)
+        except OSError as e:
+            # What it holds is one who is gone: nothing is locked by it, and the next holder writes it anew.
+            if kind is None:
+                raise os_error(e, self._path, "cannot empty the lock; what ran has ended") from None
+        finally:
+            os.close(self.fd)
 
 
 def _own(path: Path) -> Path:
@@ -166,7 +177,7 @@ def held_by(path: Path) -> dict[str, Any] | None:
     if not claimed(_own(path)):
         return {}
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | _SAFE)
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -180,7 +191,7 @@ def held_by(path: Path) -> dict[str, Any] | None:
 def claimed(path: Path) -> bool:
     """Whether somebody holds this lock at this moment. Reads only."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | _SAFE)
     except FileNotFoundError:
         return False
     except OSError as e:
@@ -201,4 +212,4 @@ def check_locks(folder: Path) -> None:
         with locked(path):
             pass
     finally:
-        path.unlink(missing_ok=True)
+        remove_file(path)

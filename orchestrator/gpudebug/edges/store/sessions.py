@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.files import make_folder, os_error, read_file, write_beside
+from gpudebug.edges import removal
+from gpudebug.edges.store.files import make_folder, opened_folder, os_error, read_file, saying, write_beside
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class SessionFolder:
-    """One session's folder. Whoever writes into it has taken the secrets out before."""
+    """One session's folder. Whoever writes into it has taken the secrets out before.
+
+    `made` is what the folder was when this process made it.
+    """
 
     path: Path
+    made: removal.Identity | None = None
 
     @property
     def name(self) -> str:
@@ -47,10 +52,8 @@ class SessionFolder:
         self._put(self.brief, text)
 
     def _put(self, path: Path, text: str) -> None:
-        try:
+        with saying(path, "cannot write"):
             write_beside(path, text.encode("utf-8", "surrogateescape"), 0o600)
-        except OSError as e:
-            raise os_error(e, path, "cannot write") from None
 
     def read(self) -> dict[str, Any]:
         """session.json; {} where it is not there, or is none of this format."""
@@ -63,14 +66,15 @@ class SessionFolder:
     def open_transcript(self) -> BinaryIO:
         """For appending, mode 0600."""
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
-            return os.fdopen(os.open(self.transcript, how, 0o600), "ab", buffering=0)
-        except OSError as e:
-            raise os_error(e, self.transcript, "cannot write") from None
+        with saying(self.transcript, "cannot write"), opened_folder(self.path) as folder:
+            return os.fdopen(os.open(self.transcript.name, how, 0o600, dir_fd=folder), "ab", buffering=0)
 
     def discard(self) -> None:
         """Remove the folder of a session that never began."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self.made is None:
+            return
+        with suppress(OSError, StoreError), opened_folder(self.path.parent) as folder:
+            removal.remove_folder(folder, self.name, self.made)
 
 
 class Sessions:
@@ -95,8 +99,6 @@ class Sessions:
         """A new folder. StoreError where the name is taken."""
         path = self.folder / name
         make_folder(self.folder)
-        try:
-            path.mkdir(mode=0o700)
-        except OSError as e:
-            raise os_error(e, path, "cannot make the folder") from None
-        return SessionFolder(path)
+        with saying(path, "cannot make the folder"), opened_folder(self.folder) as folder:
+            os.mkdir(name, 0o700, dir_fd=folder)
+            return SessionFolder(path, removal.identity_at(folder, name))
