@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, environment, git, make_repository
-from tests.support.repositories import REF, lies, repository, users
+from tests.support.repositories import REF, lies, repository, stored, users
 
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges import snapshot
@@ -39,7 +39,7 @@ class TestStored:
         (top / os.fsdecode(b"\xff \xe9")).write_bytes(bytes(2**20 + 1))
         base = taken(top)
         assert base.tree == "a digest\nof two lines"
-        found = snapshot.stored(top, REF)
+        found = stored(top, REF)
         assert found is not None
         assert (found.commit, found.left_out) == (base.commit, base.left_out)
         assert found.tree == "a digest of two lines"
@@ -51,15 +51,15 @@ class TestStored:
         )
         git(top, "reflog", "expire", "--expire=now", "--all")
         git(top, "gc", "--quiet", "--prune=now")
-        assert snapshot.stored(top, REF) is not None
-        assert snapshot.stored(top, f"{REF}-1") == made
+        assert stored(top, REF) is not None
+        assert stored(top, f"{REF}-1") == made
         snapshot.forget(top, REF)
         git(top, "gc", "--quiet", "--prune=now")
-        assert snapshot.stored(top, REF) is None
-        assert snapshot.stored(top, f"{REF}-1") == made
+        assert stored(top, REF) is None
+        assert stored(top, f"{REF}-1") == made
 
     def test_where_it_or_a_part_of_it_is_gone_there_is_none(self, top: Path) -> None:
-        assert snapshot.stored(top, REF) is None
+        assert stored(top, REF) is None
         base = taken(top)
         for name in ("new.py", "", "commit"):
             spec = base.commit if name == "commit" else f"{base.commit}:{name}"
@@ -67,13 +67,13 @@ class TestStored:
             file = top / ".git" / "objects" / part[:2] / part[2:]
             kept = file.read_bytes()
             file.unlink()
-            assert snapshot.stored(top, REF) is None
+            assert stored(top, REF) is None
             assert taken(top) == base
             assert file.read_bytes() == kept
 
     def test_a_ref_that_is_none_of_ours_is_none(self, top: Path) -> None:
         git(top, "update-ref", REF, "HEAD")
-        assert snapshot.stored(top, REF) is None
+        assert stored(top, REF) is None
         with pytest.raises(ValueError, match="refs/gpudebug"):
             snapshot.forget(top, "refs/heads/main")
 
@@ -160,7 +160,7 @@ class TestPatch:
         assert (caught.value.file, caught.value.line) == ("hypotheses/patches/p", line)
         assert caught.value.next
         assert users(top) == before
-        assert snapshot.stored(top, REF) is None
+        assert stored(top, REF) is None
 
     def test_a_file_that_no_header_names_is_refused(self, tmp_path: Path) -> None:
         """Git takes a name without a folder for a sign that no folder is to be stripped from the others."""

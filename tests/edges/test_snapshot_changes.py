@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git
-from tests.support.repositories import REF, lies, repository, users
+from tests.support.repositories import REF, change_in, lies, repository, touched, users
 
 from gpudebug.core import patches
 from gpudebug.core.errors import GitError
@@ -73,11 +73,27 @@ def link_replaced(worktree: Path) -> None:
     (worktree / ".venv" / "x.py").write_text("x")
 
 
-def test_without_its_git_file_it_is_not_taken_for_the_checkout(worktree: Path, commit: str) -> None:
+def test_its_git_file_is_not_read(worktree: Path, commit: str, tmp_path: Path) -> None:
+    """Written anew it could lead to the checkout's own index, or to a folder whose filters run programs."""
     (worktree / ".git").unlink()
+    assert change_in(worktree, commit).files == ()
+    (worktree / "train.py").write_text("changed\n")
+    assert change_in(worktree, commit).files == ("train.py",)
+    git(tmp_path, "init", "--quiet", "fake")
+    git(tmp_path / "fake", "config", "filter.evil.clean", f"touch {tmp_path / 'ran'}; cat")
+    (tmp_path / "fake" / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+    (worktree / ".git").write_text(f"gitdir: {tmp_path / 'fake' / '.git'}\n")
+    assert change_in(worktree, commit).files == ("train.py",)
+    assert touched(worktree)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_without_gits_folder_of_it_nothing_is_told(worktree: Path, commit: str) -> None:
+    shutil.rmtree(worktree.parents[3] / ".git" / "worktrees")
     with pytest.raises(GitError, match="no git worktree") as caught:
-        snapshot.worktree_change(worktree, commit)
+        change_in(worktree, commit)
     assert caught.value.next
+    assert not touched(worktree)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +115,7 @@ def test_the_files_count_as_they_lie(
     write(worktree)
     then(worktree)
     before = users(worktree), lies(top)
-    change = snapshot.worktree_change(worktree, commit)
+    change = change_in(worktree, commit)
     assert (users(worktree), lies(top)) == before
     assert change.files == FILES
     assert [each.path for each in change.left_out] == ([".venv"] if then is link_replaced else [])
@@ -114,7 +130,7 @@ def test_the_files_count_as_they_lie(
 def test_nothing_changed_is_no_patch(worktree: Path, commit: str) -> None:
     os.utime(worktree / "train.py", (1, 1))
     (worktree / ".venv" / "bin" / "new").write_text("in the checkout, really")
-    assert snapshot.worktree_change(worktree, commit) == snapshot.Change(b"", (), ())
+    assert change_in(worktree, commit) == snapshot.Change(b"", (), ())
 
 
 def test_what_is_not_part_of_it_is_named(worktree: Path, commit: str) -> None:
@@ -125,7 +141,7 @@ def test_what_is_not_part_of_it_is_named(worktree: Path, commit: str) -> None:
     (worktree / "pkg" / "__pycache__" / "model.log").write_text("x")
     (worktree / ".pytest_cache").mkdir()
     (worktree / ".pytest_cache" / "x.log").write_text("x")
-    change = snapshot.worktree_change(worktree, commit)
+    change = change_in(worktree, commit)
     assert dict(change.left_out) == {
         "big.bin": "larger than 1 MB (1.0 MB)",
         "hf_token": "its name says that it holds a secret",
@@ -136,20 +152,28 @@ def test_what_is_not_part_of_it_is_named(worktree: Path, commit: str) -> None:
 
 def test_against_another_base_it_is_the_whole_difference(top: Path, worktree: Path) -> None:
     """The worktree began at the base with the user's changes; against HEAD these are in it too."""
-    change = snapshot.worktree_change(worktree, git(top, "rev-parse", "HEAD").strip())
+    change = change_in(worktree, git(top, "rev-parse", "HEAD").strip())
     assert change.files == ("new.py", "pkg/old.py", "pkg/staged.py", "train.py")
 
 
 def test_a_copied_repository_minds_its_own_worktrees(top: Path, worktree: Path, commit: str) -> None:
-    """git's files hold absolute paths: what is done in the copy must not reach into the original."""
+    """git's files hold absolute paths: what is done in the copy must not reach into the original. What was
+    copied is not the folder that gpudebug made: it stays, and the next worktree has another name."""
     copy = top.with_name("copy")
     shutil.copytree(top, copy, symlinks=True)
     path = copy / worktree.relative_to(top)
-    told = snapshot.repair(copy, path.parent, keep=[path])
-    assert told == ["h1: git had forgotten the worktree; it is registered again"]
     (path / "train.py").write_text("in the copy\n")
-    assert snapshot.worktree_change(path, commit).files == ("train.py",)
-    assert snapshot.worktree_change(worktree, commit).files == ()
+    assert change_in(path, commit).files == ("train.py",)
+    assert change_in(worktree, commit).files == ()
+    told = snapshot.repair(copy, path.parent, keep=[path])
+    assert told == [
+        f"h1: {path} is not the folder that gpudebug made (its device or inode differs): it stays"
+    ]
+    assert snapshot.repair(copy, path.parent, keep=[path]) == []
+    made = snapshot.add_worktree(copy, path, commit)
+    assert made.path == path.with_name("h1-2")
     snapshot.remove_worktree(copy, path)
+    assert not made.path.exists()
+    assert (path / "train.py").read_text() == "in the copy\n"
     assert (worktree / "train.py").exists()
     assert snapshot.repair(top, worktree.parent) == []

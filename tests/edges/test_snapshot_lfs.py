@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF, registered, users
+from tests.support.repositories import REF, change_in, registered, users
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
@@ -72,9 +72,9 @@ def test_contents_come_along_and_what_is_not_here_is_named(top: Path) -> None:
     assert (made.path / "here.bin").read_bytes() == CONTENT * 2
     assert (made.path / "not here.bin").read_bytes().startswith(b"version https://git-lfs")
     assert made.notes == ("git-lfs has only pointers of not here.bin: git lfs pull fetches the contents",)
-    assert snapshot.worktree_change(made.path, commit) == snapshot.Change(b"", (), ())
+    assert change_in(made.path, commit) == snapshot.Change(b"", (), ())
     (made.path / "here.bin").write_bytes(CONTENT * 3)
-    change = snapshot.worktree_change(made.path, commit)
+    change = change_in(made.path, commit)
     assert change.files == ("here.bin",)
     assert len(change.patch) < 1000
     snapshot.remove_worktree(top, made.path)

@@ -8,15 +8,27 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import git
 from tests.support.processes import fork
-from tests.support.repositories import REF, left_over, lies, registered, repository, users, worktrees
+from tests.support.repositories import (
+    REF,
+    change_in,
+    left_over,
+    lies,
+    registered,
+    repository,
+    stored,
+    users,
+    worktrees,
+)
 
 from gpudebug.core.errors import BusyError
 from gpudebug.edges import snapshot
+from gpudebug.edges.removal import identity_of
 from gpudebug.edges.snapshot import journal
 
 MOMENTS = 25
@@ -116,20 +128,22 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_nothing_of_the_users_changed(
             took * moment / 8, lambda ref=ref: snapshot.snapshot(top, ref=ref, label="l"), group=True
         )
         assert users(top) == before
-        found = snapshot.stored(top, ref)
-        assert snapshot.snapshot(top, ref=ref, label="l") == (found or snapshot.stored(top, ref))
+        found = stored(top, ref)
+        assert snapshot.snapshot(top, ref=ref, label="l") == (found or stored(top, ref))
 
 
 def test_what_is_at_work_is_left_alone(top: Path, commit: str) -> None:
     """Not even the process counts, but who holds the journal: an orphaned git does so too."""
     path = place(top)
     ready, done = os.pipe(), os.pipe()
+    record = journal.Record("making", "0" * 16, commit, str(path), "h1-" + "0" * 16)
 
     def at_work() -> None:
         path.parent.mkdir(parents=True)
-        with journal.held(path) as ours:
-            ours.write(journal.Record("making", "token", commit))
+        with journal.held(top / ".git", path) as ours:
+            ours.write(record)
             path.mkdir()
+            ours.write(replace(record, made=identity_of(os.stat(path))))
             os.write(ready[1], b".")
             os.close(done[1])
             os.read(done[0], 1)
@@ -138,7 +152,10 @@ def test_what_is_at_work_is_left_alone(top: Path, commit: str) -> None:
     os.read(ready[0], 1)
     try:
         assert snapshot.repair(top, path.parent) == []
-        with pytest.raises(BusyError, match="another command"), journal.held(path, patience=0.05):
+        with (
+            pytest.raises(BusyError, match="another command"),
+            journal.held(top / ".git", path, patience=0.05),
+        ):
             pass
         assert path.is_dir()
     finally:
@@ -189,7 +206,7 @@ class TestByHand:
             "h1: git had forgotten the worktree; it is registered again",
             "h2: git's record of it was deleted; the worktree is forgotten",
         ]
-        assert snapshot.worktree_change(made.path, commit).files == ("train.py",)
+        assert change_in(made.path, commit).files == ("train.py",)
         assert git(made.path, "status", "--porcelain") == " M train.py\n"
         assert worktrees(top) == [str(made.path)]
         assert not other.path.exists()
@@ -200,12 +217,12 @@ class TestByHand:
         made = add(top, commit)
         (made.path / ".git").unlink()
         told = snapshot.repair(top, made.path.parent, keep=[made.path])
-        assert told == ["h1: git had forgotten the worktree; it is registered again"]
+        assert told == ["h1: its .git file was gone or led elsewhere; it is written again"]
         assert git(made.path, "status", "--porcelain") == ""
 
     def test_the_journal(self, top: Path, commit: str) -> None:
         made = add(top, commit)
-        journal.file_of(made.path).unlink()
+        journal.file_of(top / ".git", made.path).unlink()
         assert snapshot.repair(top, made.path.parent) == []
         snapshot.remove_worktree(top, made.path)
         assert (registered(top), made.path.exists()) == ([], False)
@@ -218,7 +235,7 @@ class TestByHand:
         git(top, "worktree", "add", "--quiet", "--detach", str(top.with_name("h1")))
         (made.path / "train.py").write_text("work of hours\n")
         snapshot.repair(top, made.path.parent, keep=[made.path])
-        assert snapshot.worktree_change(made.path, commit).files == ("train.py",)
+        assert change_in(made.path, commit).files == ("train.py",)
         assert worktrees(top) == [str(top.with_name("h1")), str(made.path)]
         snapshot.remove_worktree(top, made.path)
         assert worktrees(top) == [str(top.with_name("h1"))]
@@ -231,6 +248,6 @@ def test_a_moved_repository(top: Path, commit: str) -> None:
     top.rename(moved)
     told = snapshot.repair(moved, place(moved).parent, keep=[place(moved)])
     assert told == ["h1: git had forgotten the worktree; it is registered again"]
-    assert snapshot.worktree_change(place(moved), commit).files == ("train.py",)
+    assert change_in(place(moved), commit).files == ("train.py",)
     snapshot.remove_worktree(moved, place(moved))
     assert registered(moved) == []

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import environment, git, make_repository
-from tests.support.repositories import REF, repository, users
+from tests.support.repositories import REF, address, change_in, repository, stored, users
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
+from gpudebug.edges.snapshot import indexes
 from gpudebug.edges.snapshot import repository as module
+from gpudebug.edges.snapshot.address import Address
 
 HOOKS = """
     post-checkout pre-commit commit-msg post-commit reference-transaction post-index-change pre-auto-gc
@@ -47,6 +49,10 @@ SETTINGS = {
     "status.showUntrackedFiles": "no",
     "gc.auto": "1",
 }
+
+
+def at(top: Path) -> Address:
+    return Address(top, top / ".git", top / ".git")
 
 
 @pytest.fixture
@@ -95,10 +101,10 @@ def test_no_program_of_the_users_runs_and_no_setting_counts(
     made = snapshot.add_worktree(top, top / "runs" / "worktrees" / "c" / "h1", base.commit)
     (made.path / "train.py").write_text("a = 1\n\nb = 21  \nc = 3\n")
     (made.path / "größe.py").write_text("x = 1\n")
-    change = snapshot.worktree_change(made.path, base.commit)
+    change = change_in(made.path, base.commit)
     changed = snapshot.with_patch(top, base.commit, change.patch, label="l", file="p", ref=f"{REF}-1")
     assert snapshot.difference(top, base.commit, changed.commit) == change.patch
-    assert snapshot.stored(top, f"{REF}-1") == changed
+    assert stored(top, f"{REF}-1") == changed
     snapshot.remove_worktree(top, made.path)
     snapshot.forget(top, REF)
     assert {name: os.environ[name] for name in inherited} == inherited
@@ -134,7 +140,8 @@ import sys
 from pathlib import Path
 from gpudebug.edges import snapshot
 found = snapshot.identify(Path("."))
-snapshot.stored(found.top, {REF!r}), snapshot.began_with(found.top / "h1"), snapshot.top_folder(found.top)
+snapshot.stored(found.at, {REF!r}), snapshot.began_with(found.at, found.top / "h1")
+snapshot.top_folder(found.top)
 print("git" in sys.modules)
 """
     assert python(code, tmp_path / "repo") == "False"
@@ -148,14 +155,15 @@ def test_without_git_it_says_so_whether_gitpython_is_loaded_or_not(
 from pathlib import Path
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot.repository import Repository
+from gpudebug.edges.snapshot.address import Address
 for _ in range(2):
     try:
-        Repository(Path(".")).run("status")
+        Repository(Address(*[Path(".")] * 3)).run("status")
     except GitError as e:
         print(e)
 """
     assert python(code, top, PATH="") == "\n".join(["git is not installed; next: install git"] * 2)
-    loaded = module.Repository(top)
+    loaded = module.Repository(address(top))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(GitError, match="git is not installed"):
         loaded.run("status")
@@ -167,7 +175,7 @@ def test_a_git_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "bin" / "git").chmod(0o755)
-    loaded = module.Repository(tmp_path)
+    loaded = module.Repository(at(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(module, "PATIENCE_S", 0.2)
     with pytest.raises(GitError, match=r"git status did not end within 0\.2 s") as caught:
@@ -177,23 +185,27 @@ def test_a_git_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_folder_that_is_gone_is_not_taken_for_the_current_one(tmp_path: Path) -> None:
     with pytest.raises(GitError, match="cannot change to"):
-        module.Repository(tmp_path / "gone").run("status")
+        module.Repository(at(tmp_path / "gone")).run("status")
 
 
-def test_what_a_kill_left_of_a_temporary_index_goes_with_the_next(
+def test_what_a_kill_left_of_a_temporary_index_goes_with_the_next_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     top = make_repository(tmp_path / "repo", {"train.py": "1\n"})
-    names = ("left", "new", "in_use")
-    for name in names:
-        (tmp_path / f"gpudebug-index-{name}").mkdir()
-        (tmp_path / f"gpudebug-index-{name}" / "index").touch()
-    for name in ("left", "in_use"):
-        os.utime(tmp_path / f"gpudebug-index-{name}", (1, 1))
-    with module.alone(tmp_path / "gpudebug-index-in_use"):
+    (tmp_path / "gpudebug-index-mine").mkdir()
+    (tmp_path / "gpudebug-index-mine" / "index").touch()
+    os.utime(tmp_path / "gpudebug-index-mine", (1, 1))
+    place = top / ".git" / "gpudebug" / "indexes"
+    with indexes.temporary(top / ".git") as path:
+        in_use = path.parent.name
+        (place / "left").mkdir()
+        (place / "left" / "index").touch()
         snapshot.snapshot(top, ref=REF, label="l")
-    assert sorted(os.listdir(tmp_path)) == ["gpudebug-index-in_use", "gpudebug-index-new", "repo"]
+        assert os.listdir(place) == [in_use]
+    assert os.listdir(place) == []
+    assert sorted(os.listdir(tmp_path)) == ["gpudebug-index-mine", "repo"]
+    assert os.listdir(tmp_path / "gpudebug-index-mine") == ["index"]
 
 
 SAID = {
@@ -221,6 +233,6 @@ def test_of_many_lines_the_one_that_says_it(err: str, line: str) -> None:
     ],
 )
 def test_what_helps_is_said(tmp_path: Path, err: str, message: str, advice: str) -> None:
-    error = module.Repository(tmp_path).failure(err)
+    error = module.Repository(at(tmp_path)).failure(err)
     assert message in error.message
     assert advice in (error.next or "")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF, lies, repository, users
+from tests.support.repositories import REF, change_in, lies, repository, stored, users
 
-from gpudebug.core.errors import GitError
+from gpudebug.core.errors import GitError, StoreError
 from gpudebug.edges import snapshot
 
 
@@ -139,10 +139,11 @@ def test_a_sparse_checkout_keeps_what_is_not_there(tmp_path: Path) -> None:
     listed = git(top, "ls-tree", "-r", "--name-only", base.commit).split()
     assert listed == sorted([*files, "out/new.py"])
     assert git(top, "show", f"{base.commit}:far/a.py") == "4\n"
-    worktree = snapshot.add_worktree(top, tmp_path / "w" / "h1", base.commit)
-    assert lies(worktree.path) == lies(top)
+    expected = lies(top)
+    worktree = snapshot.add_worktree(top, top / "runs" / "worktrees" / "c" / "h1", base.commit)
+    assert lies(worktree.path) == expected
     (worktree.path / "out" / "new.py").write_text("5\n")
-    assert snapshot.worktree_change(worktree.path, base.commit).files == ("out/new.py",)
+    assert change_in(worktree.path, base.commit).files == ("out/new.py",)
 
 
 def test_a_shallow_clone_and_one_with_sha_256(tmp_path: Path) -> None:
@@ -158,12 +159,12 @@ def test_a_shallow_clone_and_one_with_sha_256(tmp_path: Path) -> None:
         (top / "train.py").write_text("2\n")
         dirty = snapshot.identify(top).tree
         base = taken(top)
-        worktree = snapshot.add_worktree(top, tmp_path / "w" / name, base.commit)
+        worktree = snapshot.add_worktree(top, top / "runs" / "worktrees" / "c" / name, base.commit)
         (worktree.path / "train.py").write_text("3\n")
-        change = snapshot.worktree_change(worktree.path, base.commit)
+        change = change_in(worktree.path, base.commit)
         made = snapshot.with_patch(top, base.commit, change.patch, label="l", file="p")
         assert git(top, "show", f"{made.commit}:train.py") == "3\n"
-        assert snapshot.stored(top, REF) == base
+        assert stored(top, REF) == base
         snapshot.remove_worktree(top, worktree.path)
         commit_all(top)
         assert snapshot.identify(top).tree == dirty != clean
@@ -279,7 +280,7 @@ def test_a_disk_that_fills_in_the_middle(
         taken(top)
     assert caught.value.next
     assert users(top) == before
-    assert snapshot.stored(top, REF) is None
+    assert stored(top, REF) is None
     assert git(top, "for-each-ref", "refs/gpudebug") == ""
     assert os.listdir(tmp_path / "t") == []
     assert list((top / ".git").rglob("*.lock")) == []
@@ -289,6 +290,6 @@ def test_a_disk_that_fills_in_the_middle(
 
 def test_no_room_for_the_temporary_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     top = make_repository(tmp_path / "repo", {"train.py": "1\n"})
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(GitError, match="temporary index"):
+    (top / ".git" / "gpudebug").touch()
+    with pytest.raises(StoreError, match="is a link or a file"):
         taken(top)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF
+from tests.support.repositories import REF, stored
 
 from gpudebug.edges import snapshot
 from gpudebug.edges.snapshot import untracked
@@ -62,7 +62,7 @@ def test_what_stays_out_is_named_with_the_reason(tmp_path: Path) -> None:
     )
     listed = git(top, "ls-tree", "-r", "--name-only", base.commit).split()
     assert listed == [".gitignore", "abroad", "in", "just.bin", "train.py"]
-    assert snapshot.stored(top, REF) == base
+    assert stored(top, REF) == base
 
 
 def test_the_smallest_come_along_up_to_50_mb_and_a_number(

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF, left_over, lies, registered, repository, users, worktrees
+from tests.support.repositories import (
+    REF,
+    began_with,
+    change_in,
+    left_over,
+    lies,
+    registered,
+    repository,
+    touched,
+    users,
+    worktrees,
+)
 
-from gpudebug.core.errors import GitError
+from gpudebug.core.errors import GitError, StoreError
 from gpudebug.edges import snapshot
+from gpudebug.edges.snapshot import journal
 
 
 @pytest.fixture
@@ -35,7 +49,7 @@ def test_made_used_and_removed_under_any_name(hostile: Path) -> None:
     assert lies(made.path) == {**expected, ".venv": ("link", str(top / ".venv"))}
     assert git(made.path, "status", "--porcelain") == ""
     assert git(made.path, "rev-parse", "--abbrev-ref", "HEAD") == "HEAD\n"
-    assert snapshot.began_with(made.path) == commit
+    assert began_with(made.path) == commit
     assert users(top) == before
     again = snapshot.add_worktree(top, place(top), commit, links=[".venv"], checkout=top)
     assert again == made
@@ -44,7 +58,7 @@ def test_made_used_and_removed_under_any_name(hostile: Path) -> None:
     assert (registered(top), left_over(top)) == ([], [])
     assert (top / ".venv" / "bin" / "python").read_text() == "#!"
     snapshot.remove_worktree(top, made.path)
-    assert snapshot.began_with(made.path) is None
+    assert began_with(made.path) is None
 
 
 def test_touched_is_what_differs_and_is_not_linked(hostile: Path) -> None:
@@ -52,19 +66,19 @@ def test_touched_is_what_differs_and_is_not_linked(hostile: Path) -> None:
     (top / "data set").mkdir()
     (top / "data set" / "x.bin").write_text("x")
     path = snapshot.add_worktree(top, place(top), base_of(top), links=[".venv", "data set"]).path
-    assert not snapshot.touched(path)
+    assert not touched(path)
     (path / "new.txt").write_text("new\n")
-    assert snapshot.touched(path)
+    assert touched(path)
     git(path, "add", "new.txt")
     commit_all(path)
-    assert snapshot.touched(path)
+    assert touched(path)
     git(path, "reset", "--quiet", "--hard", "HEAD^")
-    assert not snapshot.touched(path)
+    assert not touched(path)
     (path / "train.py").write_text("a = 7\n")
-    assert snapshot.touched(path)
+    assert touched(path)
     (path / ".git").write_text("gitdir: nowhere\n")
-    assert not snapshot.touched(path)
-    assert not snapshot.touched(place(top, "none"))
+    assert touched(path)
+    assert not touched(place(top, "none"))
 
 
 def test_names_that_are_taken_are_no_matter(top: Path, tmp_path: Path) -> None:
@@ -81,15 +95,45 @@ def test_names_that_are_taken_are_no_matter(top: Path, tmp_path: Path) -> None:
     assert (tmp_path / "h1" / "train.py").exists()
 
 
-def test_through_a_folder_that_is_a_link(top: Path, tmp_path: Path) -> None:
-    (tmp_path / "big disk").mkdir()
-    (top / "runs").symlink_to("../big disk")
-    made = snapshot.add_worktree(top, place(top), base_of(top))
-    assert made.path == tmp_path / "big disk" / "worktrees" / "campaign" / "h1"
-    (place(top) / "train.py").write_text("x\n")
-    assert snapshot.worktree_change(place(top), base_of(top)).files == ("train.py",)
-    assert snapshot.began_with(place(top)) is not None
+@pytest.mark.parametrize("linked", ["runs", "runs/worktrees", "runs/worktrees/campaign"])
+def test_links_on_the_way_are_refused(top: Path, tmp_path: Path, linked: str) -> None:
+    elsewhere = tmp_path / "elsewhere" / "worktrees" / "campaign" / "h1"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "mine.txt").write_text("mine")
+    commit = base_of(top)
+    (top / linked).parent.mkdir(parents=True, exist_ok=True)
+    (top / linked).symlink_to(elsewhere.parents[2 - linked.count("/")])
+    before = lies(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="is a link or a file") as caught:
+        snapshot.add_worktree(top, place(top), commit)
+    assert caught.value.file == str(top / linked)
+    assert caught.value.next
     snapshot.remove_worktree(top, place(top))
+    assert lies(tmp_path / "elsewhere") == before
+    assert registered(top) == []
+
+
+def test_a_folder_that_was_made_a_link_afterwards_is_left(top: Path, tmp_path: Path) -> None:
+    """Also where it is swapped while the lock of the worktree is waited for."""
+    commit = base_of(top)
+    made = snapshot.add_worktree(top, place(top), commit)
+    (tmp_path / "victim" / "h1").mkdir(parents=True)
+    (tmp_path / "victim" / "h1" / "thesis").write_text("mine")
+    with ThreadPoolExecutor() as pool:
+        with journal.held(top / ".git", place(top)):
+            removing = pool.submit(snapshot.remove_worktree, top, place(top))
+            time.sleep(0.2)
+            made.path.parent.rename(top / "runs" / "aside")
+            made.path.parent.symlink_to(tmp_path / "victim")
+        assert isinstance(removing.exception(), StoreError)
+    assert (tmp_path / "victim" / "h1" / "thesis").read_text() == "mine"
+    made.path.parent.unlink()
+    (tmp_path / "victim").rename(made.path.parent)
+    left = snapshot.remove_worktree(top, place(top))
+    assert left == [
+        f"h1: {made.path} is not the folder that gpudebug made (its device or inode differs): it stays"
+    ]
+    assert (made.path / "thesis").read_text() == "mine"
     assert registered(top) == []
 
 
@@ -160,11 +204,11 @@ class TestSubmodules:
         assert made.linked == ("libs/here",)
         assert (made.path / "libs" / "here" / "lib.py").read_text() == "x = 2\n"
         assert list((made.path / "libs" / "empty").iterdir()) == []
-        assert snapshot.worktree_change(made.path, commit).patch == b""
+        assert change_in(made.path, commit).patch == b""
         seen = snapshot.fingerprint(outer, made.linked)
         (made.path / "libs" / "here" / "lib.py").write_text("x = 30\n")
         (made.path / "train.py").write_text("2\n")
-        assert snapshot.worktree_change(made.path, commit).files == ("train.py",)
+        assert change_in(made.path, commit).files == ("train.py",)
         assert snapshot.linked_changes(outer, made.linked, seen) == ["libs/here/lib.py"]
         (outer / "libs" / "here" / "lib.py").write_text("x = 2\n")
         snapshot.remove_worktree(outer, made.path)
@@ -178,7 +222,7 @@ class TestSubmodules:
         made = snapshot.add_worktree(inner, place(inner), commit)
         assert (made.path / "lib.py").read_text() == "x = 3\n"
         (made.path / "lib.py").write_text("x = 4\n")
-        assert snapshot.worktree_change(made.path, commit).files == ("lib.py",)
+        assert change_in(made.path, commit).files == ("lib.py",)
         snapshot.remove_worktree(inner, made.path)
 
 
@@ -196,22 +240,27 @@ def test_a_worktree_of_the_users_can_be_the_checkout(top: Path, tmp_path: Path) 
 
 
 class TestInTheWay:
-    def test_somebody_elses_folder_or_file(self, top: Path) -> None:
+    def test_somebody_elses_folder_keeps_its_name(self, top: Path) -> None:
         place(top).mkdir(parents=True)
         (place(top) / "notes.txt").write_text("mine")
-        for call in (
-            lambda: snapshot.add_worktree(top, place(top), base_of(top)),
-            lambda: snapshot.remove_worktree(top, place(top)),
-        ):
-            with pytest.raises(GitError, match=r"none of gpudebug's|no worktree of gpudebug's") as caught:
-                call()
-            assert caught.value.next
+        commit = base_of(top)
+        assert snapshot.remove_worktree(top, place(top)) == []
+        for _ in range(2):
+            made = snapshot.add_worktree(top, place(top), commit)
+            assert made.path == place(top, "h1-2")
+            assert made.notes == (
+                f"{place(top)} is not gpudebug's: it was left there, and the worktree is {made.path}",
+            )
+        assert (began_with(place(top)), touched(place(top))) == (commit, False)
+        (made.path / "train.py").write_text("x\n")
+        assert change_in(place(top), commit).files == ("train.py",)
+        snapshot.remove_worktree(top, place(top))
+        assert left_over(top) == ["runs/worktrees/campaign/h1"]
         assert (place(top) / "notes.txt").read_text() == "mine"
 
     def test_a_worktree_of_the_users_is_never_removed(self, top: Path) -> None:
         git(top, "worktree", "add", "--quiet", "--detach", str(place(top)))
-        with pytest.raises(GitError, match="no worktree of gpudebug's"):
-            snapshot.remove_worktree(top, place(top))
+        assert snapshot.remove_worktree(top, place(top)) == []
         assert snapshot.repair(top, place(top).parent) == []
         assert worktrees(top) == [str(place(top))]
 
@@ -219,8 +268,8 @@ class TestInTheWay:
         git(top, "worktree", "add", "--quiet", "--detach", str(place(top)))
         before = users(top), registered(top)
         place(top).rename(top / "runs" / "elsewhere")
-        with pytest.raises(GitError, match="already registered"):
-            snapshot.add_worktree(top, place(top), base_of(top))
+        assert snapshot.add_worktree(top, place(top), base_of(top)).path == place(top, "h1-2")
+        snapshot.remove_worktree(top, place(top))
         assert (users(top), registered(top)) == before
 
     def test_ours_at_another_commit(self, top: Path) -> None:

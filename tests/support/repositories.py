@@ -8,6 +8,9 @@ from pathlib import Path
 
 from tests.support.campaigns import git, make_repository
 
+from gpudebug.edges import snapshot
+from gpudebug.edges.snapshot.address import Address, find
+
 REF = "refs/gpudebug/test/base"
 FILES = {
     "train.py": "a = 1\nb = 2\nc = 3\n",
@@ -54,7 +57,7 @@ def users(top: Path) -> dict[str, object]:
             # Git renews the time of a shared index whenever it reads it.
             changed = 0 if name.startswith("sharedindex.") else at.st_mtime_ns
             found[str(path.relative_to(top))] = (at.st_mode, changed, content)
-    for kept in ("refs/gpudebug", "worktrees", "logs/refs/gpudebug"):
+    for kept in ("gpudebug", "refs/gpudebug", "worktrees", "logs/refs/gpudebug"):
         found = {k: v for k, v in found.items() if not k.startswith(f".git/{kept}/")}
     return found
 
@@ -92,3 +95,28 @@ def registered(top: Path) -> list[str]:
 def left_over(top: Path) -> list[str]:
     """What is in runs/worktrees below the folder of a campaign, and of the journals."""
     return sorted(str(path.relative_to(top)) for path in (top / "runs" / "worktrees").glob("*/*"))
+
+
+def address(path: Path) -> Address:
+    """Where git works for the checkout that `path` is, or is a worktree of ours of."""
+    parts = path.parts
+    ends = [n for n in range(len(parts) - 1) if parts[n : n + 2] == ("runs", "worktrees")]
+    return find(Path(*parts[: ends[-1]]) if ends else path).at
+
+
+def stored(top: Path, ref: str) -> snapshot.Base | None:
+    """The base under a reference; None where it, or an object that it needs, is gone."""
+    found = snapshot.stored(address(top), ref)
+    return found if found is not None and snapshot.whole(address(top), found.commit) else None
+
+
+def began_with(path: Path) -> str | None:
+    return snapshot.began_with(address(path), path)
+
+
+def touched(path: Path) -> bool:
+    return snapshot.touched(address(path), path)
+
+
+def change_in(path: Path, commit: str) -> snapshot.Change:
+    return snapshot.worktree_change(address(path), path, commit)

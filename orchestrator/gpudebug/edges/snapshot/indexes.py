@@ -19,7 +19,7 @@ _PLACE = "indexes"
 
 @contextmanager
 def temporary(common: Path) -> Iterator[Path]:
-    """The path of an index that is gone afterwards, and with it those that a kill left, whose lock is free."""
+    """The path of an index that is gone afterwards, and with it those that kills left: their lock is free."""
     place = common / PRIVATE / _PLACE
     with grounds.private(common, _PLACE) as parent:
         name = secrets.token_hex(8)

@@ -185,8 +185,8 @@ def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Jou
             yield Journal(common, path, folder, descriptor)
         finally:
             try:
-                if removal.identity_at(folder, file.name) is None:
-                    grounds.drop_file(folder, _lock(file))
+                # Under the lock: whoever waits for it looks whether it is still the file of that name.
+                grounds.drop_file(folder, _lock(file))
             finally:
                 os.close(descriptor)
 

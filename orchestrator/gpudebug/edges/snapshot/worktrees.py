@@ -169,7 +169,7 @@ def _known(common: Path, path: Path) -> bool:
 
 
 def forget_gone(common: Path, path: Path) -> bool:
-    """Take git's folder of a worktree of ours away whose own folder and record are gone; whether there was."""
+    """Take git's folder of a worktree of ours away whose own folder and record are gone; whether it was."""
     gone = [
         folder
         for folder in admin.folders(common)
