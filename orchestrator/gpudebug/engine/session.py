@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.digests import short_digest
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import Process
 
@@ -69,6 +69,22 @@ def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) 
         if process.agent is not None:
             return _of_agent(process, process.agent, outermost_first[place + 1 :])
     return Caller(None)
+
+
+class NotAPerson(GpudebugError):
+    """A session asks for what a person decides: a command that is new, or what a campaign is judged by."""
+
+    code = "session"
+
+
+def persons_only(what: str, next: str, caller: Caller | None = None) -> None:
+    """NotAPerson, naming what made the caller a session, unless a person calls."""
+    caller = caller or caller_of()
+    if caller.session is not None:
+        raise NotAPerson(
+            f"{what} is for a person, and this is session {caller.session} ({caller.why})",
+            next=f"{next}; a person runs it in a terminal that no agent started",
+        )
 
 
 def _chain() -> Sequence[Process]:
