@@ -32,6 +32,7 @@ from gpudebug.core.errors import UsageError
 from gpudebug.engine.session import VARIABLE, session_of
 from gpudebug.engine.surroundings import ask_anew
 from gpudebug.mcp.tools import Place, Tool, tools_of
+from gpudebug.mcp.unreadable import ARGUMENT, Mended
 from gpudebug.mcp.worker import Answer, Job, Worker
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:
     )
     # While it serves, standard output is the protocol's alone: what else is printed goes to standard error.
     async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+        await server.run(Mended(reading), writing, server.create_initialization_options())
 
 
 def _described(tool: Tool) -> Described:
@@ -125,6 +126,8 @@ async def _answer(
 ) -> Answer:
     """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
     try:
+        if ARGUMENT in given:
+            raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
         return Answer(door.told(e), failed=True)

@@ -86,7 +86,7 @@ _FILES = {
         ),
         "instructs coding agents",
     ),
-    **dict.fromkeys((".gitattributes", ".gitignore", ".gitconfig", ".mailmap"), "changes what git does"),
+    **dict.fromkeys((".gitattributes", ".gitconfig"), "changes what git does"),
     **dict.fromkeys(
         (
             *(
