@@ -40,6 +40,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption(f"--run-{marker}", action="store_true", help=f"run what {why}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Below a coding agent the tests are started once more, where its ancestors are not theirs."""
+    from tests.support import apart
+
+    if apart.needed():
+        config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
+        apart.start_again()
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes may hold the time of day (gzip does); processes that share the tests must name them alike."""
     return argname if isinstance(val, bytes) else None

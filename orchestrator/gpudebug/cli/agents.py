@@ -41,14 +41,19 @@ def wait(
 
 
 @app.command(epilog="Example: gpudebug -C ~/my-training mcp")
-def mcp(directory: Directory = None) -> None:
+def mcp(
+    allow_commands: Annotated[
+        bool, typer.Option("--allow-commands", help="Let the client sample and compare commands of its own.")
+    ] = False,
+    directory: Directory = None,
+) -> None:
     """Serve the commands as tools of the Model Context Protocol, on standard input and output."""
     folder = choose(directory, False)
     import os
 
     from gpudebug.mcp import serve
 
-    serve(folder, chosen["directory"], os.environ)
+    serve(folder, chosen["directory"], os.environ, allow_commands=allow_commands)
 
 
 @app.command(epilog="Example: gpudebug accept 3")
@@ -136,9 +141,11 @@ def loop(
     from gpudebug.core.looping import Limits
     from gpudebug.engine.loop import exit_status
     from gpudebug.engine.loop import loop as engine
+    from gpudebug.engine.session import persons_only
     from gpudebug.live import LiveLine
     from gpudebug.render import loop as render
 
+    persons_only("starting agents", "gpudebug next does this session's one hypothesis")
     limits = Limits(hypotheses, _seconds("--device-time", device_time), failures, idle)
     timeout = _seconds("--session-timeout", session_timeout)
     if not timeout:

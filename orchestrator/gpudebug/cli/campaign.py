@@ -49,8 +49,10 @@ def init(
         print_({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
         return
     from gpudebug.engine.init import init as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.session import persons_only, session_of
 
+    if command or reference:
+        persons_only("saying which command is measured", "gpudebug next works on the campaign that is here")
     answer = engine(
         folder,
         command=command,

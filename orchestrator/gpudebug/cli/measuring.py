@@ -17,7 +17,10 @@ from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, TorchProfile, a
     "Example: gpudebug sample --torch-profile wait=2,warmup=2,active=4,with_stack -- python train.py",
 )
 def sample(
-    command: Annotated[list[str], typer.Argument(metavar="CMD…", help="The command and its arguments.")],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CMD…]", help="The command and its arguments; default: the workload."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="F.csv", help="Samples; the log goes to F.log.")
     ] = None,
@@ -28,20 +31,26 @@ def sample(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Run any command under the sampler. The exit status is the command's; 124 time-out, 125 own failure."""
+    """Run a command, or the campaign's workload, under the sampler.
+
+    The exit status is the command's; 124 time-out, 125 own failure.
+    """
     chosen["own_failure"] = SAMPLE_FAILED
     folder = choose(directory, json)
     from gpudebug import render
     from gpudebug.engine.sample import sample as engine
+    from gpudebug.engine.session import persons_only
     from gpudebug.live import LiveLine
 
+    if command:
+        persons_only("running a command", "gpudebug sample, without one, runs the workload")
     how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
     if torch_profile is not None:
         from gpudebug.core.torchprofile import parse_torch_profile
 
         how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:
-        answer = engine(folder, command, live, output=output, **how)
+        answer = engine(folder, command or (), live, output=output, **how)
     print_(answer, render.sample)
     raise typer.Exit(answer["exit_status"])
 

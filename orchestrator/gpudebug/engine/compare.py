@@ -29,6 +29,7 @@ from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure
 from gpudebug.engine.replayed import NOTE, replayed
+from gpudebug.engine.session import persons_only
 from gpudebug.engine.traces import slowed
 from gpudebug.engine.watch import Report
 
@@ -80,12 +81,13 @@ def compare(
     interval: float = 0.2,
     device: str = "auto",
     timeout: float | None = None,
+    commands_allowed: bool = False,
 ) -> dict[str, Any]:
     """Say whether B is faster than A, and what else differs between them.
 
     A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
     its runs; or both are commands, run `pairs` times each, in turn. In a campaign these go to its runs/,
-    else to the first free `compare-N` in `directory`.
+    else to the first free `compare-N` in `directory`. A session runs none, unless `commands_allowed`.
     """
     stored = [_stored(directory, text) for text in (a, b)]
     if stored[0] is not None and stored[1] is not None:
@@ -99,6 +101,8 @@ def compare(
             f"A is {kinds[0]} and B is {kinds[1]}: they would not be measured alike",
             next="compare two runs, or two commands in quotes",
         )
+    if not commands_allowed:
+        persons_only("running a command", "gpudebug compare takes recorded runs of runs/")
     root = store.find_root(directory)
     commands = [
         _command(directory, letter, text, interval, device, timeout, report)

@@ -13,6 +13,7 @@ from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
 from gpudebug.engine.ending import ending_of
 from gpudebug.engine.measure import now
+from gpudebug.engine.session import VARIABLE
 from gpudebug.engine.underway import COMMAND, Follower, Progress, Underway, live, running, underway
 from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find
@@ -85,6 +86,9 @@ def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> d
         "since": begun.since,
     }
     env = {k: v for k, v in os.environ.items() if k not in ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR")}
+    if begun.session is not None:
+        # It has no ancestor any more by which it, and what it runs, could be told from a person.
+        env[VARIABLE] = begun.session
     daemon = Daemon("gpudebug.engine.background", json.dumps(request), cwd=os.getcwd(), env=env, log=log)
     try:
         said = daemon.hear(TOLD_WITHIN_S)

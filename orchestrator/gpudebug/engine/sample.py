@@ -17,11 +17,14 @@ from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
+from gpudebug.engine.campaign import load
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
 from gpudebug.engine.replayed import NOTE
+from gpudebug.engine.session import NotAPerson, session_of
 from gpudebug.engine.traces import keep_beside, located
 from gpudebug.engine.watch import Report
+from gpudebug.engine.written import training_environment
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
@@ -38,28 +41,16 @@ def sample(
     timeout: float | None = None,
     torch_profile: TorchProfile | None = None,
 ) -> dict[str, Any]:
-    """Run `command` once and summarise its devices. Without `output`, a run folder in a campaign is used.
+    """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
-    What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`.
+    Without `output`, a run folder in a campaign is used. What PyTorch's profiler records goes there too, or
+    beside `output` as `F.trace.json.gz`. Refuses a session whose workload is none that was recorded.
     """
-    if not command:
-        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
-    env = dict(os.environ)
-    launcher.find_command(tuple(command), str(directory), env)
     root = store.find_root(directory)
-    bench = lone_bench(root or directory, device, env, directory, interval, report)
-    job = Job(
-        label="sample",
-        role="sample",
-        argv=tuple(command),
-        cwd=directory,
-        env=env,
-        env_names=(),
-        timeout=timeout,
-        stall_timeout=None,
-        max_output=None,
-        torch_profile=torch_profile,
-    )
+    job = _job(directory, command) if command else _workload(directory, root)
+    job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
+    launcher.find_command(job.argv, str(job.cwd), job.env)
+    bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
         if output is None and root is not None:
             return _in_campaign(bench, job)
@@ -68,6 +59,42 @@ def sample(
     notes = (*_replays(bench), *bench.notes, *_remarks(job, evidence))
     answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
     return answer | {"replayed": bench.replays}
+
+
+def _job(directory: Path, command: Sequence[str]) -> Job:
+    return Job(
+        label="sample",
+        role="sample",
+        argv=tuple(command),
+        cwd=directory,
+        env=dict(os.environ),
+        env_names=(),
+        timeout=None,
+        stall_timeout=None,
+        max_output=None,
+    )
+
+
+def _workload(directory: Path, root: Path | None) -> Job:
+    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded."""
+    if root is None:
+        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
+    session = session_of()
+    loaded = load(directory, session)
+    if session is not None and (why := loaded.baselines["workload"].why) is not None:
+        raise NotAPerson(
+            f"session {session} samples the workload as its baseline was recorded: {why}",
+            next="gpudebug next",
+        )
+    workload = loaded.config.workload
+    return replace(
+        _job(root / workload.cwd, workload.argv()),
+        env=training_environment(workload),
+        env_names=tuple(sorted(workload.env)),
+        timeout=workload.timeout,
+        max_output=workload.max_output,
+        shell=workload.shell,
+    )
 
 
 def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence]:

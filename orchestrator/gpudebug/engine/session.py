@@ -1,43 +1,135 @@
-"""Whose call this is: the session of an agent, or none for a person."""
+"""Whose call this is: the session of an agent, or none for a person.
+
+A variable can be set anew by whoever has it; what the processes above were started with, and what they are,
+cannot be changed from below. The outermost that names a session counts, so a session that takes another name
+stays what it was started as.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from gpudebug.core.digests import short_digest
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.edges import ancestry
+from gpudebug.edges.ancestry import Process
 
 VARIABLE = "GPUDEBUG_SESSION"
+RUN = "GPUDEBUG_RUN"
 
 # Set by the agents themselves in the commands that they run, each to a name of the session:
 # Claude Code 2.1.132, Codex, Amp, opencode.
-AGENT_VARIABLES = (
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "AMP_CURRENT_THREAD_ID",
-    "OPENCODE_SESSION_ID",
-)
+_OF_AGENT = {
+    "claude": "CLAUDE_CODE_SESSION_ID",
+    "codex": "CODEX_THREAD_ID",
+    "amp": "AMP_CURRENT_THREAD_ID",
+    "opencode": "OPENCODE_SESSION_ID",
+}
+AGENT_VARIABLES = tuple(_OF_AGENT.values())
+NAMES = frozenset({VARIABLE, RUN, *AGENT_VARIABLES})
 LONGEST = 64
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
 
 
-def session_of(env: Mapping[str, str] | None = None) -> str | None:
-    """The session of an environment, by default this process's; None for a person.
+class Caller(NamedTuple):
+    """Who calls: `session` is None for a person; `why` says what made it one of an agent."""
 
-    An empty GPUDEBUG_SESSION says that a person calls, whatever an agent has set. UsageError where it is no
-    name: at most 64 letters, digits and `._:@-`, and no secret.
+    session: str | None
+    why: str = ""
+
+
+Chain = Callable[[], Sequence[Process]]
+"""This process and those above it, the nearest first."""
+
+
+def session_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) -> str | None:
+    """The session that calls, None for a person; as `caller_of`."""
+    return caller_of(env, chain).session
+
+
+def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) -> Caller:
+    """Who calls, by the variables of this process (by default os.environ), and by the processes above it.
+
+    The outermost process that names a session counts, or that is a coding agent: then the session that this
+    agent itself names in what it starts, else that process. UsageError if this process's GPUDEBUG_SESSION
+    decides and is no name: at most 64 letters, digits and `._:@-`, and no secret.
     """
-    env = os.environ if env is None else env
-    named = env.get(VARIABLE)
-    if named is not None:
-        return checked(named, env) if named else None
-    found = next((v for name in AGENT_VARIABLES if (v := env.get(name))), None)
-    if found is None:
-        return None
-    fits = _NAME.fullmatch(found) and not _secret(found, env)
-    return found if fits else f"agent-{short_digest(found.encode('utf-8', 'replace'))[:16]}"
+    mine = os.environ if env is None else env
+    own, *above = (chain or _chain)()
+    own = own._replace(env={name: mine[name] for name in NAMES if name in mine})
+    outermost_first = [*reversed(above), own]
+    for place, process in enumerate(outermost_first):
+        named = _named(process, mine if process is own else None)
+        if named is not None:
+            return named
+        if process.agent is not None:
+            return _of_agent(process, process.agent, outermost_first[place + 1 :])
+    return Caller(None)
+
+
+class NotAPerson(GpudebugError):
+    """A session asks for what a person decides: a command that is new, or what a campaign is judged by."""
+
+    code = "session"
+
+
+def persons_only(what: str, next: str, caller: Caller | None = None) -> None:
+    """NotAPerson, naming what made the caller a session, unless a person calls."""
+    caller = caller or caller_of()
+    if caller.session is not None:
+        raise NotAPerson(
+            f"{what} is for a person, and this is session {caller.session} ({caller.why})",
+            next=f"{next}; a person runs it in a terminal that no agent started",
+        )
+
+
+def _chain() -> Sequence[Process]:
+    return _chain_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _chain_of(_pid: int) -> Sequence[Process]:
+    """Asked once a process: whoever started it, and for whom, does not change while it lives."""
+    return ancestry.chain(NAMES)
+
+
+def _named(process: Process, mine: Mapping[str, str] | None) -> Caller | None:
+    """The session that a process's variables name; an empty name is none.
+
+    `mine` are all variables of this process: its own name is refused if it is none; one above is passed over.
+    """
+    where = f"of process {process.pid}" if mine is None else "of this process"
+    name = process.env.get(VARIABLE)
+    if name and mine is not None:
+        return Caller(checked(name, mine), f"{VARIABLE} {where}")
+    if name and _NAME.fullmatch(name) and not _secret(name, process.env):
+        return Caller(name, f"{VARIABLE} {where}")
+    variable = next((v for v in AGENT_VARIABLES if process.env.get(v)), None)
+    if variable is not None:
+        return Caller(_plain(process.env[variable], mine or process.env), f"{variable} {where}")
+    if process.env.get(RUN):
+        return Caller(f"run-{short_digest(os.fsencode(process.env[RUN]))[:16]}", f"{RUN} {where}")
+    return None
+
+
+def _of_agent(process: Process, agent: str, below: Sequence[Process]) -> Caller:
+    """The session that an agent names by its own variable in what it starts, else its process."""
+    variable = _OF_AGENT.get(agent)
+    found = next((p.env[variable] for p in below if p.env.get(variable)), None) if variable else None
+    name = _plain(found, {}) if found else f"{agent}-{process.pid}-{process.started}"
+    what = "a child of gpudebug loop" if agent == ancestry.LOOP else agent
+    return Caller(name, f"process {process.pid} is {what}")
+
+
+def _plain(name: str, env: Mapping[str, str]) -> str:
+    """An agent's own name of its session; a digest of one that is odd, or a secret."""
+    if _NAME.fullmatch(name) and not _secret(name, env):
+        return name
+    return f"agent-{short_digest(name.encode('utf-8', 'replace'))[:16]}"
 
 
 def checked(name: str, env: Mapping[str, str]) -> str:

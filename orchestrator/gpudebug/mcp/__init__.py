@@ -9,10 +9,13 @@ from pathlib import Path
 from gpudebug.core.errors import GpudebugError
 
 
-def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> None:
+def serve(
+    folder: Path, chosen: Path | None, env: MutableMapping[str, str], *, allow_commands: bool = False
+) -> None:
     """Serve one client until it closes our standard input.
 
-    `folder` is the campaign's or one within it, `chosen` what `-C` says. GpudebugError without the SDK.
+    `folder` is the campaign's or one within it, `chosen` what `-C` says; `allow_commands`: the
+    client may run commands of its own. GpudebugError without the SDK.
     """
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
         raise GpudebugError(
@@ -20,4 +23,4 @@ def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> N
         )
     from gpudebug.mcp.server import serve as served
 
-    served(folder, chosen, env)
+    served(folder, chosen, env, allow_commands=allow_commands)

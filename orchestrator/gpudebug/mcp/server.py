@@ -31,7 +31,8 @@ from gpudebug import __version__, door, live
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.session import VARIABLE, session_of
 from gpudebug.engine.surroundings import ask_anew
-from gpudebug.mcp.tools import TOOLS, Place, Tool
+from gpudebug.mcp.tools import Place, Tool, tools_of
+from gpudebug.mcp.unreadable import ARGUMENT, Mended
 from gpudebug.mcp.worker import Answer, Job, Worker
 
 if TYPE_CHECKING:
@@ -48,9 +49,11 @@ Call `next` and do what its answer says: `brief` is the page to work from. You h
 its verdict `next` answers `stop`, and you are done. Never write a result into the progress file."""
 
 
-def serve(folder: Path, chosen: Path | None, env: MutableMapping[str, str]) -> None:
+def serve(
+    folder: Path, chosen: Path | None, env: MutableMapping[str, str], *, allow_commands: bool = False
+) -> None:
     """Serve one client over standard input and output until it closes our input, or a signal ends us."""
-    place = Place(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}")
+    place = Place(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}", allow_commands)
     # Everything that this process starts is of the same session.
     env[VARIABLE] = place.session
     worker = Worker()
@@ -80,10 +83,11 @@ def _left(failure: BaseException) -> bool:
 
 
 async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:
-    tools = {tool.name: tool for tool in TOOLS}
+    offered = tools_of(place)
+    tools = {tool.name: tool for tool in offered}
 
     async def listed(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+        return ListToolsResult(tools=[_described(tool) for tool in offered])
 
     async def called(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         tool = tools.get(params.name)
@@ -100,7 +104,7 @@ async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:
     )
     # While it serves, standard output is the protocol's alone: what else is printed goes to standard error.
     async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+        await server.run(Mended(reading), writing, server.create_initialization_options())
 
 
 def _described(tool: Tool) -> Described:
@@ -122,6 +126,8 @@ async def _answer(
 ) -> Answer:
     """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
     try:
+        if ARGUMENT in given:
+            raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
         return Answer(door.told(e), failed=True)

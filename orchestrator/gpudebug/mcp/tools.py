@@ -21,10 +21,13 @@ _SAID = {"missing": "is missing", "string_pattern_mismatch": "has characters tha
 
 @dataclass(frozen=True)
 class Place:
-    """Where and for whom a tool works: the folder and the session, fixed when the server starts."""
+    """Where and for whom a tool works: the folder and the session, fixed when the server starts.
+
+    `allow_commands`: whoever started the server lets its client run commands of its own."""
 
     folder: Path
     session: str
+    allow_commands: bool = False
 
 
 class Arguments(BaseModel):
@@ -48,8 +51,6 @@ Side = Annotated[
         description="A run of runs/ by its name, baseline, reference, or a hypothesis's number.",
     ),
 ]
-
-
 Run = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
@@ -100,6 +101,18 @@ class Diagnose(Arguments):
 class Compare(Arguments):
     a: Side
     b: Side
+
+
+Command = Annotated[list[Word], Field(min_length=1, max_length=200)]
+
+
+class Sample(Arguments):
+    command: Command = Field(description="The command and its arguments, a word each; no shell reads it.")
+
+
+class CompareCommands(Arguments):
+    a: Word = Field(description="A recorded run as for `compare`, or a command in one text.")
+    b: Word
 
 
 class Baseline(Arguments):
@@ -218,6 +231,24 @@ def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:
     from gpudebug.engine.compare import compare_recorded
 
     return compare_recorded(place.folder, asked.a, asked.b)
+
+
+def _sample_workload(place: Place, _: Nothing, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.sample import sample
+
+    return sample(place.folder, (), report)
+
+
+def _sample(place: Place, asked: Sample, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.sample import sample
+
+    return sample(place.folder, asked.command, report)
+
+
+def _compare_commands(place: Place, asked: CompareCommands, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.compare import compare
+
+    return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
 
 
 def _accept(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
@@ -344,4 +375,25 @@ TOOLS = (
         Baseline,
         _baseline,
     ),
+    Tool(
+        "sample",
+        "Run the campaign's workload once, as it is, under the sampler: no evidence of a hypothesis.",
+        Nothing,
+        _sample_workload,
+    ),
 )
+OF_COMMANDS = (
+    Tool("sample_command", "Run any command once under the sampler.", Sample, _sample),
+    Tool(
+        "compare_commands",
+        "Whether B is faster than A: two commands, run in turn, or two recorded runs.",
+        CompareCommands,
+        _compare_commands,
+    ),
+)
+"""Offered only by `gpudebug mcp --allow-commands`."""
+
+
+def tools_of(place: Place) -> tuple[Tool, ...]:
+    """What a client may call."""
+    return (*TOOLS, *OF_COMMANDS) if place.allow_commands else TOOLS

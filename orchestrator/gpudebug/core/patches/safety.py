@@ -52,9 +52,99 @@ def refused_path(path: str, own: Collection[str] = ()) -> str | None:
         return "is git's own"
     if plain[-1] in (".gitmodules", "gitmod~1"):
         return "says where submodules come from"
-    if any(path == mine or path.startswith(f"{mine.rstrip('/')}/") for mine in own):
+    lenient = "/".join(plain)
+    kept = ["/".join(map(_as_a_lenient_disk, mine.strip("/").split("/"))) for mine in own]
+    if any(lenient == mine or lenient.startswith(f"{mine}/") for mine in kept):
         return "is gpudebug's own"
-    return None
+    return _instructs(plain)
+
+
+# What tools read by themselves once it lies in a checkout: instructions to agents and editors, hooks, jobs.
+_FILES = {
+    **dict.fromkeys(
+        (
+            *(
+                "agents.md",
+                "agent.md",
+                "claude.md",
+                "claude.local.md",
+                "gemini.md",
+                "qwen.md",
+                "conventions.md",
+            ),
+            *("agents.override.md", "copilot-instructions.md", "skill.md", ".cursorrules", ".windsurfrules"),
+            *(".clinerules", ".goosehints", ".aider.conf.yml", ".mcp.json", "mcp.json", "opencode.json"),
+            *(
+                ".rules",
+                ".roorules",
+                "warp.md",
+                "crush.md",
+                "opencode.jsonc",
+                ".aiderignore",
+                ".cursorignore",
+            ),
+        ),
+        "instructs coding agents",
+    ),
+    **dict.fromkeys((".gitattributes", ".gitconfig"), "changes what git does"),
+    **dict.fromkeys(
+        (
+            *(
+                ".envrc",
+                ".env",
+                ".tool-versions",
+                "mise.toml",
+                ".mise.toml",
+                ".autoenv",
+                ".pre-commit-config.yaml",
+            ),
+            *(".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", ".travis.yml", ".lefthook.yml"),
+            *("lefthook.yml", ".pypirc", ".netrc", ".bashrc", ".profile", ".direnvrc"),
+        ),
+        "is run or read by tools outside of the training",
+    ),
+    **dict.fromkeys(
+        ("sitecustomize.py", "usercustomize.py", "pyvenv.cfg"), "is run by every Python that finds it"
+    ),
+    "gpudebug.yaml": "is a campaign's settings",
+    "gpudebug.yml": "is a campaign's settings",
+}
+_FOLDERS = {
+    **dict.fromkeys(
+        (
+            *(".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".amp", ".goose", ".aider"),
+            *(
+                ".windsurf",
+                ".clinerules",
+                ".roo",
+                ".continue",
+                ".kiro",
+                ".agents",
+                ".agent",
+                ".crush",
+                ".factory",
+            ),
+            *(".augment", ".junie", ".copilot", ".trae", ".cline"),
+        ),
+        "instructs coding agents",
+    ),
+    **dict.fromkeys((".vscode", ".idea", ".devcontainer", ".zed"), "is run or read by editors"),
+    **dict.fromkeys(
+        (".github", ".gitlab", ".circleci", ".husky", ".githooks", ".gitea", ".forgejo", ".buildkite"),
+        "is run or read by tools outside of the training",
+    ),
+}
+
+
+def _instructs(plain: list[str]) -> str | None:
+    """Why nobody should find this file in an exported patch; None for an ordinary one."""
+    folder = next((_FOLDERS[part] for part in plain[:-1] if part in _FOLDERS), None)
+    name = plain[-1]
+    if folder or name in _FILES:
+        return folder or _FILES[name]
+    if name.endswith(".pth"):
+        return "is run by every Python that finds it"
+    return "is run or read by tools outside of the training" if name.startswith(".env.") else None
 
 
 def refused_kind(path: str, mode: str, target: str | None) -> str | None:

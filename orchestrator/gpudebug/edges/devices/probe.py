@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.isolation import isolated_argv
+from gpudebug.core.permits import chooses_code
 
 TIMEOUT_S = 20.0
 
@@ -104,10 +105,19 @@ def command() -> tuple[str, ...]:
     return isolated_argv(sys.executable, folders, "from gpudebug.edges.devices import probe; probe.main()")
 
 
+# A person's library path leads to the driver's library on some hosts.
+_KEPT = frozenset({"LD_LIBRARY_PATH", "PATH", "HOME", "TMPDIR"})
+
+
+def _cleaned(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that put other code into our own process."""
+    return {k: v for k, v in env.items() if k in _KEPT or k.startswith("GPUDEBUG_") or not chooses_code(k)}
+
+
 def probe_nvml(env: Mapping[str, str], timeout: float = TIMEOUT_S) -> ProbeResult:
     """Ask the driver that a program started in `env` would load. Never raises for a bad driver."""
     child = subprocess.Popen(
-        command(), env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(), env=_cleaned(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
         out, err = child.communicate(timeout=timeout)

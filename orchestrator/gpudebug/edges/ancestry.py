@@ -1,0 +1,108 @@
+"""The processes above this one: what they were started with, and which coding agent each is.
+
+Read from /proc, a few files a process: the variables are those of its start, which no descendant changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# The programs that coding agents are, by their own names; one that people work in as well is none.
+AGENTS = frozenset(
+    {
+        *(
+            "claude",
+            "codex",
+            "gemini",
+            "qwen",
+            "cursor-agent",
+            "aider",
+            "opencode",
+            "amp",
+            "goose",
+            "copilot",
+        ),
+        *("crush", "droid", "auggie", "kiro-cli", "openhands", "cline"),
+    }
+)
+# Their first word that is no option is the program.
+_INTERPRETERS = ("node", "bun", "deno", "python", "pypy")
+_DEEPEST = 64
+_MOST_BYTES = 1 << 20
+LOOP = "loop"
+"""What a child of `gpudebug loop` is called that no variable names."""
+
+
+class Process(NamedTuple):
+    """A process: `env` has its variables that name sessions and runs, `agent` is the agent that it is.
+
+    `started` is its start in the kernel's ticks: with the number it is this process for ever.
+    """
+
+    pid: int
+    started: str
+    env: dict[str, str]
+    agent: str | None = None
+
+
+def chain(names: frozenset[str]) -> tuple[Process, ...]:
+    """This process and those above it, the nearest first, with their variables of these names."""
+    found = list(_up(os.getpid(), names))
+    below_loop = [_is_loop(argv) for _, argv in found[1:]]
+    return tuple(
+        process._replace(agent=LOOP) if loop and process.agent is None else process
+        for (process, _), loop in zip(found, [*below_loop, False], strict=True)
+    )
+
+
+def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[Process, list[str]]]:
+    for _ in range(_DEEPEST):
+        try:
+            stat = _read(pid, "stat").decode("utf-8", "replace")
+        except OSError:
+            return
+        # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
+        name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+        argv = _words(pid, "cmdline")
+        yield Process(pid, fields[19], _variables(pid, names), _agent(name, argv)), argv
+        pid = int(fields[1])
+        if pid <= 0:
+            return
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read(_MOST_BYTES)
+
+
+def _words(pid: int, name: str) -> list[str]:
+    """The words of a file of /proc; none if it is another user's, or the process is gone."""
+    try:
+        return _read(pid, name).decode("utf-8", "surrogateescape").split("\0")
+    except OSError:
+        return []
+
+
+def _variables(pid: int, names: frozenset[str]) -> dict[str, str]:
+    found = (word.partition("=") for word in _words(pid, "environ"))
+    return {name: value for name, equals, value in found if equals and name in names}
+
+
+def _agent(name: str, argv: list[str]) -> str | None:
+    """The agent that a process is, by its name, or by the program that its interpreter runs."""
+    known = [name, _base(argv[0])] if argv else [name]
+    if any(_base(word).startswith(_INTERPRETERS) for word in known):
+        known += [_base(word) for word in argv[1:] if word and not word.startswith("-")][:1]
+    return next((word for word in known if word in AGENTS), None)
+
+
+def _is_loop(argv: list[str]) -> bool:
+    """Whether this is `gpudebug loop`, however it was started."""
+    words = argv[: argv.index("--agent")] if "--agent" in argv else argv
+    return LOOP in words and any(_base(word) == "gpudebug" for word in words[: words.index(LOOP)])
+
+
+def _base(word: str) -> str:
+    return word.rsplit("/", 1)[-1]
