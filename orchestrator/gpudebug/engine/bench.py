@@ -15,14 +15,14 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
-from gpudebug.engine import adapters
+from gpudebug.engine import acceptance, adapters
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
-from gpudebug.engine.watch import Report
+from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find, progress_head, read_progress, training_environment
 
 _RETRIES = 3
@@ -99,7 +99,13 @@ def claimed_campaign(
     """Hold the campaign's claim and read it. BusyError where another command runs something in it."""
     workspace = find(directory)
     with claim_of(workspace, command, session) as claim, ExitStack() as stack:
-        yield Cycle(load(directory, session), claim, report, command, stack)
+        loaded = load(directory, session)
+        # First of all: what a campaign of 0.1.0 has accepted is only known until anything else is recorded.
+        changed = acceptance.settle(loaded)
+        if changed is not None:
+            report(Live("", 0.0, None, None, None, None, None, changed))
+            loaded = load(directory, session)
+        yield Cycle(loaded, claim, report, command, stack)
 
 
 def ensure_same_code(place: Place, run: str) -> None:

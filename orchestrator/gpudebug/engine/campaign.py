@@ -18,13 +18,14 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.present import figure, percent, same_figures
-from gpudebug.core.stack import Accepted, accepted, effective
+from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
+from gpudebug.engine.acceptance import acceptances_of, in_force, recorded
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
-from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
+from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded
 from gpudebug.engine.places import refs
 from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
 
@@ -36,8 +37,10 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
-    _refuse_lost_patches(workspace, document)
-    stack = stack_of(document, trials)
+    acceptances = acceptances_of(workspace.root, config.campaign, checkout)
+    accepted = recorded(document, acceptances, session)
+    _refuse_lost_patches(workspace, accepted)
+    stack = changes(document, in_force(accepted, trials, acceptances))
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     code = _code(workspace, config, checkout, stack, session, _measured_tree(document, records))
     if stack:
@@ -59,6 +62,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         records,
         baselines,
         trials,
+        acceptances,
         interventions,
         problems,
         session,
@@ -69,9 +73,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     return loaded
 
 
-def _refuse_lost_patches(workspace: store.Workspace, document: progress.ProgressFile) -> None:
+def _refuse_lost_patches(
+    workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]
+) -> None:
     """An accepted patch that is gone must not go from the base without a word: its runs still have it."""
-    for h in accepted(document):
+    for h in accepted:
         try:
             patch = parse_intervention(h.intervention or "").patch
         except InterventionError:
