@@ -76,9 +76,7 @@ class Acceptances:
         return found.order if found and (session is not None or entry.accepted is not None) else None
 
 
-def acceptances_of(
-    root: Path, campaign: str, where: snapshot.Checkout | snapshot.Whereabouts
-) -> Acceptances:
+def acceptances_of(root: Path, campaign: str, where: snapshot.Checkout | snapshot.Whereabouts) -> Acceptances:
     """What was recorded for the campaign at `root`. Nothing is written."""
     from gpudebug.engine.private import campaign_folder
 

@@ -73,9 +73,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     return loaded
 
 
-def _refuse_lost_patches(
-    workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]
-) -> None:
+def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]) -> None:
     """An accepted patch that is gone must not go from the base without a word: its runs still have it."""
     for h in accepted:
         try:

@@ -33,7 +33,9 @@ def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
     if entry.status is not Status.VALIDATED:
         return False
     kept = loaded.acceptances.entries
-    known = b"ccepted" in loaded.document.data[entry.start : entry.end] if kept is None else entry.number in kept
+    known = (
+        b"ccepted" in loaded.document.data[entry.start : entry.end] if kept is None else entry.number in kept
+    )
     return known and loaded.order(entry) is not None
 
 

@@ -23,13 +23,17 @@ _WHATEVER_RULE = {"before", "after", "throughput_before", "throughput_after", "t
 _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 
 
-def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict | None:
-    """The verdict that an entry must show: as it follows now, else as it is stored. None without one."""
+def check_verdict(
+    shown: Shown, entry: HypothesisEntry, runs: Runs, names: Sequence[str], at: Problem
+) -> Verdict | None:
+    """The verdict that an entry must show: as it follows now, else as it is stored. None without one.
+
+    `names` are the runs that a Result of it names, `at` is the problem if none of them holds a verdict.
+    """
     findings, workspace = shown.findings, shown.written.workspace
-    folder = next((f for f in map(workspace.run, reversed(entry.runs)) if f.has(_NAME)), None)
+    folder = next((f for f in map(workspace.run, reversed(names)) if f.has(_NAME)), None)
     if folder is None:
-        why = "UNVERIFIED: none of its runs holds a verdict"
-        shown.differs("status", found=entry.status.value, why=why)
+        findings.differs(at.but(why="UNVERIFIED: none of its runs holds a verdict"))
         return None
     where = Problem(_NAME, file=folder.path / _NAME, hypothesis=entry.number, run=folder.name)
     stored = _stored(folder, where, findings)
