@@ -3,10 +3,25 @@ and that does not follow from evidence; what people write beside it stays theirs
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.campaigns import make_replay_campaign, record
 from tests.support.old_campaign import OldCampaign, restore
-from tests.support.tampering import substitute
+from tests.support.tampering import reseal, substitute
 from tests.support.verifying import answer, problems
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.accept import accept
+from gpudebug.engine.campaign import load
+from gpudebug.engine.status import show, status_of
+from gpudebug.engine.verify import verify
 
 IMPROVED = "  - Improvement: +36.4pp (95% CI +23.3 to +49.5)\n"
 AFTER = "  - GPU util after: 56.4%\n"
@@ -136,7 +151,8 @@ CLAIMS: dict[str, tuple[str, str, str]] = {
     "an earlier result of another hypothesis": (
         UNTESTED,
         UNTESTED
-        + "- **Earlier result (VALIDATED)**:\n  - Improvement: +36.4pp\n  - Runs: runs/0003-h1, runs/0004-baseline-workload\n",
+        + "- **Earlier result (VALIDATED)**:\n  - Improvement: +36.4pp\n"
+        + "  - Runs: runs/0003-h1, runs/0004-baseline-workload\n",
         "hypothesis",
     ),
     "another status of an earlier result": (
@@ -253,3 +269,133 @@ def test_what_people_write_beside_it_is_theirs(sound: OldCampaign, old: str, new
 def test_other_line_endings_say_the_same(sound: OldCampaign) -> None:
     sound.progress.write_bytes(sound.progress.read_bytes().replace(b"\n", b"\r\n"))
     assert answer(sound)["ok"] is True
+
+
+def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
+    substitute(sound.progress, AFTER, AFTER + "  - GPU util after: 99.9%\n")
+    substitute(sound.progress, BASELINE, BASELINE[:-1] + ", 99.9% on an A100\n")
+    told = status_of(load(sound.folder))
+    assert [h["verified"] for h in told["hypotheses"]] == [False, True, True, None, None]
+    assert told["baselines"]["workload"]["verified"] is False
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> OldCampaign:
+    """A campaign whose acceptance was recorded."""
+    campaign = restore(tmp_path / "campaign")
+    assert accept(campaign.folder, 1)["already"] is True
+    return campaign
+
+
+def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign) -> None:
+    before = load(recorded.folder)
+    validated = "- **Status**: VALIDATED\n"
+    substitute(recorded.progress, "- **Accepted**: 1\n", "")
+    recorded.json("baseline", status=1, env={"PATH": "/nowhere"})  # A person's command takes it back.
+    assert load(recorded.folder).stack == ()
+    substitute(recorded.progress, validated, validated + "- **Accepted**: 1\n")
+    loaded = load(recorded.folder)
+    assert (loaded.stack, loaded.accepted) == ((), ())
+    assert loaded.code.digest != before.code.digest
+    [row, *_] = status_of(loaded)["hypotheses"]
+    assert (row["accepted"], row["accepted_by_hand"]) == (None, True)
+    said = recorded.run("status").expect(0).out
+    assert "UNVERIFIED: it changes nothing; next: gpudebug accept 1" in said
+    [problem] = answer(recorded)["problems"]
+    assert (problem["field"], problem["hypothesis"]) == ("accepted", 1)
+    assert "gpudebug accept 1" in problem["why"]
+    assert "accept 1" in recorded.run("export").expect(1).err
+    assert accept(recorded.folder, 1)["already"] is False
+    assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
+    assert answer(recorded)["ok"] is True
+
+
+def test_a_session_takes_nothing_back_by_deleting_the_line(recorded: OldCampaign) -> None:
+    substitute(recorded.progress, "- **Accepted**: 1\n", "")
+    assert [step.hypothesis for step in load(recorded.folder, "agent").stack] == [1]
+    assert load(recorded.folder).stack == ()
+    [note] = [n for n in answer(recorded)["notes"] if "Accepted line is gone" in n]
+    assert "gpudebug accept 1" in note
+
+
+def test_another_order_of_acceptance_is_named(recorded: OldCampaign) -> None:
+    substitute(recorded.progress, "- **Accepted**: 1\n", "- **Accepted**: 2\n")
+    assert [p[1:4] for p in problems(recorded)] == [("accepted", "1", "2")]
+
+
+def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaign) -> None:
+    [file] = (recorded.folder / ".git" / "gpudebug").rglob("accepted.json")
+    for text in ('{"format": 1', "[" * 10_000, '{"format": 1, "accepted": [{"hypothesis": NaN}]}', "[]"):
+        file.write_text(text)
+        assert load(recorded.folder).stack == ()
+        assert {"accepted.json", "accepted"} <= {p["field"] for p in answer(recorded)["problems"]}
+    assert accept(recorded.folder, 1)["already"] is False
+    assert answer(recorded)["ok"] is True
+
+
+def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:
+    loaded = load(sound.folder)
+    assert [step.hypothesis for step in loaded.stack] == [1]
+    assert not loaded.acceptances.file.exists()
+
+
+def test_an_expected_figure_is_on_the_report(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
+    expected = "expected: {throughput: {default: [5, 50]}}\n"
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1, config=expected)
+    made.json("next")
+    made.run("report").expect(0)
+    page = (made.folder / "runs" / "report.html").read_text()
+    assert re.search(r'>throughput</th>.*<td class="num">5</td><td class="num">50</td>', page)
+
+
+HOSTILE = st.sampled_from(
+    [
+        float("nan"),
+        float("inf"),
+        10**400,
+        -(10**30),
+        "",
+        "[redacted]",
+        None,
+        True,
+        [],
+        {},
+        [[]],
+        {"a": 1},
+        "NAN",
+    ]
+)
+
+
+RECORDS = ("run.json", "evidence.json", "verdict.json", "manifest.json")
+RUNS = ("0003-h1", "0004-baseline-workload", "0006-baseline-workload", "0005-h2")
+
+
+def _paths(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(p for key, each in list(inner)[:40] for p in _paths(each, (*path, key)))]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_hostile_record_is_a_problem_and_never_a_defect(sound: OldCampaign, data: st.DataObject) -> None:
+    folder = sound.folder / "runs" / data.draw(st.sampled_from(RUNS))
+    path = folder / data.draw(st.sampled_from([n for n in RECORDS if (folder / n).exists()]))
+    kept = {file: file.read_bytes() for file in (path, folder / "manifest.json")}
+    found = json.loads(kept[path])
+    *way, last = data.draw(st.sampled_from(_paths(found)[1:]))
+    inner = found
+    for step in way:
+        inner = inner[step]
+    inner[last] = data.draw(HOSTILE)
+    try:
+        path.write_text(json.dumps(found))
+        if path.name != "manifest.json":
+            reseal(folder)
+        for look in (verify, lambda at: status_of(load(at)), lambda at: show(at, 1)):
+            with contextlib.suppress(GpudebugError):
+                look(sound.folder)
+    finally:
+        for file, content in kept.items():
+            file.write_bytes(content)

@@ -23,7 +23,7 @@ from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Live, Report
-from gpudebug.engine.written import find, progress_head, read_progress, training_environment
+from gpudebug.engine.written import find, progress_head, read_progress, record_of, training_environment
 
 _RETRIES = 3
 
@@ -248,7 +248,7 @@ def job_of(
 def stored_run(workspace: store.Workspace, name: str) -> Measured:
     """A run as its folder tells it. StoreError where its records are not what gpudebug writes."""
     folder = workspace.run(name)
-    record, evidence = folder.read("run.json"), folder.read("evidence.json")
+    record, evidence = record_of(folder, "run.json"), record_of(folder, "evidence.json")
     try:
         return Measured(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
     except ValueError:

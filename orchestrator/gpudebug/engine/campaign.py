@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import progress
+from gpudebug.core import present, progress
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
@@ -17,7 +18,8 @@ from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
-from gpudebug.core.present import figure, percent, same_figures
+from gpudebug.core.present import UNKNOWN, figure, percent, same_figures
+from gpudebug.core.progress.beyond import in_baseline, in_hypothesis
 from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
@@ -27,7 +29,7 @@ from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded
 from gpudebug.engine.places import refs
-from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
+from gpudebug.engine.written import ROLES, read, record_of, stored_record, training_environment, workload_of
 
 NoneType = type(None)
 
@@ -36,7 +38,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
-    trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
+    trials = {h.number: _trial(workspace, document, h) for h in document.hypotheses}
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
     accepted = recorded(document, acceptances, session)
     _refuse_lost_patches(workspace, accepted)
@@ -203,31 +205,44 @@ def _baseline(
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
     valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
-    return replace(valid, unverified=not _bears_out(valid, entry))
+    return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
 
 
 def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
     """Whether the runs say what stands in the entry."""
     name, _, said = entry.fields.get("metric", "").partition(" ")
     metric = Metric(name)
-    own = not name or said.startswith(figure(metric, baseline.figure(metric)))
-    return own and entry.fields.get("gpu util", "").startswith(percent(baseline.utilisation))
+    own = not name or _shows(said, figure(metric, baseline.figure(metric)))
+    return own and _shows(entry.fields.get("gpu util", ""), percent(baseline.utilisation))
 
 
-def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judged:
+_INTERVAL = re.compile(r" \(95% CI [-+\d.]+ to [-+\d.]+, \d+ runs?\)|")
+
+
+def _shows(text: str, value: str) -> bool:
+    """Whether a figure of an entry is this value, with its interval behind it, and says nothing else."""
+    if value == UNKNOWN:
+        return text.startswith(value)
+    return text.startswith(value) and _INTERVAL.fullmatch(text[len(value) :]) is not None
+
+
+def _trial(
+    workspace: store.Workspace, document: progress.ProgressFile, entry: progress.HypothesisEntry
+) -> Judged:
     if entry.status not in VERDICTS or not entry.runs:
         return Judged(None, False)
     run = workspace.run(entry.runs[-1])
     if not run.intact("verdict.json"):
         return Judged(None, False)
     try:
-        verdict = dict(run.read("verdict.json"))
+        verdict = dict(record_of(run, "verdict.json"))
+        present.result_fields(verdict)
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
         same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]
-    except (GpudebugError, KeyError, TypeError, ValueError):
+    except (GpudebugError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Judged(None, False)
-    return Judged(verdict, same)
+    return Judged(verdict, same and not in_hypothesis(document, entry))
 
 
 def _interventions(

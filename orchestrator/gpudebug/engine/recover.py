@@ -14,6 +14,7 @@ from gpudebug.engine.claims import forget
 from gpudebug.engine.measure import now
 from gpudebug.engine.reading import read_run_samples
 from gpudebug.engine.trial import record_result
+from gpudebug.engine.written import record_of
 
 
 def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _adopted(cycle: Cycle, action: Action) -> bool:
 def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """A sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
-    verdict = cycle.loaded.workspace.run(name).read("verdict.json")
+    verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
     record_result(cycle, number, verdict)
     forget(cycle.loaded, number)
     return f"its verdict {verdict['status']} is in the progress file now"

@@ -15,7 +15,7 @@ from gpudebug.engine.measure import Measured
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
-from gpudebug.engine.written import Written
+from gpudebug.engine.written import Written, record_of
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -58,7 +58,7 @@ def check_verdict(
 
 def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
     try:
-        return Verdict.model_validate(folder.read(_NAME))
+        return Verdict.model_validate(record_of(folder, _NAME))
     except (store.OtherFormat, store.NotPermitted) as e:
         findings.unchecked.append(f"hypothesis {where.hypothesis}: {e.file} {e.message}")
     except GpudebugError as e:
