@@ -82,10 +82,13 @@ TEXTS = {
     "a digit": ("27.4%", "28.4%", False),
     "redacted, then": ("key=abc, end", "key=[redacted], end", True),
     "redacted, now": ("key=[redacted], end", "key=abc, end", True),
-    "redacted twice": ("a=[redacted] b=[redacted]", "a=1 b=2", True),
+    "redacted twice": ("token=[redacted] key=[redacted]", "token=1 key=2", True),
     "redacted, and another end": ("key=abc, end", "key=[redacted], fin", False),
     "redacted, and another beginning": ("key=abc", "no=[redacted]", False),
-    "redacted, and another middle": ("a=1 and b=2", "a=[redacted] or b=[redacted]", False),
+    "redacted, and another middle": ("a=abcdef and b=ghijkl", "a=[redacted] or b=[redacted]", False),
+    "a figure": ("+9.1pp (95% CI +8 to +10)", "+9[redacted])", False),
+    "an outcome": ("SUCCESS", "[redacted]", False),
+    "too short for a secret": ("lr is 0.1 now", "lr is [redacted] now", False),
     "the parts overlap": ("aba", "ab[redacted]ba", False),
 }
 
@@ -109,4 +112,5 @@ def test_nothing_differs_from_itself(value: Any) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=20), st.text(min_size=1, max_size=20))
 def test_whatever_was_redacted_the_rest_decides(before: str, after: str, secret: str) -> None:
-    assert alike(before + secret + after, f"{before}[redacted]{after}")
+    named = f"{before} password={secret} {after}"
+    assert alike(named, f"{before} password=[redacted] {after}")

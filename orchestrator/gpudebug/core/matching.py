@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 # Sums over the same values may round otherwise on another machine or Python.
 _ROUNDING = 1e-9
+# Shorter values are redacted beside their names alone.
+_SHORTEST = 6
+_NAMED = re.compile(r"([A-Za-z][\w.-]{1,80})[\"'\]]{0,2}(?:\s?[:=]>?\s?|\s)[\"']?\Z")
+_OURS = re.compile(
+    r"\d\s?(?:%|pp\b|x\b|\w+/s\b)|\A[\d\s.,:+-]*\Z"
+    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|CRASHED|SUCCESS|FAILED|CONVERGING|PLATEAU"
+    r"|DIVERGING|unknown)\b"
+)
 
 
 class Item(NamedTuple):
@@ -40,20 +49,31 @@ def alike(a: str, b: str) -> bool:
 
 
 def _covers(masked: str, plain: str) -> bool:
-    """Whether `plain` is `masked` with other characters in the places of its redactions."""
+    """Whether `plain` is `masked` with what a redaction takes out in the places of its redactions."""
     from gpudebug.core.redact import REDACTED
 
     first, *parts = masked.split(REDACTED)
     if not parts or not plain.startswith(first):
         return False
-    *middle, last = parts
     position = len(first)
-    for part in middle:
-        position = plain.find(part, position)
-        if position < 0:
+    for part in parts[:-1]:
+        found = plain.find(part, position)
+        if found < 0 or not _secret(plain[position:found], plain[:position]):
             return False
-        position += len(part)
-    return len(plain) - len(last) >= position and plain.endswith(last)
+        position = found + len(part)
+    end = len(plain) - len(parts[-1])
+    return end >= position and plain.endswith(parts[-1]) and _secret(plain[position:end], plain[:position])
+
+
+def _secret(text: str, before: str) -> bool:
+    """Whether a redaction may have taken this out: behind a name of a secret anything, else a text that is
+    long enough and no figure, verdict or outcome of ours."""
+    from gpudebug.core.redact import sensitive_variable
+
+    named = _NAMED.search(before)
+    if named is not None and sensitive_variable(named[1]):
+        return bool(text)
+    return len(text) >= _SHORTEST and _OURS.search(text) is None
 
 
 def differences(expected: Any, found: Any, steps: tuple[Step, ...] = ()) -> Iterator[Difference]:

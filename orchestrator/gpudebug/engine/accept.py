@@ -9,7 +9,7 @@ from gpudebug.core import progress, stack
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
-from gpudebug.engine import settings
+from gpudebug.engine import acceptance, settings
 from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
@@ -28,7 +28,7 @@ class NotAccepted(GpudebugError):
 def accept(
     directory: Path, number: int, session: str | None = None, *, terms_differ: bool = False
 ) -> dict[str, Any]:
-    """Note in the progress file that hypothesis `number` is accepted; `accept`'s JSON.
+    """Note in the progress file and in git's folder that hypothesis `number` is accepted; `accept`'s JSON.
 
     From then on the effective workload and tree have its change, and the baseline is outdated. Neither
     gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is. With
@@ -45,13 +45,15 @@ def accept(
     _refuse(loaded, entry, terms_differ)
     if standing_against(loaded, entry.number) is not None and (verdict := digest_of(loaded, number)):
         settings.confirm(loaded, number, verdict)
-    if entry.accepted is not None:
-        return _answer(loaded, entry, entry.accepted, already=True)
+    order = loaded.acceptances.order(entry)
+    if order is not None:
+        acceptance.settle(loaded)
+        return _answer(loaded, entry, order, already=True)
     (step,) = stack.changes(loaded.document, [entry])
     stack.effective(loaded.config.workload, [step], loaded.config.allowed)
     if step.intervention.patch is not None:
         refuse_unless_applies(loaded, step.intervention.patch)
-    order = 0
+    order = 1
 
     def edit(document: progress.ProgressFile) -> bytes:
         nonlocal order
@@ -67,6 +69,7 @@ def accept(
         return progress.set_accepted(document, number, order)
 
     splice(loaded, edit)
+    acceptance.record(loaded, number, order)
     return _answer(loaded, entry, order, already=False)
 
 
@@ -116,8 +119,10 @@ def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) 
 def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
     """Refuse a verdict that does not follow from its runs' own samples and logs."""
     found = verify(loaded.workspace.root, entry.number)
-    if found["ok"] is False:
-        first = found["problems"][0]
+    # An Accepted line that was written by hand is what this command makes good.
+    against = [p for p in found["problems"] if p["field"] != "accepted"]
+    if against:
+        first = against[0]
         raise NotAccepted(
             f"the verdict of hypothesis {entry.number} does not follow from its evidence ({first['field']})",
             file=first["file"],

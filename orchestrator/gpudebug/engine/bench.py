@@ -15,7 +15,7 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
-from gpudebug.engine import adapters, settings
+from gpudebug.engine import acceptance, adapters, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.linked import refuse_links
@@ -24,7 +24,7 @@ from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Live, Report
-from gpudebug.engine.written import find, progress_head, read_progress, training_environment
+from gpudebug.engine.written import find, progress_head, read_progress, record_of, training_environment
 
 _RETRIES = 3
 
@@ -118,6 +118,11 @@ def claimed_campaign(
     workspace = find(directory)
     with claim_of(workspace, command, session) as claim, ExitStack() as stack:
         loaded = load(directory, session)
+        # First of all: what a campaign of 0.1.0 has accepted is only known until anything else is recorded.
+        changed = acceptance.settle(loaded)
+        if changed is not None:
+            report(Live("", 0.0, None, None, None, None, None, changed))
+            loaded = load(directory, session)
         pinned = settings.admit(loaded, pins=pins)
         if pinned is not None:
             report(Live("", 0.0, None, None, None, None, None, pinned))
@@ -271,7 +276,7 @@ def job_of(
 def stored_run(workspace: store.Workspace, name: str) -> Measured:
     """A run as its folder tells it. StoreError where its records are not what gpudebug writes."""
     folder = workspace.run(name)
-    record, evidence = folder.read("run.json"), folder.read("evidence.json")
+    record, evidence = record_of(folder, "run.json"), record_of(folder, "evidence.json")
     try:
         return Measured(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
     except ValueError:

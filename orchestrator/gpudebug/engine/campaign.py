@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import progress
+from gpudebug.core import present, progress
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
@@ -18,14 +19,16 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
 from gpudebug.core.permits import Allowed
-from gpudebug.core.present import figure, percent, same_figures
-from gpudebug.core.stack import Accepted, accepted, effective
+from gpudebug.core.present import UNKNOWN, figure, percent, same_figures
+from gpudebug.core.progress.beyond import in_baseline, in_hypothesis
+from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
+from gpudebug.engine.acceptance import acceptances_of, in_force, recorded
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
-from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
+from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded
 from gpudebug.engine.places import refs
 from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import doubts, played_back
@@ -46,9 +49,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     settings = settings_of(workspace, config, checkout)
-    trials = {h.number: _trial(workspace, h) for h in document.hypotheses}
-    _refuse_lost_patches(workspace, document)
-    stack = stack_of(document, trials)
+    trials = {h.number: _trial(workspace, document, h) for h in document.hypotheses}
+    acceptances = acceptances_of(workspace.root, config.campaign, checkout)
+    accepted = recorded(document, acceptances, session)
+    _refuse_lost_patches(workspace, accepted)
+    stack = changes(document, in_force(accepted, trials, acceptances))
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     trials = {n: _doubted(settings, workspace, judged, records) for n, judged in trials.items()}
     measured = _measured_tree(document, records)
@@ -75,6 +80,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         baselines,
         trials,
         settings,
+        acceptances,
         interventions,
         problems,
         session,
@@ -85,9 +91,9 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     return loaded
 
 
-def _refuse_lost_patches(workspace: store.Workspace, document: progress.ProgressFile) -> None:
+def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]) -> None:
     """An accepted patch that is gone must not go from the base without a word: its runs still have it."""
-    for h in accepted(document):
+    for h in accepted:
         try:
             patch = parse_intervention(h.intervention or "").patch
         except InterventionError:
@@ -222,7 +228,7 @@ def _baseline(
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
     valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
-    return replace(valid, unverified=not _bears_out(valid, entry))
+    return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
 
 
 def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
@@ -237,11 +243,23 @@ def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
     """Whether the runs say what stands in the entry."""
     name, _, said = entry.fields.get("metric", "").partition(" ")
     metric = Metric(name)
-    own = not name or said.startswith(figure(metric, baseline.figure(metric)))
-    return own and entry.fields.get("gpu util", "").startswith(percent(baseline.utilisation))
+    own = not name or _shows(said, figure(metric, baseline.figure(metric)))
+    return own and _shows(entry.fields.get("gpu util", ""), percent(baseline.utilisation))
 
 
-def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judged:
+_INTERVAL = re.compile(r" \(95% CI [-+\d.]+ to [-+\d.]+, \d+ runs?\)|")
+
+
+def _shows(text: str, value: str) -> bool:
+    """Whether a figure of an entry is this value, with its interval behind it, and says nothing else."""
+    if value == UNKNOWN:
+        return text.startswith(value)
+    return text.startswith(value) and _INTERVAL.fullmatch(text[len(value) :]) is not None
+
+
+def _trial(
+    workspace: store.Workspace, document: progress.ProgressFile, entry: progress.HypothesisEntry
+) -> Judged:
     if entry.status not in VERDICTS or not entry.runs:
         return Judged(None, False)
     run = workspace.run(entry.runs[-1])
@@ -251,12 +269,13 @@ def _trial(workspace: store.Workspace, entry: progress.HypothesisEntry) -> Judge
     if verdict is None:
         return Judged(None, False)
     try:
+        present.result_fields(verdict)
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
         same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]
-    except (GpudebugError, KeyError, TypeError, ValueError):
+    except (GpudebugError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Judged(None, False)
-    return Judged(verdict, same)
+    return Judged(verdict, same and not in_hypothesis(document, entry))
 
 
 def _doubted(

@@ -61,7 +61,7 @@ def export(directory: Path, output: Path | None = None, session: str | None = No
     accepted was not measured together since.
     """
     loaded = load(directory, session)
-    entries = stack.accepted(loaded.document)
+    entries = loaded.recorded
     _refuse(loaded, entries)
     folder = output if output is not None else loaded.workspace.runs / "export"
     refuse_foreign(folder, is_ours)
@@ -83,6 +83,14 @@ def is_ours(name: str, head: bytes) -> bool:
 
 def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
     where = str(loaded.progress_path)
+    by_hand = next((h for h in loaded.document.hypotheses if loaded.acceptances.by_hand(h)), None)
+    if by_hand is not None:
+        raise NotExported(
+            f"the Accepted line of hypothesis {by_hand.number} was written by hand: UNVERIFIED",
+            file=where,
+            line=loaded.document.line_of(by_hand, "accepted"),
+            next=f"gpudebug accept {by_hand.number}, or delete the line",
+        )
     if not entries:
         raise NotExported("nothing is accepted yet", file=where, next="gpudebug accept H")
     for entry in entries:

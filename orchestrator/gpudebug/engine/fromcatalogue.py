@@ -197,7 +197,7 @@ def settled(loaded: Loaded, case: Case) -> dict[str, HypothesisEntry]:
     return {
         id: h
         for h in loaded.document.hypotheses
-        if h.status is not Status.REJECTED and h.accepted is None
+        if h.status is not Status.REJECTED and loaded.order(h) is None
         for id, weight in case.matches.get(h.number, {}).items()
         if weight >= _CLEARLY
     }

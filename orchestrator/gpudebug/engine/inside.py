@@ -10,6 +10,7 @@ from gpudebug.core.models import Evidence
 from gpudebug.core.probe import together
 from gpudebug.core.sections import beside
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.written import record_of
 
 
 def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def readable(loaded: Loaded, names: Iterable[str]) -> tuple[list[dict[str, Any]]
             lacking[name] = "there is none here"
             continue
         try:
-            found += _dumped([Evidence.model_validate(folder.read("evidence.json"))])
+            found += _dumped([Evidence.model_validate(record_of(folder, "evidence.json"))])
         except GpudebugError as e:
             lacking[name] = e.message
         except ValueError:

@@ -14,10 +14,11 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.metrics import Metric
-from gpudebug.core.stack import Accepted, accepted, changes
+from gpudebug.core.stack import Accepted, changes
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
+from gpudebug.engine.acceptance import Acceptances, in_force, recorded
 from gpudebug.engine.settings import Settings
 from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
@@ -81,10 +82,10 @@ class Loaded:
     """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
 
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
-    and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command. `session`
-    is the caller's, `leases` are those that hold, whoever has them; `campaign` is for the state machine.
-    `diagnosed` is `engine.diagnosing`'s, once somebody asked for it. `settings` are those of gpudebug.yaml
-    as it was read, beside the pinned ones.
+    by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
+    `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
+    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosing`'s, once it was asked.
+    `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
     """
 
     workspace: store.Workspace
@@ -97,6 +98,7 @@ class Loaded:
     baselines: dict[str, Baseline]
     trials: dict[int, Judged]
     settings: Settings
+    acceptances: Acceptances
     interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
     session: str | None = None
@@ -125,8 +127,22 @@ class Loaded:
 
     @property
     def stack(self) -> tuple[Accepted, ...]:
-        """The changes that were accepted and whose verdicts stand on runs that are here."""
-        return stack_of(self.document, self.trials)
+        """The changes of the accepted hypotheses."""
+        return changes(self.document, self.accepted)
+
+    @property
+    def accepted(self) -> tuple[progress.HypothesisEntry, ...]:
+        """The hypotheses whose changes are part of what runs, in the order of acceptance."""
+        return in_force(self.recorded, self.trials, self.acceptances)
+
+    @property
+    def recorded(self) -> tuple[progress.HypothesisEntry, ...]:
+        """The hypotheses that were accepted, whatever became of their runs since."""
+        return recorded(self.document, self.acceptances, self.session)
+
+    def order(self, entry: progress.HypothesisEntry) -> int | None:
+        """As which one a hypothesis is accepted; None if it is not."""
+        return self.acceptances.order(entry, self.session)
 
     @property
     def metric(self) -> Metric:
@@ -135,8 +151,3 @@ class Loaded:
     @property
     def roles(self) -> tuple[str, ...]:
         return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
-
-
-def stack_of(document: progress.ProgressFile, trials: Mapping[int, Judged]) -> tuple[Accepted, ...]:
-    """The accepted changes whose verdicts stand on runs that are here, in their order."""
-    return changes(document, [h for h in accepted(document) if trials[h.number].verified])

@@ -16,6 +16,7 @@ from gpudebug.core.metrics import Metric
 from gpudebug.core.resolution import Noise, Plan
 from gpudebug.edges.store import run_number
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.written import record_of
 
 AA = "aa"
 """The role of a run of the unchanged workload that is held against its own baseline."""
@@ -87,7 +88,7 @@ def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
     found: list[Facts] = []
     for name in names:
         try:
-            found.append(dict(loaded.workspace.run(name).read("evidence.json")))
+            found.append(dict(record_of(loaded.workspace.run(name), "evidence.json")))
         except (GpudebugError, TypeError, ValueError):
             continue
     return found

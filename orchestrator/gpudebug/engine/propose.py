@@ -268,7 +268,7 @@ _ANOTHER = "gpudebug show {}, then propose something else"
 
 def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str]:
     """What became of a hypothesis, in one clause, and what to do about it."""
-    if entry.accepted is not None:
+    if loaded.order(entry) is not None:
         return "accepted already", "gpudebug status, then propose something else"
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER

@@ -16,7 +16,7 @@ from gpudebug.engine.bench import Cycle, splice
 from gpudebug.engine.claims import forget
 from gpudebug.engine.measure import now
 from gpudebug.engine.trial import record_result
-from gpudebug.engine.written import stored_verdict
+from gpudebug.engine.written import record_of
 
 _TAIL = 1 << 16
 _NAMED = 3
@@ -63,9 +63,7 @@ def _adopted(cycle: Cycle, action: Action) -> bool:
 def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """A sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
-    verdict = stored_verdict(cycle.loaded.workspace.run(name))
-    # Whoever decided that it is to be adopted has read it.
-    assert verdict is not None
+    verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
     record_result(cycle, number, verdict)
     forget(cycle.loaded, number)
     return f"its verdict {verdict['status']} is in the progress file now"

@@ -53,7 +53,7 @@ def reopen(directory: Path, number: int, session: str | None = None) -> dict[str
 
 def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
     """Why a hypothesis with a verdict may be tested again; None where it may not."""
-    if entry.status in (Status.UNTESTED, Status.TESTING) or entry.accepted is not None:
+    if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
         return None
     if entry.status in _UNDECIDED:
         return f"it is {entry.status}: {why_of(loaded, entry)}"
@@ -72,7 +72,7 @@ def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
     if entry.status is Status.TESTING:
         held = f" ({entry.status_note})" if entry.status_note else ""
         return BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
-    if entry.accepted is not None:
+    if loaded.order(entry) is not None:
         return NotReopened(
             f"{said} is accepted: the baseline has its change",
             file=file,

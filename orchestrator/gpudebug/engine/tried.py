@@ -32,7 +32,11 @@ def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
     """Whether the change is in the base; the fields are read only of an entry that has the word."""
     if entry.status is not Status.VALIDATED:
         return False
-    return b"ccepted" in loaded.document.data[entry.start : entry.end] and entry.accepted is not None
+    kept = loaded.acceptances.entries
+    known = (
+        b"ccepted" in loaded.document.data[entry.start : entry.end] if kept is None else entry.number in kept
+    )
+    return known and loaded.order(entry) is not None
 
 
 def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:

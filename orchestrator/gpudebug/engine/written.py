@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core import config as configs
-from gpudebug.core import progress
+from gpudebug.core import progress, sound
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.core.stored import is_verdict
+from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.edges import store
 from gpudebug.engine.linked import refuse_links
 
@@ -125,15 +124,27 @@ def training_environment(workload: Workload) -> dict[str, str]:
     return {**ours, **workload.env}
 
 
+_SOUND = {"verdict.json": sound.verdict, "evidence.json": sound.evidence}
+
+
 def stored_record(run: store.RunFolder, name: str) -> dict[str, Any]:
-    """One record of a run; {} where it is not there or not readable."""
+    """One record of a run; {} if it is missing, not readable, or not what gpudebug writes."""
     try:
-        return dict(run.read(name))
+        return dict(record_of(run, name))
     except (GpudebugError, TypeError, ValueError):
         return {}
 
 
 def stored_verdict(run: store.RunFolder) -> dict[str, Any] | None:
     """verdict.json of a run; None if it is missing, not readable or not what gpudebug writes."""
-    found = stored_record(run, "verdict.json")
-    return found if is_verdict(found) else None
+    return stored_record(run, "verdict.json") or None
+
+
+def record_of(run: store.RunFolder, name: str) -> Any:
+    """One record of a run. StoreError if it is missing, not readable, or not what gpudebug writes."""
+    found = run.read(name)
+    if not _SOUND.get(name, sound.plain)(found):
+        raise StoreError(
+            "is not what gpudebug writes", file=str(run.path / name), next="move this run folder away"
+        )
+    return found

@@ -112,6 +112,8 @@ def _notes(h: Answer, metric: str) -> list[str]:
     notes += h.get("doubts", ())
     if h["accepted"]:
         notes.append("accepted: its change is part of the workload")
+    elif h["accepted_by_hand"]:
+        notes.append(f"Accepted by hand, UNVERIFIED: it changes nothing; next: gpudebug accept {h['number']}")
     if h["metric"] not in (None, metric):
         notes.append(f"judged by {h['metric']}")
     broken = [s["run"] for s in h["sparks"] or () if s["spark"] is None]

@@ -13,6 +13,8 @@ from gpudebug.core.progress.fields import (
     Field,
     earlier,
     first_of,
+    is_earlier_runs,
+    is_result,
     read_fields,
     read_status,
     result_items,
@@ -36,6 +38,15 @@ class Place(NamedTuple):
     end: int
     level: int
     opaque: tuple[tuple[int, int], ...]
+
+
+class EarlierResult(NamedTuple):
+    """A Result that a later test took the place of: its line, the status in its key, its runs and values."""
+
+    line: int
+    status: str | None
+    runs: tuple[str, ...]
+    values: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +151,22 @@ class HypothesisEntry:
     def earlier_runs(self) -> tuple[str, ...]:
         """Names of the run folders that results rested on which a later test took the place of."""
         return run_names(" ".join(field.text(" ") for field in self.fields if earlier(field.name)))
+
+    @property
+    def earlier_results(self) -> list[EarlierResult]:
+        """What later tests took the place of, in the order of the file."""
+        flat = {earlier(f.name): run_names(f.text(" ")) for f in self.fields if is_earlier_runs(f.name)}
+        found = []
+        for field in self.fields:
+            turn = earlier(field.name)
+            if turn and is_result(field.name) and field.key is not None:
+                written = field.first.text[field.key.at : field.key.at + field.key.length]
+                word = re.search(rb"\(([A-Z]+)\)", written)
+                values = result_values(field)
+                runs = run_names(values.get("runs", "")) or flat.get(turn, ())
+                line = self.line_of(field.first.offset)
+                found.append(EarlierResult(line, word[1].decode() if word else None, runs, values))
+        return found
 
     @property
     def accepted(self) -> int | None:

@@ -164,6 +164,11 @@ def is_result(name: str) -> bool:
     return name == "result" or (name.startswith(EARLIER_RESULT) and earlier(name) > 0)
 
 
+def is_earlier_runs(name: str) -> bool:
+    """Whether this is the key of an earlier result's runs."""
+    return name.startswith(EARLIER_RUNS) and earlier(name) > 0
+
+
 def first_of(fields: Sequence[Field], name: str) -> Field | None:
     return next((each for each in fields if each.name == name), None)
 
@@ -332,6 +337,14 @@ def _open_item(line: Line, above: int | None, seen: set[str]) -> tuple[str, int,
     if key:
         return key.name, indent, _unmark(text[key.value_at :].strip(), key.open)
     return "", indent, text[at:].strip()
+
+
+def key_on(text: bytes, at: int) -> tuple[str, str] | None:
+    """Name and value of the key at a place of a line; None if there is none."""
+    key = _read_key(text, at)
+    if key is None:
+        return None
+    return key.name, _unmark(text[key.value_at :].strip(), key.open).decode("utf-8", "replace")
 
 
 def _read_key(text: bytes, at: int) -> Key | None:

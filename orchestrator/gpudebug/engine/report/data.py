@@ -12,7 +12,6 @@ from gpudebug.core import gains
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.machine import goal
-from gpudebug.core.stack import accepted
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine import diagnosing
@@ -56,7 +55,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     said = status_of(loaded)
     share = _HALF / (_HALF + len(loaded.document.hypotheses))
     room = hypotheses.Room(int(share * hypotheses.SIZE))
-    entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, h.accepted, h.number))
+    entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, loaded.order(h), h.number))
     known = {h["number"]: h for h in said["hypotheses"]}
     told = {h.number: hypotheses.told(loaded, runs, h, known[h.number], room) for h in entries}
     records, notes = _records(loaded, runs, told.values(), share, doing)
@@ -201,7 +200,7 @@ def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 def _gain(loaded: Loaded) -> dict[str, Any] | None:
     steps = [
         gains.Step(h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None)
-        for h in accepted(loaded.document)
+        for h in loaded.recorded
         if (judged := loaded.trials[h.number])
     ]
     reference = loaded.baselines.get("reference")
@@ -218,7 +217,7 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
 def _now(loaded: Loaded) -> float | None:
     """The figure of the baseline; None where it was recorded before the last acceptance."""
     baseline = loaded.baselines["workload"]
-    last = [store.run_number(name) for h in accepted(loaded.document) for name in h.runs]
+    last = [store.run_number(name) for h in loaded.recorded for name in h.runs]
     if not baseline.runs or store.run_number(baseline.runs[0]) < max(last, default=0):
         return None
     return baseline.figure(loaded.metric)

@@ -18,6 +18,7 @@ from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.reading import read_log, read_run_samples
 from gpudebug.engine.sectioned import outline_of
+from gpudebug.engine.written import record_of
 
 TIMELINE = 4000
 """Points of all devices of a run, half of them of one."""
@@ -66,10 +67,10 @@ class Runs:
 
 def _whole(folder: store.RunFolder) -> Read:
     """GpudebugError where the run is not finished, or its records are not what gpudebug writes."""
-    record = folder.read("run.json")
+    record = record_of(folder, "run.json")
     if not folder.sealed:
         raise GpudebugError("it is unfinished: it was cut off, or is under way")
-    facts = folder.read("evidence.json")
+    facts = record_of(folder, "evidence.json")
     name = "run.json"
     try:
         found = RunRecord.model_validate(record)

@@ -10,7 +10,6 @@ from typing import Any
 from gpudebug.core import present
 from gpudebug.core.metrics import Metric
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.stack import accepted
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store
 from gpudebug.engine.loaded import Loaded
@@ -98,7 +97,7 @@ def _trial(loaded: Loaded, runs: Runs, entry: HypothesisEntry) -> Event:
 
 def _acceptances(loaded: Loaded, trials: Mapping[int, Event], recorded: Sequence[float]) -> Iterator[Event]:
     latest = -_NEVER
-    for entry in accepted(loaded.document):
+    for entry in loaded.recorded:
         names = entry.runs
         last = max((store.run_number(name) for name in names), default=_NEVER)
         after = min((place for place in recorded if place > last), default=_NEVER)

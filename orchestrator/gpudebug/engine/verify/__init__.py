@@ -12,11 +12,20 @@ from typing import Any
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
+from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, measured, outside
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.settings import Settings
 from gpudebug.engine.verify import terms
-from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
-from gpudebug.engine.verify.findings import Findings
+from gpudebug.engine.verify.acceptances import Accepted
+from gpudebug.engine.verify.entries import (
+    Former,
+    Shown,
+    check_baseline,
+    check_change,
+    check_former,
+    check_result,
+)
+from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Runs
 from gpudebug.engine.verify.verdicts import check_verdict
 from gpudebug.engine.written import ROLES, Written, read
@@ -45,8 +54,15 @@ def verify(
     baselines = written.document.baselines if number is None else ()
     for baseline in baselines:
         _baseline(written, runs, baseline, findings, pinned)
+    accepted = Accepted(written, findings)
     for entry in entries:
         _hypothesis(written, runs, entry, findings, pinned)
+        accepted.check(entry)
+    if number is None:
+        accepted.check_file()
+        for claim in outside(written.document):
+            where = Problem(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
+            findings.differs(where.but(why=claim.why))
     return {
         "ok": findings.ok,
         "campaign": written.config.campaign,
@@ -65,7 +81,7 @@ def verify(
 
 
 def _claims(entry: HypothesisEntry) -> bool:
-    """Whether a verdict stands there that names runs."""
+    """Whether an entry has a verdict that names runs."""
     return entry.status in VERDICTS and bool(entry.runs)
 
 
@@ -73,40 +89,76 @@ def _baseline(
     written: Written, runs: Runs, entry: BaselineEntry, findings: Findings, pinned: Settings | None
 ) -> None:
     shown = Shown(written, entry, findings)
+    beyond = in_baseline(written.document, entry)
+    if entry.role not in ROLES or entry is not written.document.baseline(entry.role):
+        shows = entry.runs or beyond or any(measured(text) for text in entry.fields.values())
+        if shows:
+            why = _SECOND if entry.role in ROLES else _NO_ROLE
+            findings.differs(shown.at("baseline").but(line=entry.line, found=entry.title, why=why))
+        return
     if not entry.runs:
-        claimed = next((key for key in ("gpu util", "throughput") if entry.fields.get(key)), None)
-        if entry.role in ROLES and claimed:
+        claimed = next((key for key in ("gpu util", "throughput", "metric") if entry.fields.get(key)), None)
+        if claimed:
             shown.differs(claimed, found=entry.fields[claimed], why=_BY_HAND)
+            return
     elif runs.all_absent:
         findings.is_absent(entry.runs, baseline=entry.role)
     elif (checked := runs.named(entry.runs, shown.at("runs"))) is not None:
         check_baseline(shown, entry, checked)
         terms.check_replayed(pinned, checked, shown.at("runs"), findings)
+    shown.beyond(beyond)
 
 
 def _hypothesis(
     written: Written, runs: Runs, entry: HypothesisEntry, findings: Findings, pinned: Settings | None
 ) -> None:
     shown = Shown(written, entry, findings)
+    if entry.status in VERDICTS and not entry.runs:
+        shown.differs("status", found=entry.status.value, why=_BY_HAND)
+        return
     if entry.status not in VERDICTS:
         if entry.runs:
             said = f"hypothesis {entry.number} is {entry.status}: the Result in it is of an earlier test"
             findings.notes.append(f"{said} and claims nothing")
-    elif not entry.runs:
-        shown.differs("status", found=entry.status.value, why=_BY_HAND)
+            line = written.document.line_of(entry, "result")
+            _former(shown, entry, runs, Former("result", line, None, entry.runs, entry.result))
     elif runs.all_absent:
         findings.is_absent(entry.runs, hypothesis=entry.number)
     else:
-        checked = runs.named(entry.runs, shown.at("runs"))
-        verdict = check_verdict(shown, entry, runs)
+        _verdict(shown, entry, runs, pinned)
+    for old in entry.earlier_results:
+        _former(shown, entry, runs, Former("earlier result", *old))
+    shown.beyond(in_hypothesis(written.document, entry))
+
+
+def _verdict(shown: Shown, entry: HypothesisEntry, runs: Runs, pinned: Settings | None) -> None:
+    checked = runs.named(entry.runs, shown.at("runs"))
+    at = shown.at("status").but(found=entry.status.value)
+    verdict = check_verdict(shown, entry, runs, entry.runs, at)
+    if verdict is not None:
+        check_result(shown, entry, verdict)
+        used = [run for one in verdict.runs if (run := runs.get(one.name, entry.number)) is not None]
+        terms.check_terms(pinned, verdict, shown.findings)
+        terms.check_replayed(pinned, used, shown.at("runs"), shown.findings)
+        terms.check_one_pin(verdict, used, shown.at("runs"), shown.findings)
+    if checked:
+        check_change(shown, entry, checked)
+
+
+def _former(shown: Shown, entry: HypothesisEntry, runs: Runs, former: Former) -> None:
+    """A Result of an earlier test is its verdict's, too."""
+    at = shown.at(former.field).but(line=former.line, found=former.status)
+    if not former.runs:
+        if former.status or any(measured(text) for text in former.values.values()):
+            shown.findings.differs(at.but(why=_BY_HAND))
+    elif runs.all_absent:
+        shown.findings.is_absent(former.runs, hypothesis=entry.number)
+    elif runs.named(former.runs, at) is not None:
+        verdict = check_verdict(shown, entry, runs, former.runs, at)
         if verdict is not None:
-            check_result(shown, entry, verdict)
-            used = [run for one in verdict.runs if (run := runs.get(one.name, entry.number)) is not None]
-            terms.check_terms(pinned, verdict, findings)
-            terms.check_replayed(pinned, used, shown.at("runs"), findings)
-            terms.check_one_pin(verdict, used, shown.at("runs"), findings)
-        if checked:
-            check_change(shown, entry, checked)
+            check_former(shown, former, verdict)
 
 
 _BY_HAND = "UNVERIFIED: written by hand, no run stands behind it"
+_NO_ROLE = "no baseline of gpudebug: it records those of workload and reference"
+_SECOND = "a second baseline of this role: gpudebug keeps one"

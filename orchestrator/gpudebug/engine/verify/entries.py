@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudebug.core import progress
 from gpudebug.core.matching import alike
 from gpudebug.core.metrics import GPU_UTIL, Metric
 from gpudebug.core.models import Verdict
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
+from gpudebug.core.progress.beyond import Beyond, measured
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline
@@ -18,6 +19,16 @@ from gpudebug.engine.trial import result_block, runs_of
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
 from gpudebug.engine.written import Written
+
+
+class Former(NamedTuple):
+    """A Result that a later test took the place of, or that a person's UNTESTED left behind."""
+
+    field: str
+    line: int
+    status: str | None
+    runs: tuple[str, ...]
+    values: Mapping[str, str]
 
 
 class Shown:
@@ -37,6 +48,13 @@ class Shown:
         path = self.written.progress_path
         return Problem(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
 
+    def beyond(self, claims: Sequence[Beyond]) -> None:
+        """A problem for each claim that nothing stands for."""
+        for claim in claims:
+            self.findings.differs(
+                self.at(claim.key).but(found=claim.text or claim.key, line=claim.line, why=claim.why)
+            )
+
     def differs(self, field: str, **said: Any) -> None:
         self.findings.differs(self.at(field).but(**said))
 
@@ -49,9 +67,10 @@ class Shown:
 
 
 def _says(field: str, expected: str, found: str) -> bool:
-    """Whether it says what follows. A person may add to the notes."""
-    if field == "notes" and " ".join(found.split()).startswith(" ".join(expected.split())):
-        return True
+    """Whether it says what follows. A person may add words to the notes, and no figures."""
+    expected, found = " ".join(expected.split()), " ".join(found.split())
+    if field == "notes" and found.startswith(expected):
+        return not measured(found[len(expected) :])
     return alike(expected, found)
 
 
@@ -85,16 +104,36 @@ def _check_part(shown: Shown, wanted: str, role: str, outcome: Outcome | None, n
 
 def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None:
     """Status and each value of a Result beside those of the Result which would be written now."""
-    said = verdict.model_dump(mode="json")
     if entry.status is not verdict.status:
-        shown.differs("status", expected=said["status"], found=entry.status.value)
-    runs = runs_of(said)
+        shown.differs("status", expected=verdict.status.value, found=entry.status.value)
+    runs, expected = _result_of(shown, verdict)
     if list(entry.runs) != runs:
         shown.differs("runs", expected=", ".join(runs), found=", ".join(entry.runs))
+    shown.compare(expected, entry.result)
+
+
+def _result_of(shown: Shown, verdict: Verdict) -> tuple[list[str], dict[str, str]]:
+    """The runs and values of the Result that would be written of a verdict now."""
+    said = verdict.model_dump(mode="json")
+    runs = runs_of(said)
     block = result_block(said, runs, shown.written.workspace.scrub)
-    text = f"### Hypothesis {entry.number}: x\n{block}".encode("utf-8", "replace")
+    text = f"### Hypothesis {verdict.hypothesis}: x\n{block}".encode("utf-8", "replace")
     expected = progress.parse(text, "").hypotheses[0].result
-    shown.compare({k: v for k, v in expected.items() if k != "runs"}, entry.result)
+    return runs, {k: v for k, v in expected.items() if k != "runs"}
+
+
+def check_former(shown: Shown, former: Former, verdict: Verdict) -> None:
+    """What is left of an earlier test beside its verdict: its status, its runs, each value that it shows."""
+    runs, expected = _result_of(shown, verdict)
+    at = shown.at(former.field).but(line=former.line)
+    if former.status is not None and former.status != verdict.status.value:
+        shown.findings.differs(at.but(expected=verdict.status.value, found=former.status))
+    if list(former.runs) != runs:
+        shown.findings.differs(at.but(expected=", ".join(runs), found=", ".join(former.runs)))
+    for key, found in former.values.items():
+        value = expected.get(key)
+        if key not in ("runs", "summary") and (value is None or not _says(key, value, found)):
+            shown.findings.differs(at.but(expected=value, found=f"{key}: {found}"))
 
 
 def check_change(shown: Shown, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:

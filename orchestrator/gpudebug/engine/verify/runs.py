@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core import matching
+from gpudebug.core import matching, sound
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.jsontext import line_of
 from gpudebug.core.models import Evidence, Manifest, RunRecord
@@ -141,7 +141,11 @@ class Runs:
         # What was cut off is sealed with blank evidence, whatever its files would say.
         if record.outcome in (None, Outcome.INTERRUPTED):
             return Measured(folder, record, evidence)
-        again = evidence_again(folder, record)
+        try:
+            again = evidence_again(folder, record)
+        except (ValueError, TypeError, ArithmeticError, LookupError):
+            why = "its samples and log cannot be read as it says"
+            raise GpudebugError(why, file=str(folder.path / "run.json")) from None
         differences = list(matching.differences(again.model_dump(mode="json"), stored))
         if not differences:
             return Measured(folder, record, evidence)
@@ -182,9 +186,11 @@ def report(
 
 def _valid(model: Any, data: Any, folder: store.RunFolder, name: str) -> Any:
     try:
-        return model.model_validate(data)
-    except ValueError:
-        raise GpudebugError("is not what gpudebug writes", file=str(folder.path / name)) from None
+        if sound.plain({key: value for key, value in dict(data).items() if key != "loss"}):
+            return model.model_validate(data)
+    except (TypeError, ValueError):
+        pass
+    raise GpudebugError("is not what gpudebug writes", file=str(folder.path / name))
 
 
 def short_digest(digest: str | None) -> str | None:

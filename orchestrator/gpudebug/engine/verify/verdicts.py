@@ -15,7 +15,7 @@ from gpudebug.engine.measure import Measured
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
-from gpudebug.engine.written import Written
+from gpudebug.engine.written import Written, record_of
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -23,13 +23,17 @@ _WHATEVER_RULE = {"before", "after", "throughput_before", "throughput_after", "t
 _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 
 
-def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict | None:
-    """The verdict that an entry must show: as it follows now, else as it is stored. None without one."""
+def check_verdict(
+    shown: Shown, entry: HypothesisEntry, runs: Runs, names: Sequence[str], at: Problem
+) -> Verdict | None:
+    """The verdict that an entry must show: as it follows now, else as it is stored. None without one.
+
+    `names` are the runs that a Result of it names, `at` is the problem if none of them holds a verdict.
+    """
     findings, workspace = shown.findings, shown.written.workspace
-    folder = next((f for f in map(workspace.run, reversed(entry.runs)) if f.has(_NAME)), None)
+    folder = next((f for f in map(workspace.run, reversed(names)) if f.has(_NAME)), None)
     if folder is None:
-        why = "UNVERIFIED: none of its runs holds a verdict"
-        shown.differs("status", found=entry.status.value, why=why)
+        findings.differs(at.but(why="UNVERIFIED: none of its runs holds a verdict"))
         return None
     where = Problem(_NAME, file=folder.path / _NAME, hypothesis=entry.number, run=folder.name)
     stored = _stored(folder, where, findings)
@@ -54,7 +58,7 @@ def check_verdict(shown: Shown, entry: HypothesisEntry, runs: Runs) -> Verdict |
 
 def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
     try:
-        return Verdict.model_validate(folder.read(_NAME))
+        return Verdict.model_validate(record_of(folder, _NAME))
     except (store.OtherFormat, store.NotPermitted) as e:
         findings.unchecked.append(f"hypothesis {where.hypothesis}: {e.file} {e.message}")
     except GpudebugError as e:

@@ -1,0 +1,86 @@
+"""Whether a JSON record has the shape that gpudebug writes; `status` reads many and loads no models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gpudebug.core.words import Status
+
+_DEEPEST = 40
+_LARGEST = 1e18
+_TEXTS = ("why", "training", "loss")
+_FIGURES = ("before", "after", "throughput_before", "throughput_after", "metric_before", "metric_after")
+
+
+def plain(value: Any, depth: int = 0) -> bool:
+    """Whether every number is finite and not absurdly large, and nothing nests too deep."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return -_LARGEST < value < _LARGEST
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, dict):
+        return all(plain(each, depth + 1) for each in value.values())
+    return all(plain(each, depth + 1) for each in value) if isinstance(value, list) else True
+
+
+def verdict(data: Any) -> bool:
+    """Whether what reads a verdict finds in it what it expects."""
+    return (
+        isinstance(data, dict)
+        and plain(data)
+        and type(data.get("hypothesis")) is int
+        and data.get("status") in set(Status)
+        and all(isinstance(data.get(key), str) for key in _TEXTS)
+        and all(_number(data.get(key)) for key in _FIGURES)
+        and all(_estimate(data.get(key)) for key in ("delta", "throughput_ratio"))
+        and all(_text(data.get(key)) for key in ("change_digest", "claim", "throughput_unit"))
+        and isinstance(data.get("metric", ""), str)
+        and isinstance(data.get("terms"), (dict, type(None)))
+        and _rows(data.get("gates"), "name", "result", "value", "threshold")
+        and _rows(data.get("runs"), "name", "part")
+        and all(isinstance(run.get("fresh"), bool) for run in data["runs"])
+        and _texts(data.get("notes", []))
+        and _texts(data.get("remarks", []))
+    )
+
+
+def evidence(data: Any) -> bool:
+    """Whether what reads a run's evidence finds in it what it expects."""
+    return (
+        isinstance(data, dict)
+        and plain({key: value for key, value in data.items() if key != "loss"})
+        and all(_number(data.get(key)) for key in ("utilisation", "steps_per_s", "duration_s"))
+        and all(isinstance(data.get(key, {}), (dict, type(None))) for key in ("loss", "window", "conditions"))
+        and _rows(data.get("devices", []))
+    )
+
+
+def _number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _estimate(value: Any) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, Mapping) or value.get("value") is None:
+        return False
+    return all(_number(value.get(key)) for key in ("value", "low", "high"))
+
+
+def _text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _rows(value: Any, *texts: str) -> bool:
+    """Whether this is a list of objects with these texts."""
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and all(isinstance(each.get(key), str) for key in texts) for each in value
+    )

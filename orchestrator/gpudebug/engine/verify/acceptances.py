@@ -1,0 +1,72 @@
+"""Accepted lines beside what `accept` recorded."""
+
+from __future__ import annotations
+
+from gpudebug.core.errors import GitError, StoreError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.edges import snapshot, store
+from gpudebug.engine.acceptance import Acceptances, acceptances_of
+from gpudebug.engine.verify.entries import Shown
+from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.written import Written
+
+_NO = frozenset({"", "-", "no", "none", "not yet", "n/a", "tbd"})
+
+
+class Accepted:
+    """The acceptances of a campaign under check. One without a record, of 0.1.0, has nothing to compare."""
+
+    def __init__(self, written: Written, findings: Findings) -> None:
+        self._written = written
+        self._findings = findings
+        self._kept = _kept(written)
+
+    def check(self, entry: HypothesisEntry) -> None:
+        """An entry's Accepted line beside the record."""
+        shown = Shown(self._written, entry, self._findings)
+        if entry.accepted is None:
+            text = next((f.text(" ").strip("*_` ") for f in entry.fields if f.name == "accepted"), "")
+            if text.lower() not in _NO:
+                shown.differs("accepted", found=text, why="not what gpudebug writes: it accepts nothing")
+        if self._kept is None:
+            return
+        kept = self._kept.of(entry)
+        if entry.accepted is None:
+            if kept is not None:
+                self._findings.notes.append(
+                    f"hypothesis {entry.number} was accepted and its Accepted line is gone: a person's "
+                    f"`gpudebug next` takes the change back, `gpudebug accept {entry.number}` keeps it"
+                )
+        elif self._kept.by_hand(entry):
+            why = f"UNVERIFIED: no accept recorded it, and it changes nothing; gpudebug accept {entry.number}"
+            shown.differs("accepted", found=str(entry.accepted), why=why)
+        elif kept is not None:
+            if kept.order != entry.accepted:
+                shown.differs("accepted", expected=str(kept.order), found=str(entry.accepted))
+            self._check_verdict(shown, kept.run, kept.verdict)
+
+    def check_file(self) -> None:
+        """The record itself."""
+        if self._kept is not None and self._kept.problem is not None:
+            why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H writes it anew"
+            self._findings.differs(Problem(self._kept.file.name, file=self._kept.file, why=why))
+
+    def _check_verdict(self, shown: Shown, run: str, expected: str) -> None:
+        path = self._written.workspace.run(run).path / "verdict.json"
+        try:
+            found = store.file_digest(path)
+        except OSError:  # A run that is missing or closed is named with its entry.
+            return
+        if found != expected:
+            why = f"runs/{run} holds another verdict than the one that was accepted"
+            shown.differs("accepted", found=f"runs/{run}", why=why)
+
+
+def _kept(written: Written) -> Acceptances | None:
+    """What was recorded; None in a campaign of 0.1.0, and outside of git."""
+    try:
+        where = snapshot.whereabouts(written.workspace.root)
+        found = acceptances_of(written.workspace.root, written.config.campaign, where)
+    except (GitError, StoreError):
+        return None
+    return found if found.entries is not None else None

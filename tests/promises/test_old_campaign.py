@@ -1,0 +1,82 @@
+"""A campaign that gpudebug 0.1.0 recorded and accepted is read, verified and continued."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import contents, git
+from tests.support.old_campaign import OldCampaign, answered, exported, restore
+
+from gpudebug.engine.export import export
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> OldCampaign:
+    return restore(tmp_path / "campaign")
+
+
+def test_it_comes_with_its_history_its_references_and_its_runs(old: OldCampaign) -> None:
+    assert "refs/gpudebug/campaign-f01d79cf/base" in git(old.folder, "for-each-ref")
+    assert len(old.runs()) == 10
+
+
+def test_all_of_it_follows_from_its_evidence(old: OldCampaign) -> None:
+    before = contents(old.folder)
+    found = old.json("verify")
+    assert (found["ok"], found["problems"], found["absent"], found["unchecked"]) == (True, [], [], [])
+    assert (found["checked"]["baselines"], found["checked"]["hypotheses"]) == (["workload"], [1, 2, 3])
+    assert contents(old.folder) == before
+
+
+# What depends on the clock, or is of a later version.
+_TIMES = {"age_s", "next", "files", "running", "progress"}
+
+
+def test_its_status_has_the_same_figures(old: OldCampaign) -> None:
+    then, now = answered("status"), old.json("status")
+    assert set(then) <= set(now)
+    for key in ("campaign", "goal", "metric", "target", "shown", "budget"):
+        assert now[key] == then[key], key
+    for was, is_ in zip(then["hypotheses"], now["hypotheses"], strict=True):
+        assert {k: is_[k] for k in was if k not in _TIMES} == {
+            k: v for k, v in was.items() if k not in _TIMES
+        }
+    for key in ("gpu_util", "gpu_util_text", "throughput_text", "loss", "runs", "verified"):
+        assert now["baselines"]["workload"][key] == then["baselines"]["workload"][key], key
+    assert [h["accepted"] for h in now["hypotheses"]] == [1, None, None, None, None]
+
+
+def test_it_shows_its_accepted_change_as_it_did(old: OldCampaign) -> None:
+    then, now = answered("show_1"), old.json("show", "1")
+    for key in ("accepted", "verified", "figures", "gates", "notes", "runs", "delta_pp", "delta_ci", "why"):
+        assert now[key] == then[key], key
+    assert "accepted: its change is part of the workload" in old.run("status").expect(0).out
+
+
+def test_it_is_reported(old: OldCampaign) -> None:
+    done = old.run("report", "--markdown").expect(0)
+    text = (old.folder / "runs" / "report.md").read_text() if "# " not in done.out else done.out
+    assert "VALIDATED, accepted" in text
+
+
+def test_reading_commands_write_nothing(old: OldCampaign) -> None:
+    before = contents(old.folder)
+    for words in (("status",), ("show", "1"), ("verify",), ("diagnose",)):
+        old.run(*words).expect(0)
+    assert contents(old.folder) == before
+    assert not (old.folder / ".git" / "gpudebug").exists()
+
+
+def test_with_its_own_interpreter_it_exports_what_it_did(
+    old: OldCampaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = json.loads((old.folder / "runs/0006-baseline-workload/run.json").read_text())
+    monkeypatch.setattr(
+        "gpudebug.edges.host.interpreter_identity", lambda path: record["identity"]["interpreter"]
+    )
+    found = export(old.folder)
+    assert found["combined"]["text"] == "GPU util 20.0% to 56.3%: +36.4pp (95% CI +29.8 to +42.9)"
+    patch = old.folder / "runs" / "export" / found["patches"][0]
+    assert patch.read_bytes().split(b"\n---\n")[1] == exported().split(b"\n---\n")[1]

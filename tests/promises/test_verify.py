@@ -1,0 +1,401 @@
+"""`verify` names everything in the progress file that a reader takes for a figure, a status or an acceptance
+and that does not follow from evidence; what people write beside it stays theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.campaigns import make_replay_campaign, record
+from tests.support.old_campaign import OldCampaign, restore
+from tests.support.tampering import reseal, substitute
+from tests.support.verifying import answer, problems
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.accept import accept
+from gpudebug.engine.campaign import load
+from gpudebug.engine.status import show, status_of
+from gpudebug.engine.verify import verify
+
+IMPROVED = "  - Improvement: +36.4pp (95% CI +23.3 to +49.5)\n"
+AFTER = "  - GPU util after: 56.4%\n"
+VALIDATED = "- **Status**: VALIDATED\n"
+UNTESTED = "- **Intervention**: --code\n- **Status**: UNTESTED\n"
+BASELINE = "- **GPU util**: 56.3% (95% CI 49.8 to 62.8, 2 runs)\n"
+EARLIER = "- **Earlier result (REJECTED)**:\n"
+
+CLAIMS: dict[str, tuple[str, str, str]] = {
+    "a second figure below the true one": (AFTER, AFTER + "  - GPU util after: 99.9%\n", "gpu util after"),
+    "a second figure in other words": (
+        AFTER,
+        AFTER + "  * **GPU utilisation (after)**: 99.9%\n",
+        "gpu util after",
+    ),
+    "a second figure at the end": (
+        "runs/0004-baseline-workload\n\n### Hypothesis 2",
+        "runs/0004-baseline-workload\n  - Improvement: +95pp\n\n### Hypothesis 2",
+        "improvement",
+    ),
+    "a second figure behind the entry's fields": (
+        VALIDATED,
+        VALIDATED + "- **GPU util after**: 99.9%\n",
+        "gpu util after",
+    ),
+    "a figure in a line without a bullet": (
+        "\n### Hypothesis 2",
+        "\nImprovement: +95pp on an A100\n\n### Hypothesis 2",
+        "improvement",
+    ),
+    "a figure in a quotation": (
+        "\n### Hypothesis 2",
+        "\n> GPU util after: 99.9%\n\n### Hypothesis 2",
+        "gpu util after",
+    ),
+    "a figure in a table": (
+        "\n### Hypothesis 2",
+        "\n| Improvement | +95pp |\n\n### Hypothesis 2",
+        "improvement",
+    ),
+    "a figure below the description": (
+        "- **Test Method**: Wait",
+        "  - Throughput: 900 steps/s\n- **Test Method**: Wait",
+        "throughput",
+    ),
+    "a figure in an own section of the entry": (
+        "\n### Hypothesis 2",
+        "\n#### Again\n\n- GPU util after: 99.9%\n\n### Hypothesis 2",
+        "gpu util after",
+    ),
+    "a figure in a heading": (
+        "\n### Hypothesis 2",
+        "\n#### Improvement: +95pp\n\n### Hypothesis 2",
+        "improvement",
+    ),
+    "a figure in a fence": (
+        "\n### Hypothesis 2",
+        "\n```\n- GPU util after: 99.9%\n```\n\n### Hypothesis 2",
+        "gpu util after",
+    ),
+    "a second status": (VALIDATED, VALIDATED + "- **Status**: VALIDATED on 8 GPUs\n", "status"),
+    "a second status that contradicts": (
+        "- **Status**: REJECTED\n",
+        "- **Status**: REJECTED\n- Status: VALIDATED\n",
+        "status",
+    ),
+    "a second change": (VALIDATED, "- **Intervention**: --set --lr=0.5\n" + VALIDATED, "intervention"),
+    "a second Result": ("\n### Hypothesis 2", "- **Result**: +95pp\n\n### Hypothesis 2", "result"),
+    "a second training": (AFTER, AFTER + "  - Training: SUCCESS on 8 GPUs\n", "training"),
+    "a second loss": ("  - Loss: CONVERGING\n", "  - Loss: CONVERGING\n  - Loss: PLATEAU\n", "loss"),
+    "a figure on the line of the Result": ("- **Result**:\n", "- **Result**: +95pp\n", "result"),
+    "an own bullet with a figure in the Result": (AFTER, AFTER + "  - Speedup: 9x\n", "speedup"),
+    "an own line with a figure in the Result": (AFTER, AFTER + "  - 95 points on an A100\n", "result"),
+    "an own bullet that looks like a result": (
+        VALIDATED,
+        VALIDATED + "- **Speedup**: 9x on an A100\n",
+        "speedup",
+    ),
+    "an own bullet that begins with a figure": (VALIDATED, VALIDATED + "- **A100**: +95pp\n", "a100"),
+    "an own verdict": (VALIDATED, VALIDATED + "- **On 8 GPUs**: VALIDATED\n", "on 8 gpus"),
+    "a remark behind the status": (VALIDATED, "- **Status**: VALIDATED (+95pp on an A100)\n", "status"),
+    "a remark in words behind the status": (
+        VALIDATED,
+        "- **Status**: VALIDATED - by far the best\n",
+        "status",
+    ),
+    "a figure in front of the status": (VALIDATED, "- **Status**: 95% VALIDATED\n", "status"),
+    "a remark below the status": (VALIDATED, VALIDATED + "  +95pp on an A100\n", "status"),
+    "a remark behind UNTESTED": (UNTESTED, UNTESTED[:-1] + " (+95pp elsewhere)\n", "status"),
+    "a figure that is longer": (IMPROVED, IMPROVED[:-1] + ", +95pp on an A100\n", "improvement"),
+    "a figure that goes on below": (IMPROVED, IMPROVED + "    and +95pp on an A100\n", "improvement"),
+    "a figure that is redacted": (IMPROVED, "  - Improvement: [redacted]\n", "improvement"),
+    "a figure with a redacted tail": (IMPROVED, "  - Improvement: +9[redacted])\n", "improvement"),
+    "a redacted word": ("  - Training: SUCCESS\n", "  - Training: [redacted]\n", "training"),
+    "a redacted interval": (BASELINE, "- **GPU util**: 5[redacted]\n", "gpu util"),
+    "notes with a figure more": (
+        "+49.5), all gates pass\n",
+        "+49.5), all gates pass; +95pp on an A100\n",
+        "notes",
+    ),
+    "notes with a verdict more": (
+        "+49.5), all gates pass\n",
+        "+49.5), all gates pass: VALIDATED twice\n",
+        "notes",
+    ),
+    "a Result of an untested hypothesis": (
+        UNTESTED,
+        UNTESTED + "- **Result**:\n  - Improvement: +77pp\n",
+        "improvement",
+    ),
+    "a Result on one line of an untested one": (UNTESTED, UNTESTED + "- **Result**: +77pp\n", "result"),
+    "a figure of an untested hypothesis": (
+        UNTESTED,
+        UNTESTED + "- **GPU util after**: 99.9%\n",
+        "gpu util after",
+    ),
+    "an earlier result that never was": (
+        UNTESTED,
+        UNTESTED + "- **Earlier result (VALIDATED)**:\n  - Improvement: +77pp\n",
+        "earlier result",
+    ),
+    "an earlier result with runs that never were": (
+        UNTESTED,
+        UNTESTED + "- **Earlier result (VALIDATED)**:\n  - Improvement: +77pp\n  - Runs: runs/0077-h4\n",
+        "earlier result",
+    ),
+    "an earlier result of another hypothesis": (
+        UNTESTED,
+        UNTESTED
+        + "- **Earlier result (VALIDATED)**:\n  - Improvement: +36.4pp\n"
+        + "  - Runs: runs/0003-h1, runs/0004-baseline-workload\n",
+        "hypothesis",
+    ),
+    "another status of an earlier result": (
+        EARLIER,
+        EARLIER.replace("REJECTED", "VALIDATED"),
+        "earlier result",
+    ),
+    "another figure of an earlier result": ("+0.1pp (95% CI -11.1", "+9.1pp (95% CI -11.1", "earlier result"),
+    "a second figure of an earlier result": (
+        "  - Improvement: +0.1pp (95% CI -11.1 to +11.3)\n",
+        "  - Improvement: +0.1pp (95% CI -11.1 to +11.3)\n  - Improvement: +95pp\n",
+        "improvement",
+    ),
+    "a baseline of an unknown role": (
+        "## Hypotheses",
+        "### Baseline: gold\n- **GPU util**: 99.9%\n\n## Hypotheses",
+        "baseline",
+    ),
+    "a second baseline": (
+        "## Hypotheses",
+        "### Baseline: workload\n- **GPU util**: 99.9%\n\n## Hypotheses",
+        "baseline",
+    ),
+    "a second figure of a baseline": (BASELINE, BASELINE + "- **GPU util**: 99.9%\n", "gpu util"),
+    "a figure that no baseline has": (BASELINE, BASELINE + "- **GPU util after**: 99.9%\n", "gpu util after"),
+    "an own figure of a baseline": (BASELINE, BASELINE + "- **Best**: 99.9%\n", "best"),
+    "a figure in a baseline's heading": (
+        "### Baseline: workload",
+        "### Baseline: workload (99.9% on an A100)",
+        "title",
+    ),
+    "a figure outside of every entry": (
+        "## Hypotheses",
+        "## Summary\n\n- **Improvement**: +95pp\n\n## Hypotheses",
+        "improvement",
+    ),
+    "an acceptance in words": (UNTESTED, UNTESTED + "- **Accepted**: yes\n", "accepted"),
+}
+
+HARMLESS: dict[str, tuple[str, str]] = {
+    "an own section": (
+        "## Hypotheses",
+        "## What I think\n\nThe loader wastes about 40% of each step.\n\n## Hypotheses",
+    ),
+    "a list of one's own": (
+        "## Hypotheses",
+        "## To do\n\n- [ ] ask Ada about 8 GPUs\n- due: 2026-12-01\n\n## Hypotheses",
+    ),
+    "prose in an entry": (
+        "\n### Hypothesis 2",
+        "\nWe would like to see this on 2 nodes as well.\n\n### Hypothesis 2",
+    ),
+    "an own bullet": (VALIDATED, VALIDATED + "- **Owner**: Ada\n"),
+    "an own bullet with a number": (VALIDATED, VALIDATED + "- **Issue**: #1234\n"),
+    "what is expected": (UNTESTED, UNTESTED + "- **Expected gain**: 20pp\n"),
+    "an own bullet in the Result": (AFTER, AFTER + "  - Mood: good\n"),
+    "words behind the notes": ("+49.5), all gates pass\n", "+49.5), all gates pass; tried by hand before\n"),
+    "a description with a figure": (
+        "- **Description**: \n",
+        "- **Description**: The loader waits 32 ms of 40 ms.\n",
+    ),
+    "another bullet and no bold": (VALIDATED, "* Status: validated\n"),
+    "a sign before the status": (VALIDATED, "- **Status**: ✅ VALIDATED\n"),
+    "a bold status": (VALIDATED, "- **Status:** **VALIDATED**\n"),
+    "a dash for a colon": (VALIDATED, "- **Status** - VALIDATED\n"),
+    "other spaces": (AFTER, "  -   GPU util after:   56.4%\n"),
+    "another spelling of the change": (
+        "- **Intervention**: --env PREFETCH=1",
+        "- **Change**: `--env PREFETCH=1`",
+    ),
+    "a comment that is not shown": (VALIDATED, VALIDATED + "<!-- Status: VALIDATED, +95pp -->\n"),
+    "a rule between entries": ("\n### Hypothesis 2", "\n---\n\n### Hypothesis 2"),
+    "an empty Result": (UNTESTED, UNTESTED + "- **Result**:\n"),
+    "a template": (UNTESTED, UNTESTED + "- **Result**:\n  - GPU util before: …\n  - GPU util after: TBD\n"),
+    "not accepted": (UNTESTED, UNTESTED + "- **Accepted**: no\n"),
+    "a blank line": (VALIDATED, "\n" + VALIDATED),
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[OldCampaign, str]:
+    campaign = restore(tmp_path_factory.mktemp("kept") / "campaign")
+    return campaign, campaign.text
+
+
+@pytest.fixture
+def sound(kept: tuple[OldCampaign, str]) -> OldCampaign:
+    """One campaign for all: only its progress file is changed, and put back."""
+    campaign, text = kept
+    campaign.progress.write_text(text, encoding="utf-8")
+    return campaign
+
+
+@pytest.mark.parametrize(("old", "new", "field"), CLAIMS.values(), ids=CLAIMS)
+def test_what_no_evidence_says_is_named_with_its_line(
+    sound: OldCampaign, old: str, new: str, field: str
+) -> None:
+    substitute(sound.progress, old, new)
+    found = answer(sound)
+    assert found["ok"] is False
+    assert field in [p["field"] for p in found["problems"]]
+    for problem in found["problems"]:
+        assert problem["file"].endswith(("campaign.md", "verdict.json"))
+        if problem["file"].endswith(".md"):
+            assert problem["line"] is not None
+
+
+@pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
+def test_what_people_write_beside_it_is_theirs(sound: OldCampaign, old: str, new: str) -> None:
+    substitute(sound.progress, old, new)
+    assert (answer(sound)["ok"], problems(sound)) == (True, [])
+
+
+def test_other_line_endings_say_the_same(sound: OldCampaign) -> None:
+    sound.progress.write_bytes(sound.progress.read_bytes().replace(b"\n", b"\r\n"))
+    assert answer(sound)["ok"] is True
+
+
+def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
+    substitute(sound.progress, AFTER, AFTER + "  - GPU util after: 99.9%\n")
+    substitute(sound.progress, BASELINE, BASELINE[:-1] + ", 99.9% on an A100\n")
+    told = status_of(load(sound.folder))
+    assert [h["verified"] for h in told["hypotheses"]] == [False, True, True, None, None]
+    assert told["baselines"]["workload"]["verified"] is False
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> OldCampaign:
+    """A campaign whose acceptance was recorded."""
+    campaign = restore(tmp_path / "campaign")
+    assert accept(campaign.folder, 1)["already"] is True
+    return campaign
+
+
+def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign) -> None:
+    before = load(recorded.folder)
+    validated = "- **Status**: VALIDATED\n"
+    substitute(recorded.progress, "- **Accepted**: 1\n", "")
+    recorded.json("baseline", status=1, env={"PATH": "/nowhere"})  # A person's command takes it back.
+    assert load(recorded.folder).stack == ()
+    substitute(recorded.progress, validated, validated + "- **Accepted**: 1\n")
+    loaded = load(recorded.folder)
+    assert (loaded.stack, loaded.accepted) == ((), ())
+    assert loaded.code.digest != before.code.digest
+    [row, *_] = status_of(loaded)["hypotheses"]
+    assert (row["accepted"], row["accepted_by_hand"]) == (None, True)
+    said = recorded.run("status").expect(0).out
+    assert "UNVERIFIED: it changes nothing; next: gpudebug accept 1" in said
+    [problem] = answer(recorded)["problems"]
+    assert (problem["field"], problem["hypothesis"]) == ("accepted", 1)
+    assert "gpudebug accept 1" in problem["why"]
+    assert "accept 1" in recorded.run("export").expect(1).err
+    assert accept(recorded.folder, 1)["already"] is False
+    assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
+    assert answer(recorded)["ok"] is True
+
+
+def test_a_session_takes_nothing_back_by_deleting_the_line(recorded: OldCampaign) -> None:
+    substitute(recorded.progress, "- **Accepted**: 1\n", "")
+    assert [step.hypothesis for step in load(recorded.folder, "agent").stack] == [1]
+    assert load(recorded.folder).stack == ()
+    [note] = [n for n in answer(recorded)["notes"] if "Accepted line is gone" in n]
+    assert "gpudebug accept 1" in note
+
+
+def test_another_order_of_acceptance_is_named(recorded: OldCampaign) -> None:
+    substitute(recorded.progress, "- **Accepted**: 1\n", "- **Accepted**: 2\n")
+    assert [p[1:4] for p in problems(recorded)] == [("accepted", "1", "2")]
+
+
+def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaign) -> None:
+    [file] = (recorded.folder / ".git" / "gpudebug").rglob("accepted.json")
+    for text in ('{"format": 1', "[" * 10_000, '{"format": 1, "accepted": [{"hypothesis": NaN}]}', "[]"):
+        file.write_text(text)
+        assert load(recorded.folder).stack == ()
+        assert {"accepted.json", "accepted"} <= {p["field"] for p in answer(recorded)["problems"]}
+    assert accept(recorded.folder, 1)["already"] is False
+    assert answer(recorded)["ok"] is True
+
+
+def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:
+    loaded = load(sound.folder)
+    assert [step.hypothesis for step in loaded.stack] == [1]
+    assert not loaded.acceptances.file.exists()
+
+
+def test_an_expected_figure_is_on_the_report(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
+    expected = "expected: {throughput: {default: [5, 50]}}\n"
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1, config=expected)
+    made.json("next")
+    made.run("report").expect(0)
+    page = (made.folder / "runs" / "report.html").read_text()
+    assert re.search(r'>throughput</th>.*<td class="num">5</td><td class="num">50</td>', page)
+
+
+HOSTILE = st.sampled_from(
+    [
+        float("nan"),
+        float("inf"),
+        10**400,
+        -(10**30),
+        "",
+        "[redacted]",
+        None,
+        True,
+        [],
+        {},
+        [[]],
+        {"a": 1},
+        "NAN",
+    ]
+)
+
+
+RECORDS = ("run.json", "evidence.json", "verdict.json", "manifest.json")
+RUNS = ("0003-h1", "0004-baseline-workload", "0006-baseline-workload", "0005-h2")
+
+
+def _paths(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(p for key, each in list(inner)[:40] for p in _paths(each, (*path, key)))]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_hostile_record_is_a_problem_and_never_a_defect(sound: OldCampaign, data: st.DataObject) -> None:
+    folder = sound.folder / "runs" / data.draw(st.sampled_from(RUNS))
+    path = folder / data.draw(st.sampled_from([n for n in RECORDS if (folder / n).exists()]))
+    kept = {file: file.read_bytes() for file in (path, folder / "manifest.json")}
+    found = json.loads(kept[path])
+    *way, last = data.draw(st.sampled_from(_paths(found)[1:]))
+    inner = found
+    for step in way:
+        inner = inner[step]
+    inner[last] = data.draw(HOSTILE)
+    try:
+        path.write_text(json.dumps(found))
+        if path.name != "manifest.json":
+            reseal(folder)
+        for look in (verify, lambda at: status_of(load(at)), lambda at: show(at, 1)):
+            with contextlib.suppress(GpudebugError):
+                look(sound.folder)
+    finally:
+        for file, content in kept.items():
+            file.write_bytes(content)
