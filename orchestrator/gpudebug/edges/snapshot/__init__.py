@@ -22,7 +22,15 @@ if TYPE_CHECKING:
         with_patch,
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
-    from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.snapshot.checkout import (
+        Checkout,
+        Whereabouts,
+        create,
+        identify,
+        ignores,
+        top_folder,
+        whereabouts,
+    )
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.snapshot.repairing import repair
     from gpudebug.edges.snapshot.untracked import LeftOut
@@ -34,6 +42,7 @@ __all__ = [
     "Checkout",
     "Fingerprint",
     "LeftOut",
+    "Whereabouts",
     "Worktree",
     "add_worktree",
     "already_there",
@@ -53,12 +62,15 @@ __all__ = [
     "stored",
     "top_folder",
     "touched",
+    "whereabouts",
     "with_patch",
     "worktree_change",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
+    **dict.fromkeys(
+        ("Checkout", "Whereabouts", "create", "identify", "ignores", "top_folder", "whereabouts"), "checkout"
+    ),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
     **dict.fromkeys(("Worktree", "add_worktree", "began_with", "remove_worktree", "touched"), "worktrees"),

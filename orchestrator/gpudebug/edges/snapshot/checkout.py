@@ -119,6 +119,11 @@ class Whereabouts(NamedTuple):
     common: Path
     commit: str | None
 
+    @property
+    def private(self) -> Path:
+        """As of a `Checkout`."""
+        return self.common / "gpudebug"
+
 
 def whereabouts(folder: Path) -> Whereabouts:
     """Where `folder` lies in git. GitError outside of a work tree."""

@@ -1,0 +1,70 @@
+"""Small files in a folder that no work tree reaches: opened without following a link, closed to others."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges import removal
+from gpudebug.edges.store.files import os_error
+
+LARGEST = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | None:
+    """The file `anchor/names…/name`; None if it is missing.
+
+    StoreError if it, or a folder below `anchor`, is a link or of another kind, or if it is too large.
+    """
+    path = anchor.joinpath(*names, name)
+    try:
+        with removal.folder(anchor, *names) as parent:
+            descriptor = os.open(name, _READ, dir_fd=parent)
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise StoreError("not a regular file", file=str(path), next="move it away")
+                data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise os_error(e, path, "cannot read") from None
+    if len(data) > LARGEST:
+        raise StoreError(f"larger than {LARGEST >> 20} MB", file=str(path), next="move it away")
+    return data
+
+
+def write_private(anchor: Path, names: tuple[str, ...], name: str, data: bytes) -> None:
+    """Replace `anchor/names…/name` at once and durably; its folders are made, mode 0700, the file 0600."""
+    path = anchor.joinpath(*names, name)
+    try:
+        _make(anchor, names)
+        with removal.folder(anchor, *names) as parent:
+            temporary = f".{name}.{secrets.token_hex(8)}.tmp"
+            descriptor = os.open(temporary, _NEW, 0o600, dir_fd=parent)
+            made = removal.identity_of(os.fstat(descriptor))
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            except BaseException:
+                removal.remove_file(parent, temporary, made)
+                raise
+            os.fsync(parent)
+    except OSError as e:
+        raise os_error(e, path, "cannot write") from None
+
+
+def _make(anchor: Path, names: tuple[str, ...]) -> None:
+    for count, name in enumerate(names):
+        with removal.folder(anchor, *names[:count]) as parent:
+            try:
+                os.mkdir(name, 0o700, dir_fd=parent)
+            except FileExistsError:
+                continue
