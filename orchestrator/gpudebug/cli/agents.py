@@ -86,15 +86,30 @@ def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = Fa
     print_(engine(folder, hypothesis, session_of()), adopting.release)
 
 
-@app.command(epilog="Example: gpudebug reopen 3")
-def reopen(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
+@app.command(
+    epilog="Example: gpudebug reopen 3\n\n"
+    'Example: gpudebug reopen 3 --because "the log counts each micro-batch since the rewrite"'
+)
+def reopen(
+    hypothesis: Hypothesis,
+    because: Annotated[
+        str | None,
+        typer.Option(
+            "--because",
+            metavar="WHY",
+            help="Explain counts of log and probe that do not fit; only a person may.",
+        ),
+    ] = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
     """Test a hypothesis again, keeping its result: one that is undecided, or whose premises changed."""
     folder = choose(directory, json)
     from gpudebug.engine.reopen import reopen as engine
     from gpudebug.engine.session import session_of
     from gpudebug.render import adopting
 
-    print_(engine(folder, hypothesis, session_of()), adopting.reopen)
+    print_(engine(folder, hypothesis, session_of(), because=because), adopting.reopen)
 
 
 @app.command(epilog="Example: gpudebug export -o patches")

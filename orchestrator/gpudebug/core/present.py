@@ -26,6 +26,13 @@ def gates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**g, "value": known(g["value"])} for g in rows]
 
 
+def throughput_source(verdict: Mapping[str, Any] | None) -> str | None:
+    """Whose count a throughput is: `log`, the program's own word; `probe`, `both`; None: not known."""
+    told = (g.get("source") for g in (verdict or {}).get("gates") or () if isinstance(g, Mapping))
+    found = next((source for source in told if source), None)
+    return found if isinstance(found, str) else None
+
+
 def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{_tenth(value):.1f}%"
 

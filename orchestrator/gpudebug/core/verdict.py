@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpudebug.core.gates import (
     GATES,
@@ -21,12 +22,14 @@ from gpudebug.core.gates import (
     values_of,
     worst_trend,
 )
+from gpudebug.core.gates.counted import unfit
 from gpudebug.core.models import Evidence, Gate, Verdict
 from gpudebug.core.pagecache import is_cold
 from gpudebug.core.words import Outcome, Result, Status
 
 __all__ = [
     "RULE",
+    "RULES",
     "Criteria",
     "Setting",
     "is_infrastructure",
@@ -36,7 +39,9 @@ __all__ = [
     "worst_trend",
 ]
 
-RULE = "3"
+RULE = "4"
+RULES = frozenset({"3", RULE})
+"""Those that a verdict can be judged by again; the third did not hold log, probe and command together."""
 
 
 def judge(
@@ -45,13 +50,15 @@ def judge(
     before: Sequence[Evidence],
     after: Sequence[Evidence],
     setting: Setting,
+    rule: str = RULE,
 ) -> Verdict:
     """Judge one trial: `before` are the baseline's runs, `after` the trial's, each at least one."""
-    case = measure(Case(criteria, setting, tuple(before), tuple(after)))
+    setting = replace(setting, counted=setting.counted and rule == RULE)
+    case = measure(Case(criteria, setting, tuple(before), tuple(after), hypothesis))
     gates = tuple(gate(case) for gate in GATES)
     status, why, hollow = _compose(case, gates)
     return Verdict(
-        rule=RULE,
+        rule=rule,
         hypothesis=hypothesis,
         status=status,
         why=why,
@@ -70,6 +77,7 @@ def judge(
         loss=worst_trend(case.after),
         gates=gates,
         notes=_notes(case, gates, hollow),
+        confirmed=setting.confirmed,
     )
 
 
@@ -101,6 +109,10 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     delta = by_name["delta"]
     if delta.result is Result.FAIL:
         return Status.REJECTED, f"delta: {delta.value}", False
+    against = unfit(case) if by_name["throughput"].unexplained else None
+    if against is not None and against.invalid:
+        why = f"the log prints steps that no optimizer made: {by_name['throughput'].note}"
+        return Status.INVALID, why, False
     if delta.result is Result.PASS:
         for name in ("throughput", "work_conserved"):
             if by_name[name].result is Result.FAIL:
@@ -117,6 +129,8 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
 def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
     notes = []
+    if case.setting.confirmed:
+        notes.append(f"confirmed by a person: {case.setting.confirmed}")
     if hollow:
         notes.append(f"hollow gain: {_hollow(case, results)}")
     if is_cold([*case.after[:1], *case.before, *case.after[1:]]):

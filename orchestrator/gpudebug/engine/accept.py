@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import progress, stack
+from gpudebug.core import present, progress, stack
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
@@ -153,6 +153,8 @@ def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
     """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
     (step,) = stack.changes(loaded.document, [entry])
     notes = [f"its verdict is by {against}" for against in loaded.trials[entry.number].doubts.against]
+    if present.throughput_source(loaded.trials[entry.number].verdict) == "log":
+        notes.append("its throughput is by the program's own word: no probe counted its steps")
     since = changed(loaded, entry)
     if since:
         notes.append(

@@ -11,6 +11,7 @@ from gpudebug.core.effect import Shown, effect_of, moved_knobs
 from gpudebug.core.gates import Setting
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.loaded import has_package, strays
+from gpudebug.core.probe import counts
 from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
@@ -46,6 +47,10 @@ def with_conduct(
         elsewhere=_elsewhere(before, after),
         effect=effect_of(change, old, new, _touched(after[0])) if change else None,
         other_steps=_other_steps(change, old, new),
+        knob=_knob(change, old, new),
+        code=change is not None and any(c.kind in ("patch", "code") for c in change.changes),
+        touches=_touches(after[0]),
+        beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
     )
 
 
@@ -57,8 +62,29 @@ def _shown(m: Measured) -> Shown:
 
 def _touched(run: Measured) -> tuple[str, ...]:
     """The files that the trial's patch changes."""
+    found = _patch(run)
+    return found.paths if found is not None else ()
+
+
+def _touches(run: Measured) -> str | None:
+    """What of the trial's patch touches the printing or the step loop."""
+    found = _patch(run)
+    return patches.touches_count(found) if found is not None else None
+
+
+def _patch(run: Measured) -> patches.Patch | None:
     path = run.folder.path / PATCH
-    return patches.read(store.read_file(path), str(path)).paths if path.exists() else ()
+    return patches.read(store.read_file(path), str(path)) if path.exists() else None
+
+
+def _knob(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
+    """The flag or variable that may set how much a step takes: of the change, else one that it moved."""
+    named = next((name for name in change.names if counts.like_batch(name)), None) if change else None
+    if named is not None:
+        return named
+    printed = dict.fromkeys(name for run in after for name in run.printed if counts.like_batch(name))
+    moved = moved_knobs(tuple(printed), before, after)
+    return moved[0] if moved else None
 
 
 def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:

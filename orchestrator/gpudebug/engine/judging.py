@@ -15,7 +15,7 @@ from gpudebug.core import intervention as interventions
 from gpudebug.core.config import Config
 from gpudebug.core.models import Evidence, Terms, UsedRun, Verdict
 from gpudebug.core.protocol import Step, is_certain, next_step
-from gpudebug.core.verdict import Criteria, Setting, judge, short_window
+from gpudebug.core.verdict import RULE, Criteria, Setting, judge, short_window
 from gpudebug.edges import store
 from gpudebug.engine.bench import window_advice, window_of
 from gpudebug.engine.conduct import with_conduct
@@ -45,16 +45,20 @@ def judge_runs(
     before: Sequence[Measured],
     after: Sequence[Measured],
     remarks: Sequence[str] = (),
+    *,
+    confirmed: str | None = None,
+    rule: str = RULE,
 ) -> Verdict:
     """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
 
     The change is the one that run.json of the trial's first run tells of, the claim that of its newest.
-    `remarks` are notes on how it was
-    applied. Each list holds at least one run.
+    `remarks` are notes on how it was applied, `confirmed` is why a person takes counts that do not fit for
+    explained. Each list holds at least one run.
     """
     criteria = criteria_of(terms)
     evidence = evidence_of(before), evidence_of(after)
-    verdict = judge(number, criteria, *evidence, _setting(terms, criteria, before, after))
+    setting = _setting(terms, criteria, before, after, confirmed)
+    verdict = judge(number, criteria, *evidence, setting, rule)
     return verdict.model_copy(
         update={
             "notes": (*verdict.notes, *remarks),
@@ -80,7 +84,7 @@ def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Mea
     """What the trial with this verdict of `judge_runs` so far needs next."""
     assert verdict.terms is not None
     criteria = criteria_of(verdict.terms)
-    setting = _setting(verdict.terms, criteria, before, after)
+    setting = _setting(verdict.terms, criteria, before, after, verdict.confirmed)
     return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
 
 
@@ -91,10 +95,16 @@ def _claim(runs: Sequence[Measured]) -> str | None:
     return newest.record.claim if newest is not None else None
 
 
-def certain(number: int, terms: Terms, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+def certain(
+    number: int,
+    terms: Terms,
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    confirmed: str | None = None,
+) -> bool:
     """Whether the last run of `after`, which goes on, has brought the trial's answer already."""
     criteria = criteria_of(terms)
-    setting = _setting(terms, criteria, before, after)
+    setting = _setting(terms, criteria, before, after, confirmed)
     return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)
 
 
@@ -109,7 +119,11 @@ def evidence_of(runs: Sequence[Measured]) -> list[Evidence]:
 
 
 def _setting(
-    terms: Terms, criteria: Criteria, before: Sequence[Measured], after: Sequence[Measured]
+    terms: Terms,
+    criteria: Criteria,
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    confirmed: str | None,
 ) -> Setting:
     change = after[0].record.change
     intervention = interventions.parse(change) if change else None
@@ -122,6 +136,7 @@ def _setting(
         batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
         if intervention
         else False,
+        confirmed=confirmed,
     )
     return with_conduct(setting, intervention, terms.locked, before, after)
 

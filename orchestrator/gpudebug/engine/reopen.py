@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
+from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
+from gpudebug.engine import confirming
 from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
@@ -23,13 +25,18 @@ class NotReopened(GpudebugError):
     code = "reopen"
 
 
-def reopen(directory: Path, number: int, session: str | None = None) -> dict[str, Any]:
+def reopen(
+    directory: Path, number: int, session: str | None = None, *, because: str | None = None
+) -> dict[str, Any]:
     """Make hypothesis `number` UNTESTED, its Result an earlier one; `reopen`'s JSON.
 
-    What is decided is reopened only where its premises changed. An untested one stays as it is.
+    What is decided is reopened only where its premises changed. An untested one stays as it is. `because` is
+    how a person explains counts that do not fit together: the next test of this very change takes them.
     """
     loaded = load(directory, session)
     entry = entry_of(loaded, number)
+    if because is not None:
+        _confirm(loaded, entry, because)
     if entry.status is Status.UNTESTED:
         return _answer(loaded, entry, f"hypothesis {number} is UNTESTED already", already=True)
     why = reason(loaded, entry)
@@ -48,7 +55,41 @@ def reopen(directory: Path, number: int, session: str | None = None) -> dict[str
         return progress.reopen(document, number)
 
     splice(loaded, edit)
+    if because is not None:
+        why += f"; confirmed by a person: {because}"
     return _answer(loaded, entry, why, already=False)
+
+
+def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
+    """Keep a person's word on counts of which the verdict says that they do not fit."""
+    file, line, number = str(loaded.progress_path), entry.status_line or entry.line, entry.number
+    if loaded.session is not None:
+        raise NotReopened(
+            f"session {loaded.session} cannot confirm counts that do not fit: that is a person's word",
+            file=file,
+            line=line,
+            next=f'a person runs: gpudebug reopen {number} --because "WHY"',
+        )
+    text = progress.harmless(loaded.workspace.scrub(" ".join(because.split())), limit=confirming.LONGEST)
+    if not text.strip():
+        raise UsageError("--because is empty", next='say why: --because "WHY"')
+    judged = loaded.trials[number]
+    verdict = judged.verdict if judged.verified and judged.verdict else {}
+    counts = unexplained(verdict)
+    if counts is None:
+        raise NotReopened(
+            f"hypothesis {number} has no counts to confirm: --because explains those that do not fit",
+            file=file,
+            line=line,
+            next="gpudebug next" if entry.status is Status.UNTESTED else f"gpudebug reopen {number}",
+        )
+    confirming.confirm(loaded, number, verdict, text, counts)
+
+
+def unexplained(verdict: Mapping[str, Any]) -> str | None:
+    """What does not fit between the counts of a verdict's runs."""
+    told = (g.get("unexplained") for g in verdict.get("gates", ()) if isinstance(g, Mapping))
+    return next((str(one) for one in told if one), None)
 
 
 def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:

@@ -209,6 +209,7 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
         "improvement": improvement["value"] if improvement else None,
         "improvement_ci": [improvement["low"], improvement["high"]] if improvement else None,
         "throughput_ratio": ratio["value"] if ratio else None,
+        "throughput_source": present.throughput_source(verdict),
         "loss": loss if loss != Trend.UNKNOWN else None,
         **listing.spent([*made, *gone]),
         "claimed": present.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,

@@ -33,6 +33,7 @@ from gpudebug.engine.bench import (
 )
 from gpudebug.engine.changes import Change, NoSuchPatch, change_of, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
+from gpudebug.engine.confirming import confirmed_of
 from gpudebug.engine.inside import of_runs
 from gpudebug.engine.judging import certain, evidence_of, judge_runs, step_after, terms_of
 from gpudebug.engine.loaded import Loaded
@@ -53,6 +54,7 @@ class _Trial:
     notes: tuple[str, ...]
     terms: Terms
     before: list[Measured]
+    confirmed: str | None = None
     after: list[Measured] = field(default_factory=list)
     spoilt: list[Measured] = field(default_factory=list)
 
@@ -152,7 +154,9 @@ def _prepare(cycle: Cycle, number: int, change: Change, place: Place) -> _Trial:
     )
     said = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.workspace.scrub(note) for note in said)
-    trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms_of(loaded.config), before)
+    confirmed = confirmed_of(loaded, number, change.digest)
+    terms = terms_of(loaded.config)
+    trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms, before, confirmed)
     _take_up(trial, around)
     return trial
 
@@ -241,7 +245,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         measured = _launch(trial, step)
         side = trial.before if step is Step.BASELINE else trial.after
         side.append(measured)
-        verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.remarks)
+        verdict = _judged(trial)
         if verdict.status is Status.INVALID and not trial.spoilt:
             trial.spoilt.append(side.pop())
             set_aside(measured, verdict.why)
@@ -256,11 +260,16 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             return verdict
 
 
+def _judged(trial: _Trial) -> Verdict:
+    sides = trial.before, trial.after
+    return judge_runs(trial.number, trial.terms, *sides, trial.remarks, confirmed=trial.confirmed)
+
+
 def _first_step(trial: _Trial) -> Step:
     """What a trial goes on with, after the runs of it that were made before it was cut off."""
     if not trial.after:
         return Step.TRIAL
-    verdict = judge_runs(trial.number, trial.terms, trial.before, trial.after, trial.remarks)
+    verdict = _judged(trial)
     step = step_after(verdict, trial.before, trial.after)
     if step is not Step.DONE:
         return step
@@ -286,7 +295,8 @@ def _watched(trial: _Trial) -> Job:
     """The trial's job, ended early where the run under way has brought the answer."""
 
     def seen(run: Measured) -> bool:
-        return certain(trial.number, trial.terms, trial.before, [*trial.after, run])
+        sides = trial.before, [*trial.after, run]
+        return certain(trial.number, trial.terms, *sides, trial.confirmed)
 
     return replace(trial.job, certain=seen)
 

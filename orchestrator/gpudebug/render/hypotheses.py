@@ -110,6 +110,8 @@ def _notes(h: Answer, metric: str) -> list[str]:
         session = h["claim"]["session"]
         notes.append(f"held by {f'session {session}' if session else 'a person'} since {h['claim']['since']}")
     notes += h.get("doubts", ())
+    if h["status"] == "VALIDATED" and h.get("throughput_source") == "log":
+        notes.append("throughput by the program's own word: no probe counted its steps")
     if h["accepted"]:
         notes.append("accepted: its change is part of the workload")
     elif h["accepted_by_hand"]:

@@ -11,6 +11,7 @@ from gpudebug.core.contrast import Contrast, contrast, ratio
 from gpudebug.core.effect import Effect
 from gpudebug.core.metrics import GPU_UTIL, Metric
 from gpudebug.core.models import Estimate, Evidence
+from gpudebug.core.probe import counts
 
 UNKNOWN = "unknown"
 # Below the driver's resolution, in percent, a device's busy time says nothing to compare.
@@ -44,6 +45,11 @@ class Setting:
     made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
     is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
     one of the baseline. `batch` says that the change names a batch's size where no flag shows it.
+
+    `counted` says that log, probe and command are held against each other: `knob` is a flag or variable of
+    the change that may set how much a step takes, `code` whether the change holds code, `touches` what of it
+    touches the printing or the step loop, `beyond` what a run printed beyond its command's plan. `confirmed`
+    is why a person takes counts that do not fit for explained.
     """
 
     locked: tuple[str, ...] = ()
@@ -56,6 +62,17 @@ class Setting:
     effect: Effect | None = None
     other_steps: str | None = None
     batch: bool = False
+    counted: bool = True
+    knob: str | None = None
+    code: bool = False
+    touches: str | None = None
+    beyond: str | None = None
+    confirmed: str | None = None
+
+    @property
+    def explained(self) -> bool:
+        """Whether a step may take more or less than in the baseline; code explains nothing."""
+        return self.knob is not None and not self.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +87,24 @@ class Rates:
 @dataclass(frozen=True, slots=True)
 class Case:
     """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 where it is better), `ratio` of
-    throughput, `work` of busy time a step. Where the batch differs, both are of a sample.
+    throughput, `work` of busy time a step. Where the batch differs, both are of a sample. `steps` and
+    `step_work` are the same by the optimizer's steps, where the log tells `ratio` and the probe told of all.
 
-    `contrast` and `thresholds` are on the metric's own scale: pp, or logarithms of ratios.
+    `contrast` and `thresholds` are on the metric's own scale: pp, or logarithms of ratios. `number` is the
+    hypothesis's.
     """
 
     criteria: Criteria
     setting: Setting
     before: tuple[Evidence, ...]
     after: tuple[Evidence, ...]
+    number: int = 0
     contrast: Contrast | None = None
     delta: Estimate | None = None
     ratio: Estimate | None = None
     work: Estimate | None = None
+    steps: Estimate | None = None
+    step_work: Estimate | None = None
     rates: Rates = field(default_factory=Rates)
 
     @property
@@ -110,16 +132,43 @@ def measure(case: Case) -> Case:
     case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
     rates = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
-    found = delta = rate = work = None
+    found = delta = rate = work = steps = step_work = None
+    busy_known = all(has_figure(e) for e in runs) and not idle(runs)
     if all(has_metric(case.metric, e) for e in runs) and comparable(case.metric, runs):
         found = _contrast(case)
         delta = _improvement(case.metric, found.interval)
     if (len(rates.before), len(rates.after)) == (len(case.before), len(case.after)):
         rate = _ratio(case, rates.before, rates.after, stats.RATE_PRIOR)
         busy = _busy(case.before, rates.before), _busy(case.after, rates.after)
-        busy_known = all(has_figure(e) for e in runs) and not idle(runs)
         work = _ratio(case, *busy, WORK_PRIOR) if busy_known else None
-    return replace(case, contrast=found, delta=delta, ratio=rate, work=work, rates=rates)
+        if (counted := _by_optimizer(case)) is not None:
+            steps = _ratio(case, *counted, stats.RATE_PRIOR)
+            busy = _busy(case.before, counted[0]), _busy(case.after, counted[1])
+            step_work = _ratio(case, *busy, WORK_PRIOR) if busy_known else None
+    return replace(
+        case,
+        contrast=found,
+        delta=delta,
+        ratio=rate,
+        work=work,
+        steps=steps,
+        step_work=step_work,
+        rates=rates,
+    )
+
+
+def _by_optimizer(case: Case) -> tuple[list[float], list[float]] | None:
+    """Steps of the optimizer a second, where the log's are compared and a step is the same in all runs."""
+    runs, setting = (*case.before, *case.after), case.setting
+    if not setting.counted or setting.confirmed or setting.explained:
+        return None
+    if case.other_batch or all(map(probed, runs)):
+        return None
+    before, after = (
+        [inside.steps_per_s for e in side if (inside := counts.counted(e)) and inside.steps_per_s]
+        for side in (case.before, case.after)
+    )
+    return (before, after) if len(before) + len(after) == len(runs) else None
 
 
 def _parts(case: Case, before: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:

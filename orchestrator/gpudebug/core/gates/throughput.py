@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.gates.case import UNKNOWN, Case, has_figure, idle, probed, rate_of
+from gpudebug.core.gates.counted import LOG, OWN_WORD, source, unfit
 from gpudebug.core.gates.text import estimate_text
 from gpudebug.core.models import Estimate, Evidence, Gate
 from gpudebug.core.words import Result
@@ -16,7 +17,24 @@ WORK_FAIL = 1.25
 
 
 def throughput_gate(case: Case) -> Gate:
-    """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing."""
+    """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing.
+
+    Unknown where log, probe and command do not agree on what got done.
+    """
+    gate = _by_rate(case)
+    told = source(case)
+    against = unfit(case) if told is not None else None
+    if against is not None and gate.result is not Result.FAIL:
+        confirm = f'a person who can explain it runs `gpudebug reopen {case.number} --because "WHY"`'
+        update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{against.why}; {confirm}"}
+        return gate.model_copy(update={**update, "source": told, "unexplained": against.why})
+    if told == LOG and case.ratio is not None and gate.note is None:
+        return gate.model_copy(update={"source": told, "note": OWN_WORD})
+    return gate.model_copy(update={"source": told})
+
+
+def _by_rate(case: Case) -> Gate:
+    """By the rate that the log tells; borne out by the optimizer's steps where the probe counted them."""
     wanted = case.criteria.throughput
     if wanted == "any" and case.metric.by_steps and case.other_batch:
         # What a step is has changed: that steps got faster says nothing until samples do, too.
@@ -30,6 +48,8 @@ def throughput_gate(case: Case) -> Gate:
     if wanted == "any":
         return gate.model_copy(update={"result": Result.SKIPPED})
     if _is_the_metric(case):
+        if contradicted := _contradicted("better", case, case.criteria.success):
+            return gate.model_copy(update={"note": contradicted})
         note = "the metric is the throughput: delta has judged it"
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None and _never_counts(case):
@@ -37,7 +57,22 @@ def throughput_gate(case: Case) -> Gate:
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
-    return gate.model_copy(update={"result": throughput_result(wanted, case.ratio)})
+    result = throughput_result(wanted, case.ratio)
+    if result is Result.PASS and (contradicted := _contradicted(wanted, case)):
+        return gate.model_copy(update={"note": contradicted})
+    return gate.model_copy(update={"result": result})
+
+
+def _contradicted(wanted: str, case: Case, least: float = 0.0) -> str | None:
+    """Why the optimizer's steps do not bear out what the log says of throughput; None where they do.
+
+    `least` is the ratio that is needed, and that they may miss by noise.
+    """
+    if case.steps is None:
+        return None
+    if throughput_result(wanted, case.steps) is Result.PASS and case.steps.value >= NOT_WORSE_BOUND * least:
+        return None
+    return f"by the log; {estimate_text(case.steps, 'x', digits=2)} by the optimizer's steps"
 
 
 def _is_the_metric(case: Case) -> bool:
@@ -113,10 +148,14 @@ def work_gate(case: Case) -> Gate:
         # Only a gain of utilisation can be bought with work that nobody wanted.
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     assert case.work.low is not None
+    told: str | None = None
     if case.work.value <= WORK_PASS:
         result = Result.PASS
+        if case.step_work is not None and case.step_work.value > WORK_PASS:
+            result = Result.UNKNOWN
+            told = f"by the log; {estimate_text(case.step_work, 'x', digits=2)} by the optimizer's steps"
     else:
         result = Result.FAIL if case.work.low > WORK_FAIL else Result.UNKNOWN
     return gate.model_copy(
-        update={"value": estimate_text(case.work, "x", digits=2), "result": result},
+        update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": told},
     )

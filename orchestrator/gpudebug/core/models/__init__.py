@@ -314,13 +314,19 @@ class Estimate(Record):
 
 
 class Gate(Record):
-    """One condition of a verdict. `value` and `threshold` are as printed."""
+    """One condition of a verdict. `value` and `threshold` are as printed.
+
+    Of throughput, `source` says whose count it is: the `log`'s alone, which is the program's own word, the
+    `probe`'s or `both`; None is not known. `unexplained` is what does not fit between them.
+    """
 
     name: str
     value: str
     threshold: str
     result: Result
     note: str | None = None
+    source: str | None = None
+    unexplained: str | None = None
 
 
 class UsedRun(Record):
@@ -355,7 +361,8 @@ class Verdict(Record):
     its own unit, and `delta` its difference: percentage points, or a ratio above 1 where it is better.
     Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
     the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
-    tested, `claim` the one that it was tested under.
+    tested, `claim` the one that it was tested under. `confirmed` is why a person takes counts that do not fit
+    together for explained.
     """
 
     format: int = FORMAT_VERSION
@@ -381,6 +388,7 @@ class Verdict(Record):
     gates: tuple[Gate, ...]
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    confirmed: str | None = None
     terms: Terms | None = None
     runs: tuple[UsedRun, ...] = ()
 

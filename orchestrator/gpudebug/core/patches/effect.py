@@ -119,6 +119,13 @@ def _normaliser(path: str) -> Callable[[bytes], bytes]:
     return lambda line: _without_blanks(_without_comment(line, pattern))
 
 
+def uncommented(path: str) -> Callable[[bytes], bytes]:
+    """What takes the comment out of a line of this file."""
+    mark = _MARK_OF.get(path.rpartition("/")[2].lower().rpartition(".")[2])
+    pattern = re.compile(_QUOTES + b"|" + mark) if mark is not None else None
+    return (lambda line: _without_comment(line, pattern)) if pattern is not None else bytes
+
+
 def _without_blanks(line: bytes) -> bytes:
     return b"".join(line.split())
 

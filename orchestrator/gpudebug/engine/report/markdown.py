@@ -60,6 +60,7 @@ def summary(data: Data) -> str:
 
 
 def _row(h: Hypothesis) -> dict[str, Any]:
+    own = " (its own word)" if h.get("throughput_source") == "log" else ""
     ratio, loss = h["throughput_ratio"], h["figures"].get("loss")
     return {
         "number": h["number"],
@@ -67,7 +68,7 @@ def _row(h: Hypothesis) -> dict[str, Any]:
         "change": verbatim(h["intervention"] or "none is written", 160),
         "verdict": ", ".join([h["status"], *_marks(h)]),
         "effect": inline(glance.effect_text(h), 80),
-        "throughput": present.UNKNOWN if ratio is None else f"{ratio:.2f}x",
+        "throughput": present.UNKNOWN if ratio is None else f"{ratio:.2f}x{own}",
         "loss": inline(loss or present.UNKNOWN, 40),
     }
 

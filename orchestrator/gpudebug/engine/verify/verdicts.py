@@ -8,10 +8,11 @@ from gpudebug.core import matching
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import UsedRun, Verdict
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.verdict import RULE
+from gpudebug.core.verdict import RULE, RULES
 from gpudebug.edges import store
 from gpudebug.engine.judging import judge_runs, terms_of
 from gpudebug.engine.measure import Measured
+from gpudebug.engine.verify.confirmed import check_confirmed
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
@@ -46,11 +47,12 @@ def check_verdict(
         )
         return None
     _say_terms(shown.written, stored, findings)
+    check_confirmed(shown.written, stored, where, findings)
     used = _used(runs, stored, where, findings)
     again = _again(stored, *used, where, findings) if used else None
     if again is None:
         return stored
-    same_rule = stored.rule == RULE
+    same_rule = stored.rule in RULES
     expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
     report(findings, where, folder, _NAME, list(matching.differences(expected, folder.read(_NAME))))
     return again if same_rule else stored
@@ -122,13 +124,22 @@ def _again(
     if stored.terms is None:
         findings.unchecked.append(f"{about}: its verdict keeps no terms to judge it by again")
         return None
-    if stored.rule != RULE:
+    rule = stored.rule if stored.rule in RULES else RULE
+    if stored.rule not in RULES:
         findings.unchecked.append(
             f"{about}: judged by rule {stored.rule}, this gpudebug has rule {RULE}; of its verdict only the "
             "means are derived again"
         )
     try:
-        return judge_runs(stored.hypothesis, stored.terms, before, after, stored.remarks)
+        return judge_runs(
+            stored.hypothesis,
+            stored.terms,
+            before,
+            after,
+            stored.remarks,
+            confirmed=stored.confirmed,
+            rule=rule,
+        )
     except GpudebugError as e:
         findings.differs(where.but(why=f"cannot be judged again: {e.message}"))
     except (ValueError, ArithmeticError):
