@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Protocol
 
 from gpudebug.core import batch, frameworks, probe, stacks
@@ -211,7 +212,7 @@ def read_log(
 
     The lines that it quotes have passed the redactor (without one, that of known token shapes).
     """
-    reader = LogReader(dict(patterns))
+    reader = LogReader(dict(patterns), perf_counter)
     if path.is_file():
         _feed(reader, path, samples.log_times)
     summary = reader.summary(exit_status, signal)

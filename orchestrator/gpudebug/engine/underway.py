@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from gpudebug.core.errors import ConfigError, GpudebugError
@@ -184,7 +185,7 @@ class _Log:
 
 def _reader(record: Mapping[str, Any]) -> LogReader:
     try:
-        return LogReader(dict(record.get("patterns") or {}))
+        return LogReader(dict(record.get("patterns") or {}), perf_counter)
     except (ConfigError, TypeError, ValueError):
         return LogReader()
 
