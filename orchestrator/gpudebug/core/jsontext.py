@@ -1,13 +1,45 @@
-"""Where in a JSON text a value stands: an editor opens a line, not a key."""
+"""JSON that others wrote, parsed without trusting it; and where in its text a value stands: an editor opens a
+line, not a key."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
+
+DEEPEST = 100
+"""Nesting that every reader of the values can follow."""
+
+
+def parse(text: str | bytes, *, deepest: int = DEEPEST) -> Any:
+    """The value of a JSON text. ValueError for any other, and if it is nested deeper than `deepest`."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else len(text)
+    if brackets > deepest and _deeper(value, deepest):
+        raise ValueError("is nested too deep")
+    return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def line_of(text: str, steps: Iterable[str | int | None]) -> int:

@@ -7,12 +7,12 @@ two values tells nothing and is left out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 
-import yaml
-
+from gpudebug.core.config import document
+from gpudebug.core.errors import ConfigError
+from gpudebug.core.jsontext import parse
 from gpudebug.core.redact import Redactor
 
 LONGEST = 128 << 10
@@ -47,7 +47,7 @@ _LINE = re.compile(
 # The source that a traceback quotes is no configuration.
 _TRACEBACK = "Traceback (most recent call last)"
 # Where training begins, metrics look like a configuration: a loss with a number, and another number.
-_LOSS = re.compile(r"(?<![A-Za-z])\w*loss[\"']?\s*[:=]?\s*[-+]?\d", re.I)
+_LOSS = re.compile(r"loss[\"']?\s{0,8}[:=]?\s{0,8}[-+]?\d", re.I)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 
@@ -78,8 +78,8 @@ def read_printed(text: str) -> dict[str, str]:
 def read_saved(name: str, text: str) -> dict[str, str]:
     """What a file of configuration says, JSON or YAML by its name; nothing where it is broken."""
     try:
-        value = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError, RecursionError):
+        value = parse(text) if name.endswith(".json") else document.read(text, name).value
+    except (ValueError, ConfigError):
         return {}
     found = _Found()
     if isinstance(value, Mapping):

@@ -21,9 +21,7 @@ class LogReader:
     By `clock` they get some seconds in all: from a log that takes them longer, they tell nothing.
     """
 
-    def __init__(
-        self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float
-    ) -> None:
+    def __init__(self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float) -> None:
         self._splitter = Splitter()
         self._state = State(compile_patterns(patterns), clock)
 
