@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from gpudebug.core.config import document
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.jsontext import parse
-from gpudebug.core.redact import Redactor
+from gpudebug.core.redact import Redactor, secret_pair
 
 LONGEST = 128 << 10
 """What is read of a log, in bytes: programs print their configuration first."""
@@ -125,7 +125,9 @@ class _Found:
         return {
             name: value
             for name, value in self._values.items()
-            if value is not None and redact(text := f"{name}={value}") == text
+            if value is not None
+            and not secret_pair(name, value)
+            and redact(text := f"{name}={value}") == text
         }
 
 

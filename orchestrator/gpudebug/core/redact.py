@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
@@ -82,6 +82,8 @@ def random_looking(text: str) -> bool:
 
 def secret_pair(name: str, value: str) -> bool:
     """Whether a value under this key is a secret; `key`, `pass` and `tokens` alone mean other things too."""
+    if not _of_a_secret(name):
+        return False
     stripped = value.strip()
     if not stripped or stripped.lower() in _CONSTANTS or REDACTED in value:
         return False
@@ -90,7 +92,12 @@ def secret_pair(name: str, value: str) -> bool:
         return random_looking(stripped)
     if bare == "pass":
         return len(stripped) > 5 and any(c.isdigit() for c in stripped)
-    return sensitive_variable(name) and not _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped)
+    return _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped) is None
+
+
+@lru_cache(maxsize=4096)
+def _of_a_secret(name: str) -> bool:
+    return name.lower() == "tokens" or sensitive_variable(name)
 
 
 class Redactor:

@@ -220,7 +220,9 @@ def read_parts(path: Path) -> Samples:
             for part in range(_SLICES):
                 f.seek(len(header) + part * (size - len(header) - _SLICE) // (_SLICES - 1))
                 # The last one to its end, which may have moved on since.
-                lines += _lines(f.read(_SLICE))[1:-1] if part < _SLICES - 1 else _lines(f.read(2 * _SLICE))[1:]
+                lines += (
+                    _lines(f.read(_SLICE))[1:-1] if part < _SLICES - 1 else _lines(f.read(2 * _SLICE))[1:]
+                )
             return read_samples([text, *lines], str(path))
     except (OSError, GpudebugError):
         return Samples()
