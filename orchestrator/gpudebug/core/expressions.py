@@ -154,14 +154,15 @@ class _Work:
     def _repeat(self, value: Any, after: int, rest: list[Any], *, looped: bool) -> int:
         least, most, body = int(value[0]), int(value[1]), list(value[2])
         if most <= _COPIES:
+            behind = after
             for copy in range(most, 0, -1):
                 first = self._sequence(body, after, looped=looped)
                 if copy > least:
-                    if first & after:
+                    if first & behind:
                         if looped:
                             raise self._many("may leave out what the rest of it can match, too,")
                         self._ways *= 2
-                    first |= after
+                    first |= behind
                 after = first
             return after
         if _nullable(body):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from gpudebug.core.config import document
 from gpudebug.core.errors import ConfigError
@@ -77,14 +78,20 @@ def read_printed(text: str) -> dict[str, str]:
 
 def read_saved(name: str, text: str) -> dict[str, str]:
     """What a file of configuration says, JSON or YAML by its name; nothing where it is broken."""
+    found = _Found()
+    value = parsed(name, text)
+    if value is not None:
+        found.add_all("", _plain(value, 0))
+    return found.known()
+
+
+def parsed(name: str, text: str) -> Mapping[str, Any] | None:
+    """The mapping in a file of configuration; None for anything else, and for YAML with aliases or tags."""
     try:
         value = parse(text) if name.endswith(".json") else document.read(text, name).value
     except (ValueError, ConfigError):
-        return {}
-    found = _Found()
-    if isinstance(value, Mapping):
-        found.add_all("", _plain(value, 0))
-    return found.known()
+        return None
+    return value if isinstance(value, Mapping) else None
 
 
 def _before_training(text: str) -> str:

@@ -218,7 +218,7 @@ def read_log(
     summary = reader.summary(exit_status, signal)
     if summary.failure is None:
         return summary
-    redact = (redactor or Redactor()).redact
+    redact = (redactor or Redactor()).quoted
     lines = tuple(redact(line) for line in summary.failure.lines)
     return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
 
