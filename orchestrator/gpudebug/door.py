@@ -6,9 +6,12 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
+
+if TYPE_CHECKING:
+    from gpudebug.core.redact import Redactor
 
 DEFECT = 3
 INTERRUPTED = 130
@@ -110,7 +113,7 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     if as_json:
         print(_document(told(error)), flush=True)
     else:
-        print(f"gpudebug: {_one_line(plain(str(error)))}", file=sys.stderr)
+        print(f"gpudebug: {plain_line(str(error))}", file=sys.stderr)
     return status
 
 
@@ -123,18 +126,27 @@ def told(error: GpudebugError) -> dict[str, Any]:
 
 def plain(text: str) -> str:
     """A text of ours, which may quote anything, without this process's secrets and what looks like one."""
+    return _redactor().quoted(text)
+
+
+def plain_line(text: str) -> str:
+    """The same as one line that can be seen whole: nothing in it moves a cursor or turns the text."""
+    return _one_line(plain(text))
+
+
+def _redactor() -> Redactor:
     import os
 
     from gpudebug.core.redact import Redactor
 
-    return Redactor(os.environ, sys.argv).redact(text)
+    return Redactor(os.environ, sys.argv)
 
 
 def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer without what looks like a secret: engines take out those that they know."""
-    from gpudebug.core.redact import Redactor, scrubbed
+    """An answer without this process's secrets and what looks like one: engines take out those of a run."""
+    from gpudebug.core.redact import scrubbed
 
-    return dict(scrubbed(answer, Redactor().redact))
+    return dict(scrubbed(answer, _redactor().redact))
 
 
 def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any]:
@@ -167,11 +179,30 @@ def print_text(text: str) -> None:
 
 
 def _document(value: dict[str, Any]) -> str:
-    """One line of JSON. A lone surrogate in it becomes its escape, by the stream's `backslashreplace`."""
+    """One line of JSON. A lone surrogate in it becomes its escape, by the stream's `backslashreplace`; so
+    does what a terminal would obey instead of showing it."""
     from json import dumps
 
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return dumps(value, ensure_ascii=not utf8, allow_nan=False)
+    text = dumps(value, ensure_ascii=not utf8, allow_nan=False)
+    # A surrogate is printable to nobody, and the stream's business.
+    return text if text.isprintable() else "".join(map(_in_json, text))
+
+
+def _in_json(character: str) -> str:
+    shown = character.isprintable() or "\ud800" <= character <= "\udfff"
+    if shown or not _obeyed(character):
+        return character
+    from json import dumps
+
+    return dumps(character)[1:-1]
+
+
+def _obeyed(character: str) -> bool:
+    """Whether it moves, hides or turns what is around it: control, format and separating characters."""
+    from unicodedata import category
+
+    return category(character) in ("Cc", "Cf", "Zl", "Zp")
 
 
 def _harmless(value: Any) -> Any:
@@ -179,7 +210,7 @@ def _harmless(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isprintable() else "".join(filter(_shows, value))
     if isinstance(value, dict):
-        return {k: _harmless(v) for k, v in value.items()}
+        return {_harmless(k): _harmless(v) for k, v in value.items()}
     return [_harmless(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -205,7 +236,8 @@ def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
     if debug:
         import traceback
 
-        sys.stderr.write(plain("".join(traceback.format_exception(error))))
+        lines = plain("".join(traceback.format_exception(error))).splitlines()
+        sys.stderr.writelines(f"{_one_line(line)}\n" for line in lines)
     return report(defect(error), DEFECT, as_json=as_json)
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import present
-from gpudebug.door import plain
+from gpudebug.door import plain_line
 
 if TYPE_CHECKING:
     from gpudebug.engine.watch import Live
@@ -72,7 +72,7 @@ class LiveLine:
         self._remarks.add(text)
         self.close()
         try:
-            print(f"gpudebug: {plain(text)}", file=sys.stderr, flush=True)
+            print(f"gpudebug: {plain_line(text)}", file=sys.stderr, flush=True)
         except OSError:
             self._blind = True
 
@@ -83,6 +83,7 @@ class LiveLine:
     def _show(self, text: str, label: str, elapsed: float) -> None:
         if self._blind:
             return
+        text = text if text.isprintable() else plain_line(text)
         try:
             if sys.stderr.isatty():
                 self._draw(text)

@@ -137,7 +137,8 @@ def doubt(samples: Samples, duration: float | None, log_bytes: int | None) -> st
     `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
     """
     return (
-        _broken_clock(samples.rows)
+        samples.refused
+        or _broken_clock(samples.rows)
         or _cut_samples(samples, duration)
         or _cut_log(max((r.log_bytes or 0 for r in samples.rows), default=0), log_bytes)
     )

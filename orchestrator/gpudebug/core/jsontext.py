@@ -1,4 +1,5 @@
-"""JSON text: read with a limit on its nesting, and where in it a value stands: an editor opens a line."""
+"""JSON that others wrote, parsed without trusting it; and where in its text a value stands: an editor opens a
+line, not a key."""
 
 from __future__ import annotations
 
@@ -7,49 +8,45 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-DEEPEST = 64
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
 
+DEEPEST = 100
+"""Nesting that every reader of the values can follow."""
 
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
+def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) -> Any:
+    """The value of a JSON text. ValueError for any other, and if it is nested deeper than `deepest`.
 
-def parse(text: str) -> Any:
-    """A JSON document. ValueError for another text, NaN and infinity, and more than DEEPEST levels."""
+    With `finite` NaN and infinity are refused too: gpudebug writes none into its records.
+    """
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse if finite else None)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if _may_be_deep(text) and _is_deep(found):
-        raise ValueError("nested too deeply")
-    return found
+        raise ValueError("is nested too deep") from None
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else len(text)
+    if brackets > deepest and _deeper(value, deepest):
+        raise ValueError("is nested too deep")
+    return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number")
-
-
-def _may_be_deep(text: str) -> bool:
-    """Whether its brackets, those in strings too, are more levels than DEEPEST."""
-    brackets = text.encode("utf-8", "surrogateescape").translate(None, _NO_BRACKETS)
-    for _ in range(DEEPEST):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    return bool(brackets)
-
-
-def _is_deep(found: object) -> bool:
-    level = [found]
-    for _ in range(DEEPEST):
-        level = [
-            member
-            for value in level
-            if isinstance(value, (dict, list))
-            for member in (value.values() if isinstance(value, dict) else value)
-        ]
-        if not level:
-            return False
-    return any(isinstance(value, (dict, list)) for value in level)
 
 
 def line_of(text: str, steps: Iterable[str | int | None]) -> int:

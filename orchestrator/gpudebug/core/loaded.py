@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gpudebug.core.jsontext import parse
 from gpudebug.core.models import LoadedFiles
 
 MOST_FILES = 2000
@@ -32,7 +32,7 @@ def read_loaded(text: str) -> LoadedFiles | None:
 
 def _line(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        found = parse(text)
     except ValueError:
         return None
     sound = (

@@ -7,13 +7,14 @@ two values tells nothing and is left out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-import yaml
-
-from gpudebug.core.redact import Redactor
+from gpudebug.core.config import document
+from gpudebug.core.errors import ConfigError
+from gpudebug.core.jsontext import parse
+from gpudebug.core.redact import Redactor, secret_pair
 
 LONGEST = 128 << 10
 """What is read of a log, in bytes: programs print their configuration first."""
@@ -47,7 +48,7 @@ _LINE = re.compile(
 # The source that a traceback quotes is no configuration.
 _TRACEBACK = "Traceback (most recent call last)"
 # Where training begins, metrics look like a configuration: a loss with a number, and another number.
-_LOSS = re.compile(r"(?<![A-Za-z])\w*loss[\"']?\s*[:=]?\s*[-+]?\d", re.I)
+_LOSS = re.compile(r"loss[\"']?\s{0,8}[:=]?\s{0,8}[-+]?\d", re.I)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 
@@ -77,14 +78,20 @@ def read_printed(text: str) -> dict[str, str]:
 
 def read_saved(name: str, text: str) -> dict[str, str]:
     """What a file of configuration says, JSON or YAML by its name; nothing where it is broken."""
-    try:
-        value = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError, RecursionError):
-        return {}
     found = _Found()
-    if isinstance(value, Mapping):
+    value = parsed(name, text)
+    if value is not None:
         found.add_all("", _plain(value, 0))
     return found.known()
+
+
+def parsed(name: str, text: str) -> Mapping[str, Any] | None:
+    """The mapping in a file of configuration; None for anything else, and for YAML with aliases or tags."""
+    try:
+        value = parse(text) if name.endswith(".json") else document.read(text, name).value
+    except (ValueError, ConfigError):
+        return None
+    return value if isinstance(value, Mapping) else None
 
 
 def _before_training(text: str) -> str:
@@ -125,7 +132,9 @@ class _Found:
         return {
             name: value
             for name, value in self._values.items()
-            if value is not None and redact(text := f"{name}={value}") == text
+            if value is not None
+            and not secret_pair(name, value)
+            and redact(text := f"{name}={value}") == text
         }
 
 

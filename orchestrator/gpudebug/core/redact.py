@@ -1,143 +1,66 @@
 """Secrets taken out of text before it is written: known token shapes, values of sensitive names, and the
 values of this run's own sensitive variables and flags wherever they turn up.
 
-Every pattern has a bounded or once-only repetition, so that the time is linear in the text whatever it
-holds. The shapes are those that the services publish for secret scanning; names are judged by their last
-part, so that `--max_tokens`, `TOKENIZERS_PARALLELISM` and `image_key` stay readable.
+The shapes are in `secretshapes`, the names in `secretnames`. The time is linear in the text, whatever it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
 from . import commandline
+from .secretnames import END_OF_NAME, NAME, OWNERS, PLACES, SECRET_WORDS, WORDS
+from .secretshapes import BESIDE, WHOLE
 
 REDACTED = "[redacted]"
 _SHORTEST_EXACT = 6
+_SHORTEST_PART = 12
+_SHORTEST_RANDOM = 16
+_WORDS_BEFORE = (1, 3, 12)
 
-# Of each what stands in any text that it matches, and the pattern; what may stand before it is checked after.
-# A pattern is compiled when a text holds one of its words: few do, and together they would cost `gpudebug
-# status` a tenth of its time.
-_SHAPES = (
-    (
-        ("-----BEGIN ",),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,]|-(?=[A-Za-z0-9]))*"
-        r"(?:-----END [A-Z0-9 ]{0,40}-----)?",
-    ),
-    (("hf_",), r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{20,}"),
-    (
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-        r"gh(?<![A-Za-z0-9]gh)[pousr]_[A-Za-z0-9]{20,}",
-    ),
-    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
-    (("glpat-",), r"glpat-[A-Za-z0-9_-]{15,}"),
-    (("sk-",), r"sk-(?<![A-Za-z0-9_-]sk-)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}"),
-    (("AKIA",), r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}"),
-    (("ASIA",), r"ASIA(?<![A-Za-z0-9]ASIA)[A-Z0-9]{16}"),
-    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
-    (("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
-    (("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
-    (("nvapi-",), r"nvapi-[A-Za-z0-9_-]{30,}"),
-    (("npm_",), r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{30,}"),
-    (("pypi-",), r"pypi-(?<![A-Za-z0-9]pypi-)[A-Za-z0-9_-]{40,}"),
-    (("eyJ",), r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"),
-)
-_BESIDE = (
-    (("://",), r"(://[^\s/:@\"'<>]{0,256}:)(?!\[redacted\]@)[^\s/@\"'<>]{1,256}(?=@)"),
-    (("earer ",), r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"),
-    (("wandb login",), r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}"),
-    (
-        ("login",),
-        r"(login(?<![a-z]login)\s{1,8}\S{1,256}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,256}",
-    ),
-)
-
-_HARMLESS_KEYS = (
-    *("image", "images", "text", "sort", "video", "label", "column", "dataset", "feature", "batch", "map"),
-    *("cache", "primary", "foreign", "group", "target", "loss", "audio", "state", "action", "obs", "input"),
-    *("observation", "output", "prompt", "answer", "question", "metric", "monitor", "score", "index", "data"),
-    *("message", "messages", "template", "field", "frame", "camera", "reward", "query", "public", "mask"),
-)
-_HARMLESS_TOKENS = (
-    *(
-        "pad",
-        "eos",
-        "bos",
-        "unk",
-        "sep",
-        "cls",
-        "mask",
-        "image",
-        "video",
-        "audio",
-        "stop",
-        "add",
-        "per",
-        "num",
-    ),
-    *("max", "min", "begin", "end", "start", "new", "next", "last", "first", "prompt", "special", "extra"),
-    *("system", "user", "tool", "assistant", "target", "action", "state", "query", "text", "input", "output"),
-)
-
-
-def _after(word: str, *before: str) -> str:
-    """`word` where one of `before` (fixed widths) stands in front of it."""
-    return "(?:" + "|".join(rf"(?<={front}{word})" for front in before) + ")"
-
-
-def _separated(word: str, harmless: Sequence[str]) -> str:
-    """`word` behind a separator, unless a harmless qualifier stands before that."""
-    widths = {len(front) for front in harmless}
-    alike = ["|".join(front for front in harmless if len(front) == width) for width in sorted(widths)]
-    return rf"(?<=[_.\-]{word})" + "".join(rf"(?<!(?:{fronts})[_.\-]{word})" for fronts in alike)
-
-
-# The end of a sensitive name, in lower case. What may stand before the word is looked up behind it, so that
-# every alternative begins with a letter that the engine can skip to.
-_KEY = _separated("key", _HARMLESS_KEYS)
-_TOKEN = _separated("token", _HARMLESS_TOKENS) + r"|(?<![a-z0-9_.\-]token)|(?<=--token)"
-_NAME = (
-    r"(?:"
-    rf"key(?:{_KEY}|{_after('key', 'api', 'access', 'secret', 'private', 'auth', '[?&]')})|"
-    rf"token(?:{_TOKEN}|{_after('token', 'auth', 'access', 'refresh', 'session', 'hf', 'hub', 'api')})|"
-    r"secrets?|password|passwd|passphrase|"
-    r"auth(?:(?<![a-z0-9]auth)|(?<=oauth))(?:orization|entication)?|"
-    r"credentials?|cookie(?<![a-z0-9]cookie)|bearer(?<![a-z0-9]bearer)|"
-    r"pwd(?<=[_.\-]pwd)|pat(?<=[_.\-]pat)"
-    r")(?:[_-]?[0-9]{1,3})?"
-)
 _END = r"(?![^\s\"',;&)}\]])"
-_CONSTANT_VALUE = rf"(?:true|false|none|null|yes|no|[0-9]{{1,3}}(?:\.[0-9]*)?){_END}"
+_CONSTANT_VALUE = rf"(?:true|false|none|null|yes|no|[0-9]{{1,3}}(?:\.[0-9]*(?:e[-+]?[0-9]{{1,3}})?)?){_END}"
 _SCHEME = r"(?:(?:bearer|basic|token)[ \t])?"
-_NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,2}}\[redacted\])"
-_QUOTED = r"\\\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
-_VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\][^\s\"',;&)}}\]]*))"
-_ASSIGNED = rf"{_NAME}\\?[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}"
+_NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,4}}\[redacted\])"
+_QUOTED = r"\\{1,3}\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
+_VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*))"
+_ASSIGNED = rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}"
 _FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
-    rf"(?:[a-z0-9_.\-]{{0,72}}?{_NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
+    rf"(?:[a-z0-9_.\-]{{0,72}}?{NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
 )
-_ENDS_SENSITIVE = rf"(?:{_NAME}|(?<![a-z0-9_.\-])key|(?<![a-z0-9_.\-])pass)\Z"
-# Every sensitive name holds one of these.
-_WORDS = (
-    *("key", "token", "secret", "pass", "auth", "credential", "cookie", "bearer", "pwd"),
-    *("_pat", ".pat", "-pat"),
+# A list or mapping, unless it holds nothing but numbers.
+_LISTED = (
+    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?!\[redacted\])[\[({{]"
+    r"(?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
 )
-_SECRET_WORDS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
-_PLACES = ("_FILE", "_PATH", "_DIR", "_NAME", "_ARN", "_URL", "_SOCK", "_TYPE", "_LENGTH")
+_MANY = r"(?<![a-z0-9])tokens\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\[(]([^\])\n]{1,4000})"
+_ITEM = r"[A-Za-z0-9_+/=.~-]{16,512}"
+_URL = r"://[^\s/:@\"'<>\[]{0,128}:"
+_URL_END = r"[\s\"'<>]"
+_PORT = r"[0-9]{1,5}(?:[/?#]|\Z)"
+_IN_URL = 256
+# Characters that show nothing, inside of which a secret is one all the same.
+_HIDDEN = (
+    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u061c\u180e]|"
+    r"\\u(?:00ad|200[b-f]|202[a-e]|206[0-9]|feff|061c|180e)"
+)
 _PATH = r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}"
 _CONSTANTS = frozenset({"true", "false", "none", "null", "yes", "no", "disabled", "enabled"})
+# What only looks random: identities and versions, which evidence names.
+_IDENTITIES = ("COMMIT", "SHA", "HASH", "DIGEST", "REVISION", "VERSION", "DEVICES", "UUID", "_ID", "HOSTNAME")
 
 
 def sensitive_flag(name: str) -> bool:
     """Whether the value of a flag or key of this name is a secret: `--wandb.api_key`, `hf_token`."""
     bare = commandline.bare_name(name).lower()
-    return _holds(bare, _WORDS) and _regex(_ENDS_SENSITIVE).search(bare) is not None
+    return _holds(bare, WORDS) and _regex(END_OF_NAME).search(bare) is not None
 
 
 def sensitive_variable(name: str) -> bool:
@@ -145,7 +68,36 @@ def sensitive_variable(name: str) -> bool:
     if sensitive_flag(name):
         return True
     upper = name.upper()
-    return _holds(upper, _SECRET_WORDS) and not upper.endswith(_PLACES)
+    return _holds(upper, SECRET_WORDS) and not upper.endswith(PLACES)
+
+
+def random_looking(text: str) -> bool:
+    """Whether a word was made by a machine: long, and letters and digits change about in it."""
+    if len(text) < _SHORTEST_RANDOM or not _regex(r"[A-Za-z0-9_+/=.~-]+").fullmatch(text):
+        return False
+    kinds = [1 if c.isdigit() else 2 if c.isupper() else 3 for c in text if c.isalnum()]
+    changes = sum(1 for one, other in pairwise(kinds) if one != other)
+    return changes >= 5 and kinds.count(1) >= 2 and len(set(text)) >= 8 and text.count("/") <= 2
+
+
+def secret_pair(name: str, value: str) -> bool:
+    """Whether a value under this key is a secret; `key`, `pass` and `tokens` alone mean other things too."""
+    if not _of_a_secret(name):
+        return False
+    stripped = value.strip()
+    if not stripped or stripped.lower() in _CONSTANTS or REDACTED in value:
+        return False
+    bare = commandline.bare_name(name).lower()
+    if bare in ("key", "tokens"):
+        return random_looking(stripped)
+    if bare == "pass":
+        return len(stripped) > 5 and any(c.isdigit() for c in stripped)
+    return _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped) is None
+
+
+@lru_cache(maxsize=4096)
+def _of_a_secret(name: str) -> bool:
+    return name.lower() == "tokens" or sensitive_variable(name)
 
 
 class Redactor:
@@ -155,19 +107,43 @@ class Redactor:
     def __init__(self, env: Mapping[str, str] | None = None, argv: Sequence[str] = ()) -> None:
         found = {value for name, value in (env or {}).items() if sensitive_variable(name)}
         found |= {option.value or "" for option in commandline.options(argv) if sensitive_flag(option.name)}
-        self._exact = sorted({form for value in found for form in _forms(value)}, key=len, reverse=True)
+        for value in (env or {}).values():
+            found |= {value[start:end] for start, end in _url_passwords(value)}
+        self._exact = _longest_first(form for value in found for form in _forms(value))
+        self._env = env or {}
+        self._random: list[str] | None = None
 
     def redact(self, text: str) -> str:
         """The text with every secret replaced by `[redacted]`; at most 200 ms a MiB, whatever it holds."""
+        if (not text.isascii() or "\\u" in text) and (bare := _regex(_HIDDEN).sub("", text)) != text:
+            clean = self._redacted(bare)
+            if clean != bare:
+                return clean
+        return self._redacted(text)
+
+    def quoted(self, text: str) -> str:
+        """The same of a line that a program printed: it may quote any variable that looks random."""
+        if self._random is None:
+            values = {v for k, v in self._env.items() if not k.upper().endswith(_IDENTITIES)}
+            self._random = _longest_first(v for v in values if random_looking(v))
+        for value in self._random:
+            text = text.replace(value, REDACTED)
+        return self.redact(text)
+
+    def _redacted(self, text: str) -> str:
         for value in self._exact:
             text = text.replace(value, REDACTED)
-        for words, shape in _SHAPES:
+        for words, shape in WHOLE:
             if _holds(text, words):
                 text = _regex(shape).sub(REDACTED, text)
-        for words, shape in _BESIDE:
+        for words, shape in BESIDE:
             if _holds(text, words):
                 text = _regex(shape).sub(rf"\1{REDACTED}", text)
-        for marks, named in (((":", "="), _ASSIGNED), (("-",), _FLAG)):
+        if "://" in text and "@" in text:
+            text = _without(text, _url_passwords(text))
+        if "tokens" in text and _holds(text, "[("):
+            text = _without_items(text)
+        for marks, named in (("[({", _LISTED), (":=", _ASSIGNED), ("-", _FLAG)):
             if _holds(text, marks):
                 text = _without_values(named, text)
         return text
@@ -182,16 +158,38 @@ class Redactor:
                 words[option.start + 1 : option.stop] = [REDACTED] * (option.stop - option.start - 1)
             else:
                 words[option.start] = f"{option.name}={REDACTED}"
-        return tuple(words)
+        for before, after, at in _logins(argv):
+            words[at] = f"{before}{REDACTED}" if after else words[at]
+        return tuple(self._beside_others(words))
+
+    def _beside_others(self, words: list[str]) -> list[str]:
+        """Without what is a secret by the words before it: `HF_TOKEN: abc`."""
+        whole = " ".join(words)
+        if self.redact(whole) == whole:
+            return words
+        kept = list(words)
+        for at, word in enumerate(words):
+            windows = (words[max(at - before, 0) : at + 1] for before in _WORDS_BEFORE)
+            if word and REDACTED not in word and any(word not in self.redact(" ".join(w)) for w in windows):
+                kept[at] = REDACTED
+        return kept
 
 
-def scrubbed(value: Any, scrub: Callable[[str], str]) -> Any:
-    """A JSON value with each of its texts passed through `scrub`; names of keys stay."""
+def scrubbed(value: Any, scrub: Callable[[str], str], name: str = "") -> Any:
+    """A JSON value with each of its texts passed through `scrub`, and what is secret by its key replaced.
+
+    Names of keys stay; `name` is the key that leads to the value.
+    """
     if isinstance(value, str):
-        return scrub(value)
+        return REDACTED if name and secret_pair(name, value) else scrub(value)
     if isinstance(value, dict):
-        return {k: scrubbed(v, scrub) for k, v in value.items()}
-    return [scrubbed(v, scrub) for v in value] if isinstance(value, (list, tuple)) else value
+        owner = f"{name.rpartition('.')[2]}." if name.rpartition(".")[2].lower() in OWNERS else ""
+        return {k: scrubbed(v, scrub, f"{owner}{k}") for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [scrubbed(v, scrub, name) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool) and name and value > 999:
+        return REDACTED if secret_pair(name, str(value)) else value
+    return value
 
 
 def _holds(text: str, words: Iterable[str]) -> bool:
@@ -203,32 +201,93 @@ def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _without_values(named: str, text: str) -> str:
-    """The text with the pattern's only matching group replaced wherever it matches in lower case."""
-    # Lower case of ASCII alone: other letters can change their length.
-    lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
-    if not _holds(lower, _WORDS):
-        return text
+def _longest_first(values: Iterable[str]) -> list[str]:
+    return sorted(set(values), key=len, reverse=True)
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with these parts of it replaced."""
     pieces: list[str] = []
     position = 0
-    for match in _regex(named).finditer(lower):
-        start, end = match.span(match.lastindex or 0)
+    for start, end in spans:
         pieces += (text[position:start], REDACTED)
         position = end
     return "".join((*pieces, text[position:])) if pieces else text
 
 
+def _without_values(named: str, text: str) -> str:
+    """The text with the pattern's only matching group replaced wherever it matches in lower case."""
+    # Lower case of ASCII alone: other letters can change their length.
+    lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    if not _holds(lower, WORDS):
+        return text
+    return _without(text, (match.span(match.lastindex or 0) for match in _regex(named).finditer(lower)))
+
+
+def _without_items(text: str) -> str:
+    """Without the items of a list of tokens that look random: those of a vocabulary do not."""
+
+    def items() -> Iterator[tuple[int, int]]:
+        for listed in _regex(_MANY).finditer(text):
+            for item in _regex(_ITEM).finditer(text, *listed.span(1)):
+                if random_looking(item[0]):
+                    yield item.span()
+
+    return _without(text, items())
+
+
+def _url_passwords(text: str) -> Iterator[tuple[int, int]]:
+    """Where the passwords of URLs stand, which may hold `/` and `@`: up to the last `@` of the URL."""
+    if "://" not in text or "@" not in text:
+        return
+    at = position = 0
+    for url in _regex(_URL).finditer(text):
+        start = url.end()
+        if start < position:
+            continue
+        if at < start:
+            at = text.find("@", start)
+        if at < 0:
+            return
+        if at > start + _IN_URL:
+            continue
+        stop = _regex(_URL_END).search(text, start, start + _IN_URL)
+        end = text.rfind("@", start, stop.start() if stop else start + _IN_URL)
+        if end > start and not text.startswith(REDACTED, start) and not _regex(_PORT).match(text, start, end):
+            position = end
+            yield start, end
+
+
+def _logins(argv: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    """What of a command's words is a login: (what stays, what goes, its place)."""
+    names = [word.rpartition("/")[2] for word in argv]
+    for at, (name, word) in enumerate(zip(names, argv, strict=True)):
+        before = names[:at]
+        if at and argv[at - 1] in ("-u", "-U", "--user", "--proxy-user") and "curl" in before:
+            user, colon, password = word.partition(":")
+            if colon:
+                yield user + colon, password, at
+        elif "sshpass" in before[-2:] and name.startswith("-p") and len(word) > 2:
+            yield "-p", word[2:], at
+        elif "sshpass" in before[-2:] and at and argv[at - 1] == "-p":
+            yield "", word, at
+
+
 def _forms(value: str) -> set[str]:
-    """The value as it may be written: plain, inside JSON, inside a URL, and each long line of it."""
+    """The value as it may be written: plain, inside JSON, inside a URL, and each long part and line of it."""
     stripped = value.strip()
     known = stripped.lower() in _CONSTANTS or _regex(_PATH).fullmatch(stripped)
     if len(stripped) < _SHORTEST_EXACT or known:
         return set()
     lines = [line.strip() for line in stripped.splitlines()]
+    parts = [
+        part for words in _regex(r"[,;\s]+").split(stripped) for part in (words, words.partition("=")[2])
+    ]
     return {
         stripped,
         json.dumps(stripped)[1:-1],
         json.dumps(stripped, ensure_ascii=False)[1:-1],
         quote(stripped, safe=""),
-        *(line for line in lines if len(line) >= 16),
+        *(line for line in lines if len(line) >= _SHORTEST_RANDOM),
+        *(part for part in parts if len(part) >= _SHORTEST_PART and any(c.isdigit() for c in part)),
     }

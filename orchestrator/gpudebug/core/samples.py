@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -60,6 +60,11 @@ _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
 _FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
 _LACKING = frozenset({"n/a", "[n/a]", "[not supported]"})
 _MAX_FIELD = 1000
+LONGEST_LINE = 1 << 16
+MOST_LONG_LINES = 16
+MOST_ROWS = 2_000_000
+"""A day at four ticks a second on five devices; whatever writes more writes something else."""
+
 _ABSENT = -1
 # A number of at least this is a time of day since 1970; the unit follows from its size.
 _EPOCH = 1e8
@@ -92,10 +97,14 @@ class Sample:
 
 @dataclass(slots=True)
 class Samples:
-    """Rows in file order, and how many could not be read (a torn last line, garbage)."""
+    """Rows in file order, and how many could not be read (a torn last line, garbage).
+
+    `refused` says why the rest of the file was not read: the rows are not the whole then.
+    """
 
     rows: list[Sample] = field(default_factory=list)
     unreadable: int = 0
+    refused: str | None = None
 
     @property
     def devices(self) -> list[tuple[int, str]]:
@@ -119,12 +128,12 @@ def looks_like_samples(head: str) -> bool:
 
 
 def read_samples(lines: Iterable[str], file: str) -> Samples:
-    """Parse samples.csv, each line with its newline.
+    """Parse samples.csv, each line with its newline; of an open text file no line is read beyond a cap.
 
     The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
     1970) becomes seconds since the first row. Raises GpudebugError where the header is not one of samples.
     """
-    iterator = iter(lines)
+    iterator = _capped(lines)
     columns = _columns(next(iterator, ""))
     if columns is None:
         raise GpudebugError(
@@ -135,7 +144,14 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
         )
     rows = _Rows(columns)
     out = Samples()
+    long = 0
     for line in iterator:
+        if len(line) >= LONGEST_LINE and (long := long + 1) > MOST_LONG_LINES:
+            out.refused = f"samples.csv holds lines of more than {LONGEST_LINE >> 10} KB"
+            return out
+        if len(out.rows) + out.unreadable >= MOST_ROWS:
+            out.refused = f"samples.csv has more than {MOST_ROWS:,} rows"
+            return out
         if not line.strip():
             continue
         sample = rows.read(line) if line.endswith("\n") else None
@@ -144,6 +160,12 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
         else:
             out.rows.append(sample)
     return out
+
+
+def _capped(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, and of an open file a long one in pieces."""
+    readline = getattr(lines, "readline", None)
+    return iter(lines) if readline is None else iter(lambda: str(readline(LONGEST_LINE)), "")
 
 
 @dataclass(frozen=True, slots=True)

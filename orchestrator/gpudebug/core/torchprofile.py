@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.errors import UsageError
+from gpudebug.core.jsontext import parse
 
 OPTION = "--torch-profile"
 DEFAULT = "default"
@@ -21,6 +21,7 @@ _SWITCHES = ("record_shapes", "with_stack", "profile_memory")
 _MOST_RECORDED = 1_000
 _MOST_WAITED = 10_000_000
 _TOLD = ("file", "steps", "active_step_s", "plain_step_s", "overhead", "why")
+_LONGEST_LINE = 1 << 16
 _TRACE = re.compile(r"trace(\.(rank|pid)\d+)*\.json\.gz")
 _EXAMPLE = f"{OPTION} wait=2,warmup=2,active=4,record_shapes"
 
@@ -111,7 +112,7 @@ def read_told(text: str) -> dict[str, Any] | None:
 
 def _entry(line: str) -> dict[str, Any] | None:
     try:
-        entry = json.loads(line)
+        entry = parse(line) if len(line) <= _LONGEST_LINE else None
     except ValueError:
         return None  # Cut off as the process was killed.
     if not isinstance(entry, dict) or entry.get("kind") != "torch_profile":

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpudebug.core.progress.sanitising import without_controls
+
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from jinja2.nodes import EvalContext
 
 _TICKS = re.compile("`+")
 
@@ -30,7 +33,16 @@ def source(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context
+    from markupsafe import Markup
+
+    @pass_eval_context
+    def seen(context: EvalContext, value: object) -> object:
+        """In a page, whatever is put into it: no character that turns or hides what is around it."""
+        if not context.autoescape or not isinstance(value, str) or value.isprintable():
+            return value
+        text = without_controls(value)
+        return Markup(text) if isinstance(value, Markup) else text  # was one before
 
     environment = Environment(
         loader=PackageLoader("gpudebug", "templates"),
@@ -39,6 +51,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=seen,
     )
     environment.filters.update(one_line=_one_line, code=_code, cell=_cell, run_folders=_run_folders)
     return environment

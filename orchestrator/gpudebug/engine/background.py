@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.progress.sanitising import visible
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.engine.measure import now
@@ -89,7 +90,7 @@ class _Told:
     def __call__(self, live: Live) -> None:
         if live.remark is not None:
             self.remarks.append(live.remark)
-            print(live.remark, file=sys.stderr, flush=True)
+            print(visible(live.remark), file=sys.stderr, flush=True)
         elif not self.told:
             self.told = True
             self.ear.tell({"run": live.label, "remarks": self.remarks})

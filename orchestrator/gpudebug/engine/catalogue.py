@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 
 from gpudebug.core.catalogue import Catalogue, Cause, collect, read_cause
+from gpudebug.core.diagnosis.patterns import limit
 from gpudebug.edges import catalogue as files
 from gpudebug.engine import adapters
 
@@ -35,6 +37,7 @@ def _shipped(strict: bool) -> tuple[tuple[Cause, str, bool], ...]:
 
 
 def _own(root: Path) -> Iterator[tuple[Cause, str, bool]]:
+    limit(perf_counter)
     for file in files.own(root):
         cause = read_cause(file.text, file.shown, group=file.group, frameworks=adapters.known())
         yield cause, file.shown, True

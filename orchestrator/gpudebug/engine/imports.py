@@ -61,6 +61,8 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
     assert workload is not None
     text = store.read_file(csv).decode("utf-8", "replace")
     samples = read_samples(io.StringIO(text, newline="\n"), str(csv))
+    if samples.refused:
+        raise GpudebugError(samples.refused, file=str(csv), next="import a CSV of one run")
     if not samples.rows:
         raise GpudebugError("holds no sample", file=str(csv), next="import a CSV with rows")
     output = store.read_file(log) if log else b""

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 
 from gpudebug import __version__
 from gpudebug.core.config import expand
@@ -233,7 +234,7 @@ def run_files(
     def look(elapsed: float) -> bool:
         return certain is not None and certain(read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY))
 
-    follow = LogReader(dict(bench.patterns))
+    follow = LogReader(dict(bench.patterns), perf_counter)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
     found = counted.compare(files, launched)

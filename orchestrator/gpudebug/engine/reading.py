@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any, BinaryIO, Protocol
 
 from gpudebug.core import batch, frameworks, probe, stacks
@@ -256,7 +257,7 @@ def read_log(
 
     The lines that it quotes have passed the redactor (without one, that of known token shapes).
     """
-    reader = LogReader(dict(patterns))
+    reader = LogReader(dict(patterns), perf_counter)
     file = jobfiles.open_plain(path, follow=True)
     if file is not None:
         with file:
@@ -264,7 +265,7 @@ def read_log(
     summary = reader.summary(exit_status, signal)
     if summary.failure is None:
         return summary
-    redact = (redactor or Redactor()).redact
+    redact = (redactor or Redactor()).quoted
     lines = tuple(redact(line) for line in summary.failure.lines)
     return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpudebug.core import frameworks
-from gpudebug.core.printed import read_saved
-from gpudebug.core.redact import Redactor
+from gpudebug.core.printed import parsed, read_saved
+from gpudebug.core.redact import Redactor, scrubbed
 from gpudebug.edges import store
 from gpudebug.engine import adapters
 
@@ -38,9 +39,24 @@ def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -
     folders = [*own, *([cwd / option.value] if option and option.value else [])]
     found = [path for folder in dict.fromkeys(folders) for path in _configurations(folder, since)]
     for number, path in enumerate(found[:_MOST], 1):
-        text = redactor.redact(store.read_file(path).decode("utf-8", "replace"))
+        written = store.read_head(path, _LARGEST).decode("utf-8", "replace")
+        text = without_secrets(path.name, written, redactor)
+        if text is None:
+            continue
         (run_dir / FOLDER).mkdir(exist_ok=True)
         store.copy_into(run_dir / FOLDER / f"{number}-{path.name}", text.encode("utf-8"))
+
+
+def without_secrets(name: str, text: str, redactor: Redactor) -> str | None:
+    """The text of a configuration without secrets, by their keys too; None if nothing can be read of it.
+
+    It stays as it was written if only its texts hold secrets, and is written anew if its keys tell of some.
+    """
+    for candidate in (redactor.redact(text), text):
+        if (value := parsed(name, candidate)) is not None:
+            clean = scrubbed(value, redactor.redact)
+            return candidate if clean == value else json.dumps(clean, indent=1) + "\n"
+    return None
 
 
 def _configurations(folder: Path, since: float) -> Iterator[Path]:
@@ -72,4 +88,4 @@ def read_collected(run_dir: Path) -> list[dict[str, str]]:
     """What each of the collected files says."""
     folder = run_dir / FOLDER
     files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [read_saved(f.name, store.read_file(f).decode("utf-8", "replace")) for f in files]
+    return [read_saved(f.name, store.read_head(f, 2 * _LARGEST).decode("utf-8", "replace")) for f in files]

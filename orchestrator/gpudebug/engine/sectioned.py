@@ -11,6 +11,9 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import SectionsEvidence
 from gpudebug.edges import launcher, store
 
+LARGEST = 16 << 20
+"""Bytes of a report that are read: thousands of sections take one of them."""
+
 _OF_RANK = re.compile(r"sections\.rank([0-9]{1,6})\.json")
 
 
@@ -29,7 +32,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
         else []
     )
     try:
-        report = sections.read_report(store.read_file(first), first.name)
+        report = _read(first)
     except GpudebugError as e:
         return sections.unreadable(f"{first.name} {e.message}")
     return sections.sections_evidence(report, notes)
@@ -39,10 +42,17 @@ def outline_of(folder: Path) -> list[dict[str, Any]]:
     """How they were entered from each other: `core.sections.outline`. Empty where nothing readable tells."""
     reports = _reports(folder)
     try:
-        found = [sections.read_report(store.read_file(path), path.name) for path in reports[:1]]
+        found = [_read(path) for path in reports[:1]]
     except GpudebugError:
         return []  # The evidence says why.
     return sections.outline(found[0].tree) if found else []
+
+
+def _read(path: Path) -> sections.Report:
+    data = store.read_head(path, LARGEST + 1)
+    if len(data) > LARGEST:
+        raise GpudebugError(f"is larger than {LARGEST >> 20} MB", file=str(path))
+    return sections.read_report(data, path.name)
 
 
 def _reports(folder: Path) -> list[Path]:

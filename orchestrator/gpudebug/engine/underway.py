@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from gpudebug.core.errors import ConfigError, GpudebugError
@@ -184,7 +185,7 @@ class _Log:
 
 def _reader(record: Mapping[str, Any]) -> LogReader:
     try:
-        return LogReader(dict(record.get("patterns") or {}))
+        return LogReader(dict(record.get("patterns") or {}), perf_counter)
     except (ConfigError, TypeError, ValueError):
         return LogReader()
 
@@ -214,12 +215,14 @@ def read_parts(path: Path) -> Samples:
             header = f.readline(_SLICE)
             text = header.decode("utf-8", "replace")
             if size <= _SLICES * _SLICE:
-                return read_samples([text, *_lines(f.read())], str(path))
+                return read_samples([text, *_lines(f.read(_SLICES * _SLICE))], str(path))
             lines: list[str] = []
             for part in range(_SLICES):
                 f.seek(len(header) + part * (size - len(header) - _SLICE) // (_SLICES - 1))
                 # The last one to its end, which may have moved on since.
-                lines += _lines(f.read(_SLICE))[1:-1] if part < _SLICES - 1 else _lines(f.read())[1:]
+                lines += (
+                    _lines(f.read(_SLICE))[1:-1] if part < _SLICES - 1 else _lines(f.read(2 * _SLICE))[1:]
+                )
             return read_samples([text, *lines], str(path))
     except (OSError, GpudebugError):
         return Samples()

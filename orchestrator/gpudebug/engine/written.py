@@ -100,13 +100,18 @@ def _scrub(config: Config) -> store.Scrub:
 
     @cache
     def redactor() -> Redactor:
-        from gpudebug.core.redact import Redactor
-
-        workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
-        env = {k: v for w in workloads for k, v in training_environment(w).items()}
-        return Redactor(env, [word for w in workloads for word in w.argv()])
+        return redactor_of(config)
 
     return lambda text: redactor().redact(text)
+
+
+def redactor_of(config: Config) -> Redactor:
+    """What knows the secrets of every command of a campaign and of its surroundings."""
+    from gpudebug.core.redact import Redactor
+
+    workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
+    env = {k: v for w in workloads for k, v in training_environment(w).items()}
+    return Redactor(env, [word for w in workloads for word in w.argv()])
 
 
 # Where git looks, set by a hook or an alias that gpudebug was called from: no matter of the training's.

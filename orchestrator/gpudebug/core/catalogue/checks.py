@@ -26,8 +26,10 @@ from gpudebug.core.catalogue.model import (
 from gpudebug.core.catalogue.problem import Problem, named, nearest
 from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.config.document import Path
+from gpudebug.core.diagnosis.patterns import LEAST
 from gpudebug.core.diagnosis.signals import SIGNALS
 from gpudebug.core.errors import InterventionError
+from gpudebug.core.expressions import Unbounded, bounded
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")
@@ -276,7 +278,9 @@ def _expressions(patterns: Iterable[str], path: Path) -> Iterator[Problem]:
 
 def _expression(pattern: str, path: Path) -> Iterator[Problem]:
     try:
-        re.compile(pattern)
+        bounded(pattern, least=LEAST)
+    except Unbounded as e:
+        yield Problem(path, f"{named(path)}: {pattern!r} {e}", "write it with fewer repeats")
     except (re.error, OverflowError, RecursionError) as e:
         yield Problem(
             path, f"{named(path)}: {pattern!r} is no expression: {e}", "mend the regular expression"

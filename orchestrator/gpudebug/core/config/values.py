@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import launching, permits, quantities
+from ..expressions import Unbounded, bounded
 
 METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
 TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
@@ -288,7 +289,9 @@ def patterns(value: Any) -> dict[str, str]:
 def _pattern(name: str, value: Any) -> str:
     written = text(value)
     try:
-        groups = re.compile(written).groupindex
+        groups = bounded(written).pattern.groupindex
+    except Unbounded as error:
+        raise ValueError(f"{name}: {written!r} {error}; write it with fewer repeats") from None
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{name}: no regular expression: {error}") from None
     if "value" not in groups:

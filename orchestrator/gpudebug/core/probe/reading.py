@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpudebug.core.jsontext import parse
 from gpudebug.core.models import ReadSite
 
 VERSION = 1
@@ -151,10 +152,10 @@ def read_line(raw: str) -> dict[str, Any] | None:
     if not raw.startswith("{") or len(raw) > LONGEST_LINE:
         return None
     try:
-        found = json.loads(raw)
+        found = parse(raw)
         if "\\u" in raw and _HALF.search(text := json.dumps(found, ensure_ascii=False)):
-            found = json.loads(_HALF.sub("\ufffd", text))
-    except (ValueError, RecursionError):
+            found = parse(_HALF.sub("\ufffd", text))
+    except ValueError:
         return None
     sound = isinstance(found, dict) and isinstance(found.get("kind"), str)
     return found if sound and _count(found.get("pid")) else None

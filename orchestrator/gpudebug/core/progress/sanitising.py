@@ -20,6 +20,7 @@ _FENCES = re.compile(r"([`~])\1{2,}")
 # The joiners that scripts and emoji need; every other format character, bidi controls first, goes.
 _JOINERS = "\u200c\u200d"
 _REMOVED = frozenset({"Cc", "Cf", "Cs"})
+_OBEYED = frozenset({"Cc", "Cf"})
 # Letters and a symbol that show nothing.
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
@@ -46,6 +47,13 @@ def visible(text: str) -> str:
     while (shorter := _seen(text)) != text:
         text = shorter
     return text
+
+
+def without_controls(text: str) -> str:
+    """`text` in its lines, without what moves a cursor, hides or turns other text; tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c for c in text if c in "\n\t" or c in _JOINERS or unicodedata.category(c) not in _OBEYED)
 
 
 def _seen(text: str) -> str:

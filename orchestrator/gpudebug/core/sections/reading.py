@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.jsontext import line_of
+from gpudebug.core.jsontext import line_of, parse
 from gpudebug.core.sections.report import Node, Report, Section
 
 FORMAT = "gpudebug-sections"
 VERSION = 1
 # What lies deeper counts in the sections above it.
 _DEEPEST = 100
+_DEEPEST_TEXT = 500
 # Thirty thousand years: sums of such numbers still are numbers.
 _LARGEST = 1e12
 _MOST = 2**63
@@ -28,10 +29,10 @@ def read_report(data: bytes, file: str) -> Report:
     """The report in the bytes of `file`. GpudebugError says what is wrong with it, where and what to do."""
     text = data.decode("utf-8-sig", "replace")
     try:
-        found = json.loads(text)
+        found = parse(text, deepest=_DEEPEST_TEXT)
     except json.JSONDecodeError as e:
         raise _no_json(text, e, file) from None
-    except (RecursionError, ValueError):
+    except ValueError:
         # Brackets without end, or a number of thousands of digits.
         raise GpudebugError("is no section report", file=file, next=_AGAIN) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -23,6 +23,8 @@ _TAIL = 1 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*(,)\s*\{\s*"')
 _NO_NUMBER = re.compile(rb":\s*[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+# What a decoder raises for text that is no event, or one of too many brackets.
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _NEXT = "give a trace of torch.profiler (export_chrome_trace), as JSON or JSON in gzip"
@@ -118,7 +120,7 @@ class Reader(Generic[T]):
     def _learn(self, text: bytes) -> bool:
         try:
             said = msgspec.json.decode(text, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _BROKEN:
             return False
         self.metadata.update({key: value for key, value in said.items() if key != "traceEvents"})
         return True
@@ -130,7 +132,7 @@ class Reader(Generic[T]):
             return None
         try:
             events = self._decode(self._array(boundary))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _BROKEN:
             # Braces in a string, a nested list of objects, the end of the events: the scan knows.
             return None
         del self._buffer[: boundary + 1]
@@ -157,7 +159,7 @@ class Reader(Generic[T]):
             return [], end
         try:
             events = self._decode(self._array(ends[-1]))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _BROKEN:
             events = list(self._one_by_one(ends))
         else:
             # The guess was wrong where the scan was right: it will be again.
@@ -183,7 +185,7 @@ class Reader(Generic[T]):
         for candidate in (text, whole, _NO_NUMBER.sub(b":null", whole)):
             try:
                 return msgspec.json.decode(candidate, type=self._lax, strict=False)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except _BROKEN:
                 continue
         return None
 

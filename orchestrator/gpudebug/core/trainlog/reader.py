@@ -7,7 +7,7 @@ Memory is bounded whatever comes; the result does not depend on how the bytes we
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gpudebug.core.trainlog.patterns import compile_patterns
 from gpudebug.core.trainlog.state import State
@@ -16,11 +16,14 @@ from gpudebug.core.trainlog.text import Splitter
 
 
 class LogReader:
-    """Reads output as it comes. `patterns` is the user's `log:` mapping; ConfigError where it is broken."""
+    """Reads output as it comes. `patterns` is the user's `log:` mapping; ConfigError where it is broken.
 
-    def __init__(self, patterns: Mapping[str, str] | None = None) -> None:
+    By `clock` they get some seconds in all: from a log that takes them longer, they tell nothing.
+    """
+
+    def __init__(self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float) -> None:
         self._splitter = Splitter()
-        self._state = State(compile_patterns(patterns))
+        self._state = State(compile_patterns(patterns), clock)
 
     def feed(self, data: bytes, time: float | None = None) -> None:
         """Takes a chunk in, cut anywhere; `time` is when it was there, in seconds since launch."""

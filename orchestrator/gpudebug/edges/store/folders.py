@@ -223,7 +223,8 @@ class RunFolder:
         path = self.path / name
         try:
             # As it was written: names of files need not be UTF-8.
-            found = parse(read_file(path, _LONGEST).decode("utf-8", "surrogateescape"))
+            text = read_file(path, _LONGEST).decode("utf-8", "surrogateescape")
+            found = parse(text, finite=True)
         except ValueError:
             raise StoreError(
                 "not readable as JSON", file=str(path), next="move this run folder away"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import finite
+from gpudebug.core.redact import Redactor
 from gpudebug.core.trainlog.series import Point
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, is_document
 from gpudebug.engine.analyze.samples import samples_beside
 from gpudebug.engine.reading import read_log
+from gpudebug.engine.written import find, read_config, redactor_of
 
 
 def log(path: Path) -> Found:
     """Raises GpudebugError where the file is one JSON value that says nothing of a training."""
-    found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None)
+    found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
     silent = not (found.points or found.durations or found.steps or found.failure)
     if silent and is_document(store.read_head(path, HEAD)):
         raise GpudebugError(
@@ -47,6 +50,14 @@ def log(path: Path) -> Found:
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return Found(answer, charts.training_log, {"series": series})
+
+
+def _redactor(path: Path) -> Redactor:
+    """What knows the secrets of the campaign that the log is of; of this process alone if it is of none."""
+    try:
+        return redactor_of(read_config(find(path.resolve().parent)))
+    except GpudebugError:
+        return Redactor(os.environ)
 
 
 def _series(points: Sequence[Point]) -> list[list[float | None]]:

@@ -51,7 +51,7 @@ class Outputs:
         text: Callable[[dict[str, Any]], str],
     ) -> list[str]:
         """Write what was asked for; the names of the files. `charts` draws `picture`."""
-        redact = Redactor().redact
+        redact = Redactor(os.environ).redact
         if self.output is not None:
             store.put_file(self.output, (text(dict(scrubbed(answer, redact))) + "\n").encode())
         if self.detailed is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core import evidence as evidences
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.samples import Samples, looks_like_samples, read_samples
 from gpudebug.core.timeline import timelines
 from gpudebug.core.trainlog import LogReader
@@ -21,6 +22,8 @@ _POINTS = 4000
 def samples(path: Path) -> Found:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
         found = read_samples(f, str(path))
+    if found.refused:
+        raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
     log = log_beside(path)
     evidence = evidences.build(
         run=path.stem,

@@ -13,13 +13,17 @@ from gpudebug.core.sections import Report
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import Found
 
-_LARGEST = 256 << 20
+_LARGEST = 64 << 20
 _AGAIN = "copy it again, or record it again"
 
 
 def read(path: Path, *, packed: bool) -> Report:
     """The report in a file, which may be in gzip."""
-    data = store.read_file(path)
+    data = store.read_head(path, _LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise GpudebugError(
+            f"is more than {_LARGEST >> 20} MB", file=str(path), next="is this the right file?"
+        )
     return core.read_report(_unpacked(data, path) if packed else data, str(path))
 
 

@@ -12,6 +12,7 @@ from gpudebug.core import gains
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.machine import goal
+from gpudebug.core.progress.sanitising import without_controls
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine import diagnosing
@@ -244,7 +245,7 @@ def _plain(value: Any, scrub: store.Scrub) -> Any:
     """A value that every JSON reader takes: texts redacted and of whole characters, no NaN, no infinity, and
     no more digits than anybody measured."""
     if isinstance(value, str):
-        return scrub(str(value)).encode("utf-8", "replace").decode()
+        return without_controls(scrub(str(value)).encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return {_plain(k, scrub): _plain(v, scrub) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

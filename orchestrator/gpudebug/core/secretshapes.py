@@ -1,0 +1,95 @@
+"""The shapes of tokens, as services publish them for secret scanning, and what stands beside a secret.
+
+Every pattern has a bounded or once-only repetition, so that the time is linear in the text whatever it holds.
+With each are words of which one stands in any text that it matches: a pattern is compiled when a text holds
+one. What may stand before a match is checked behind its first letters, so that the engine can skip to those.
+"""
+
+from __future__ import annotations
+
+WHOLE = (
+    (
+        ("-----BEGIN ",),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,]|-(?=[A-Za-z0-9]))*"
+        r"(?:-----END [A-Z0-9 ]{0,40}-----)?",
+    ),
+    (("hf_",), r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{20,}"),
+    (
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        r"gh(?<![A-Za-z0-9]gh)[pousr]_[A-Za-z0-9]{20,}",
+    ),
+    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
+    (("glpat-",), r"glpat-[A-Za-z0-9_-]{15,}"),
+    (("sk-",), r"sk-(?<![A-Za-z0-9_-]sk-)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}"),
+    (("k_live_", "k_test_"), r"[sr]k_(?<![A-Za-z0-9].k_)(?:live|test)_[A-Za-z0-9]{16,}"),
+    (("whsec_",), r"whsec_[A-Za-z0-9+/=]{16,}"),
+    (("AKIA",), r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}"),
+    (("ASIA",), r"ASIA(?<![A-Za-z0-9]ASIA)[A-Z0-9]{16}"),
+    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (("xapp-",), r"xapp-[A-Za-z0-9-]{16,}"),
+    (("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
+    (("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
+    (("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    (("nvapi-",), r"nvapi-[A-Za-z0-9_-]{30,}"),
+    (("npm_",), r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{30,}"),
+    (("pypi-",), r"pypi-(?<![A-Za-z0-9]pypi-)[A-Za-z0-9_-]{40,}"),
+    (("wandb_v1_",), r"wandb_v1_[A-Za-z0-9_-]{16,}"),
+    (("gsk_",), r"gsk_(?<![A-Za-z0-9]gsk_)[A-Za-z0-9]{20,}"),
+    (("r8_",), r"r8_(?<![A-Za-z0-9_]r8_)[A-Za-z0-9]{30,}"),
+    (("xai-",), r"xai-(?<![A-Za-z0-9]xai-)(?=[A-Za-z]{0,200}[0-9])[A-Za-z0-9]{20,}"),
+    (("hvs.", "hvb.", "hvr."), r"hv(?<![A-Za-z0-9]hv)[sbr]\.[A-Za-z0-9_-]{20,}"),
+    (("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    (("_v1_",), r"do[opr]_v1_[a-f0-9]{32,}"),
+    (("SG.",), r"SG\.(?<![A-Za-z0-9]SG\.)[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
+    (("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-[A-Z0-9]{20,}"),
+    (("eyJ",), r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"),
+    ((":AA",), r":AA(?<=[0-9]{8}:AA)[A-Za-z0-9_-]{30,}"),
+    (
+        (".",),
+        r"\.(?:(?<=[MNO][A-Za-z0-9_-]{23}\.)|(?<=[MNO][A-Za-z0-9_-]{25}\.))[A-Za-z0-9_-]{6}"
+        r"\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])",
+    ),
+)
+"""Replaced as a whole."""
+
+BESIDE = (
+    (("earer ",), r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"),
+    (("wandb login",), r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}"),
+    (
+        ("wandb:",),
+        r"((?:wandb:|[Kk]ey[^\n:]{0,60}:) {0,2})[0-9a-f]{40}(?![0-9a-zA-Z])",
+    ),
+    (
+        ("login",),
+        r"(login(?<![a-z]login)\s{1,8}\S{1,256}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,256}",
+    ),
+    (
+        ("hooks.slack.com",),
+        r"(hooks\.slack\.com/(?:services|workflows|triggers)/)(?!\[redacted\])[^\s\"'<>]{8,256}",
+    ),
+    (("/api/webhooks/",), r"(/api/webhooks/)(?!\[redacted\])[0-9]{1,24}/[A-Za-z0-9_-]{20,}"),
+    (
+        ("AccountKey=", "SharedAccessKey=", "SharedAccessSignature="),
+        r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)=)(?!\[redacted\])[^\s;\"'<>]{8,512}",
+    ),
+    (("sig=",), r"([?&]sig=)(?!\[redacted\])[^\s&\"'<>]{16,512}"),
+    (
+        ("X-Amz-", "x-amz-"),
+        r"([Xx]-[Aa]mz-(?:Signature|Credential|Security-Token|signature|credential|security-token)=)"
+        r"(?!\[redacted\])[^\s&\"'<>]{8,2048}",
+    ),
+    (("://",), r"(://)[0-9a-f]{16,64}(?::[0-9a-f]{16,64})?(?=@)"),
+    (('"key', "'key"), r"([\"']key\\?[\"']\s{0,4}:\s{0,4}\\?[\"'])[0-9a-f]{32}(?=\\?[\"'])"),
+    (
+        ("curl",),
+        r"(\s(?:-u|-U|--user|--proxy-user)[ =]{0,2}[\"']?[^\s:\"'/=-][^\s:\"'/]{0,64}:)"
+        r"(?!\[redacted\])[^\s\"']{3,256}",
+    ),
+    (("sshpass",), r"(sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?)(?!\[redacted\])[^\s\"']{1,256}"),
+    (
+        ("ass:", "ass=", 'ass"', "ass'", "ass :", "ass ="),
+        r"([Pp][Aa][Ss][Ss](?<![A-Za-z0-9_.-]....)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?)(?!\[redacted\])"
+        r"(?=[^\s\"',;]{0,64}[0-9!@#$%^&*])(?![0-9.]+(?:[eE][+-]?[0-9]+)?%?(?:[/\s,;]|\Z))[^\s\"',;]{5,256}",
+    ),
+)
+"""The first group stays, what follows it goes."""
