@@ -110,7 +110,9 @@ def remove_folder(parent: int, name: str, made: Identity) -> None:
     removed, if it is another folder than `made`, a link or a file; NotOurs at a mount inside of it.
     """
     try:
-        top = _opened(parent, name, Path(_path_of(parent), name), closed_too=identity_at(parent, name) == made)
+        top = _opened(
+            parent, name, Path(_path_of(parent), name), closed_too=identity_at(parent, name) == made
+        )
     except FileNotFoundError:
         return
     try:
