@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.snapshot.committed import base_of
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.snapshot.repairing import repair
     from gpudebug.edges.snapshot.untracked import LeftOut
@@ -37,6 +38,7 @@ __all__ = [
     "Worktree",
     "add_worktree",
     "already_there",
+    "base_of",
     "began_with",
     "create",
     "difference",
@@ -58,6 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "base_of": "committed",
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),

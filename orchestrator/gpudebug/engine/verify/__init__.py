@@ -15,6 +15,7 @@ from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
 from gpudebug.engine.verify.findings import Findings
+from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import Runs
 from gpudebug.engine.verify.verdicts import check_verdict
 from gpudebug.engine.written import ROLES, Written, read
@@ -44,6 +45,7 @@ def verify(
         _baseline(written, runs, baseline, findings)
     for entry in entries:
         _hypothesis(written, runs, entry, findings)
+    check_code(written, runs.records, findings)
     return {
         "ok": findings.ok,
         "campaign": written.config.campaign,
