@@ -26,6 +26,7 @@ from gpudebug.edges.store.files import (
 )
 from gpudebug.edges.store.folders import (
     CONFIG,
+    WORKTREES,
     OtherFormat,
     RunFolder,
     Scrub,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG",
     "LEASE_S",
+    "WORKTREES",
     "Claim",
     "Detached",
     "Lease",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
@@ -49,7 +50,7 @@ def _shown(count: Counted) -> str:
 def check_code(written: Written, records: Sequence[RunRecord], findings: Findings) -> None:
     """The code that each run was started in, as it lay there, beside that of the others of the same code."""
     known = [r for r in records if r.checked_out is not None]
-    worktrees = [r for r in known if Path(r.cwd).is_relative_to(written.workspace.worktrees)]
+    worktrees = [r for r in known if _in_worktree(r)]
     by_commit: dict[str | None, RunRecord] = {}
     for record in known:
         if record not in worktrees:
@@ -62,6 +63,12 @@ def check_code(written: Written, records: Sequence[RunRecord], findings: Finding
             why = f"runs/{first.name} ran the same commit"
             _differs(written, findings, record, str(first.checked_out), why)
     _check_bases(written, [r for r in worktrees if r.hypothesis is not None], known, findings)
+
+
+def _in_worktree(record: RunRecord) -> bool:
+    """Whether the run was in a worktree of gpudebug's, wherever the repository was then."""
+    parts = Path(record.cwd).parts
+    return store.WORKTREES in pairwise(parts)
 
 
 def _check_bases(
