@@ -21,8 +21,9 @@ _NOT_FOUND = (ImportError, ValueError, AttributeError, OSError)
 
 def package(spec: ModuleSpec | None) -> list[object] | None:
     """The folder of a package, and whether it is a namespace; None for anything else."""
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return [places[0], spec.origin is None] if places else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return [next(iter(spec.submodule_search_locations)), spec.origin is None]
 
 
 def usual(name: str) -> list[object] | None:
