@@ -319,6 +319,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.cli.checking": "test_cli runs every command",
     "gpudebug.cli.agents": "each command's own file runs it",
     "gpudebug.mcp.server": "test_mcp drives it",
+    "gpudebug.training.asking.installed": "test_launcher_asking runs it",
 }
 
 

@@ -252,3 +252,13 @@ def test_the_next_tick(elapsed: float, planned: int, expected: int) -> None:
 
 def test_the_command_runs_this_interpreter() -> None:
     assert sampler.command()[0] == sys.executable
+
+
+def test_other_processes_of_the_user_cannot_look_into_it(tmp_path: Path) -> None:
+    with SamplerProcess(tmp_path, CPU) as run:
+        owner = os.stat(f"/proc/{run.process.pid}/environ").st_uid
+        assert owner == 0
+        if os.getuid() != 0:
+            with pytest.raises(PermissionError):
+                os.listdir(f"/proc/{run.process.pid}/fd")
+        run.stop()

@@ -200,4 +200,7 @@ def test_a_training_may_write_folders_into_its_run_folder(tmp_path: Path, record
     )
     campaign.json("next")
     manifest = json.loads((campaign.folder / "runs" / "0001-baseline-workload" / "manifest.json").read_text())
-    assert "ckpt/w.pt" in manifest["files"]
+    run = campaign.folder / "runs" / "0001-baseline-workload"
+    assert (run / "job" / "ckpt" / "w.pt").read_text() == "x\n"
+    # However large it is, a checkpoint is no evidence: neither sealing nor checking reads it.
+    assert not [name for name in manifest["files"] if "ckpt" in name]

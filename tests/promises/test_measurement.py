@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """A campaign with its baseline, recorded once."""
     campaign = make_campaign(
         tmp_path_factory.mktemp("measurement") / "repo",
-        command=shlex.join([*TRAIN, "--seconds=6"]),
+        command=shlex.join([*TRAIN, "--seconds=7.5"]),
         files={"train.py": PROGRAM.read_bytes(), "loader.py": "workers = 1\n"},
         runs=1,
         max_runs=2,
@@ -129,8 +129,8 @@ def test_a_trial_that_makes_its_device_busier_on_paper_is_never_validated(
     made: Campaign, tmp_path: Path, victim: Path
 ) -> None:
     campaign = copied(made, tmp_path / "repo")
-    campaign.propose("--set --attack=three_times_as_busy --set --seconds=1.5 --compound")
-    answer = campaign.json("next", env={"VICTIM": str(victim)})
+    campaign.propose("--set --attack=three_times_as_busy")
+    answer = campaign.json("next", env={"VICTIM": str(victim), "SECONDS": "1.5"})
     assert answer["verdict"] == "INVALID"
     assert campaign.statuses() == ["INVALID"]
     assert "SAMPLER_LOST: samples.csv was altered during the run" in campaign.text
@@ -149,6 +149,17 @@ def test_the_files_of_a_sealed_run_are_those_that_were_counted(made: Campaign, t
     counted = [p for p in problems if p["field"] == "written.samples.csv"]
     assert counted
     assert record["written"]["samples.csv"]["sha256"][:16] in counted[0]["expected"]
+
+
+def test_a_run_of_other_code_than_its_record_names_is_a_problem(made: Campaign, tmp_path: Path) -> None:
+    campaign = copied(made, tmp_path / "repo")
+    run = campaign.folder / "runs" / "0001-baseline-workload"
+    record = json.loads((run / "run.json").read_text())
+    assert record["checked_out"] == record["identity"]["tree"]
+    (run / "run.json").write_text(json.dumps({**record, "checked_out": "0" * 16}))
+    seal(run)
+    fields = [p["field"] for p in campaign.json("verify", status=1)["problems"]]
+    assert fields == ["checked_out"]
 
 
 def test_a_record_of_an_earlier_version_knows_of_no_counts_and_is_no_problem(
@@ -185,9 +196,6 @@ def test_a_module_of_a_patch_runs_in_its_trial_alone(
         f"    open({str(witness)!r}, 'w').close()\n"
         "    subprocess.Popen(['sleep', '300'], start_new_session=True, env={})\n"
     )
-    config = campaign.config.read_text()
-    command = shlex.join([*TRAIN, "--seconds=6"])
-    assert command in config
     text = write_patch(campaign, "hypotheses/patches/x.patch", {"loader.py": "workers = 2\n"})
     lines = code.splitlines()
     new = (
@@ -196,9 +204,10 @@ def test_a_module_of_a_patch_runs_in_its_trial_alone(
     )
     (campaign.folder / "hypotheses/patches/x.patch").write_text(text + new)
     campaign.propose("--patch hypotheses/patches/x.patch")
-    done = campaign.run("next", "--json", env={"VICTIM": str(victim), "PYTHONPATH": str(campaign.folder)})
+    done = campaign.run("next", "--json", env={"SECONDS": "1", "PYTHONPATH": str(campaign.folder)})
     assert "Traceback" not in done.err
     assert not witness.exists()
+    assert "0002-h1" in campaign.runs()
 
 
 def test_looking_starts_nothing_of_the_repositorys(tmp_path: Path, victim: Path) -> None:

@@ -133,7 +133,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args()
     began, step = time.monotonic(), 0
-    while time.monotonic() - began < options.seconds:
+    seconds = float(os.environ.get("SECONDS", options.seconds))
+    while time.monotonic() - began < seconds:
         until = time.process_time() + 0.02
         while time.process_time() < until:
             pass

@@ -42,10 +42,10 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
     places = {SAMPLES: files.samples, LOG: files.log}
     if files.job is not None:
         places[launcher.PROBE] = files.job / launcher.PROBE
-    if SAMPLES in written and not sampler.get("finished"):
+    last = written.get(SAMPLES)
+    if last is not None and not sampler.get("finished") and change_of(files.samples, last) is None:
         # The last row of a sampler that was killed: it had no time to count it.
-        if change_of(files.samples, written[SAMPLES]) is None:
-            jobfiles.cut(files.samples, written[SAMPLES].bytes)
+        jobfiles.cut(files.samples, last.bytes)
     altered = {
         name: how
         for name, counted in written.items()

@@ -34,8 +34,8 @@ class WardenLink:
             with theirs_in, theirs_out:
                 self._process = subprocess.Popen(
                     isolated_argv(sys.executable, [str(Path(__file__).parent)], STATEMENT),
-                    stdin=theirs_in,
-                    stdout=theirs_out,
+                    stdin=theirs_in.fileno(),
+                    stdout=theirs_out.fileno(),
                     stderr=self._words,
                     bufsize=0,
                     start_new_session=True,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.snapshot.committed import base_of
     from gpudebug.edges.snapshot.journal import put_beside, read_beside
     from gpudebug.edges.snapshot.kept import Measured, trusted, vouch
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
@@ -53,6 +54,7 @@ __all__ = [
     "Worktree",
     "add_worktree",
     "already_there",
+    "base_of",
     "began_with",
     "create",
     "difference",
@@ -85,6 +87,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Address", "whereabouts"), "address"),
+    "base_of": "committed",
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),

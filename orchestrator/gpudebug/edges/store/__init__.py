@@ -30,6 +30,7 @@ from gpudebug.edges.store.files import (
 from gpudebug.edges.store.folders import (
     CONFIG,
     LEASES,
+    WORKTREES,
     OtherFormat,
     RunFolder,
     Scrub,
@@ -51,6 +52,7 @@ __all__ = [
     "LEASES",
     "LEASE_S",
     "RUNS",
+    "WORKTREES",
     "Claim",
     "Detached",
     "Lease",

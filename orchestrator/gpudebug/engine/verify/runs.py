@@ -17,6 +17,7 @@ from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.reading import evidence_again
 from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.measured import check_written
 
 # What later commands read from a run folder; any other file in it proves and spoils nothing.
 _OURS = frozenset(
@@ -67,6 +68,12 @@ class Runs:
     def names(self) -> list[str]:
         return sorted(self._checked, key=store.run_number)
 
+    @property
+    def records(self) -> list[RunRecord]:
+        """run.json of each run that was checked, in the order of their numbers."""
+        found = (self._checked[name].measured for name in self.names)
+        return [measured.record for measured in found if measured is not None]
+
     def get(self, name: str, hypothesis: int | None) -> Checked | None:
         """The run, checked; None where it is not here. `hypothesis` is whose evidence it is said to be."""
         if name not in self._here:
@@ -111,7 +118,8 @@ class Runs:
         if sealed.run != folder.name:
             why = "the folder is another run's, under a new name"
             self._findings.differs(where.but(field="run", expected=sealed.run, found=folder.name, why=why))
-        found = folder.digests()
+        # A training of 0.1.0 may have named a folder of its own like this.
+        found = folder.digests(job=any(name.startswith("job/") for name in sealed.files))
         self.files += len(found)
         altered = set()
         for name in sorted(sealed.files.keys() | (found.keys() & _OURS)):
@@ -134,6 +142,7 @@ class Runs:
         if any(not folder.has(name) for name in altered & {"run.json", "evidence.json"}):
             return None
         record = _valid(RunRecord, folder.read("run.json"), folder, "run.json")
+        check_written(folder, record, where, altered, self._findings)
         stored = folder.read("evidence.json")
         evidence = _valid(Evidence, stored, folder, "evidence.json")
         if any(not folder.has(name) for name in altered & {"samples.csv", "train.log"}):

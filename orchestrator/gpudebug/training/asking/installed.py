@@ -3,6 +3,8 @@
 Run as a file, alone in its folder: nothing beside it and nothing of the working folder is imported.
 """
 
+from __future__ import annotations
+
 import sys
 
 if sys.path and sys.path[0] == __file__[: -len("/installed.py")]:
@@ -11,26 +13,27 @@ if sys.path and sys.path[0] == __file__[: -len("/installed.py")]:
 import importlib.util
 import json
 from importlib import metadata
-from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 
 MARK = "gpudebug-asked "
 _NOT_FOUND = (ImportError, ValueError, AttributeError, OSError)
 
 
-def package(spec):
+def package(spec: ModuleSpec | None) -> list[object] | None:
     """The folder of a package, and whether it is a namespace; None for anything else."""
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return [places[0], spec.origin is None] if places else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return [next(iter(spec.submodule_search_locations)), spec.origin is None]
 
 
-def usual(name):
+def usual(name: str) -> list[object] | None:
     try:
         return package(importlib.util.find_spec(name))
     except _NOT_FOUND:
         return None
 
 
-def early(name):
+def early(name: str) -> list[object] | None:
     """What a finder in front of the search path says, as those of some editable installs do."""
     for finder in sys.meta_path:
         if finder is PathFinder:
@@ -46,7 +49,7 @@ def early(name):
     return None
 
 
-def main():
+def main() -> None:
     names = json.loads(sys.argv[1])
     installed = metadata.distributions()
     answer = {

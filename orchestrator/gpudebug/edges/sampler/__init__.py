@@ -20,13 +20,10 @@ Started again with `resume`, it goes on in the same file, if that still is what 
 from __future__ import annotations
 
 import ctypes
-import errno
-import hashlib
 import json
 import os
 import select
 import signal
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,15 +35,14 @@ from typing import Any, NamedTuple
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.isolation import isolated_argv
 from gpudebug.core.readings import (
-    HEADER,
     Device,
     DeviceLostError,
     HostReading,
     Processes,
     Reading,
     csv_row,
-    parse_row,
 )
+from gpudebug.edges.sampler.csvfile import Changed, CsvFile
 
 FORMAT = 1
 INTERVAL_S = 0.2
@@ -71,7 +67,7 @@ def command() -> tuple[str, ...]:
 
 def package_folders() -> list[str]:
     """Where gpudebug and nvidia-ml-py lie for this process."""
-    own = Path(__file__).resolve().parents[2]
+    own = Path(__file__).resolve().parents[3]
     spec = find_spec("pynvml")
     driver = [str(Path(spec.origin).parent)] if spec and spec.origin else []
     return [str(own), *driver]
@@ -96,10 +92,6 @@ class Order(NamedTuple):
     restarts: int = 0
     counted: dict[str, Any] | None = None
     hang: float = HANG_S
-
-
-class Changed(Exception):
-    """samples.csv is no longer what was counted: another program wrote to it."""
 
 
 def main(open_device: Opener, open_tree: TreeOpener) -> int:
@@ -209,97 +201,6 @@ def next_tick(elapsed: float, interval: float, planned: int) -> int:
     shifts no later one, and ticks that were slept through are skipped, not made up for in a burst.
     """
     return max(planned, int(elapsed / interval))
-
-
-class CsvFile:
-    """samples.csv, one write a tick: a kill leaves whole rows and at most one torn one at the end.
-
-    It keeps a digest of all that it wrote, to tell later whether another program changed it.
-    """
-
-    def __init__(self, path: Path, resume: bool, counted: dict[str, Any] | None = None) -> None:
-        self._fd = _open_regular(path, resume)
-        if counted is not None:
-            self._cut_uncounted(int(counted["bytes"]))
-        self._length = self._cut_torn_row()
-        self._digest = self._read_digest()
-        if counted is not None and self.counted() != counted:
-            raise Changed
-        self.last_elapsed: float | None = None
-        self.problem: str | None = None
-        if self._length == 0:
-            self._write(HEADER.encode())
-        elif resume:
-            self.last_elapsed = self._read_last()
-
-    def counted(self) -> dict[str, Any]:
-        """Length and digest of all that was written, by this sampler and the one that it resumed."""
-        return {"bytes": self._length, "sha256": self._digest.hexdigest()}
-
-    def append(self, rows: str) -> bool:
-        """Write the rows; False where the disk refuses them, with nothing of them left behind."""
-        try:
-            self._write(rows.encode())
-        except OSError as error:
-            self.problem = error.strerror
-            os.ftruncate(self._fd, self._length)
-            return False
-        return True
-
-    def close(self) -> None:
-        os.fsync(self._fd)
-        os.close(self._fd)
-
-    def _write(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
-        self._length += len(data)
-        self._digest.update(data)
-
-    def _cut_uncounted(self, whole: int) -> None:
-        """A row that its writer had no time to count is given up: it could be anybody's."""
-        if os.fstat(self._fd).st_size > whole:
-            os.ftruncate(self._fd, whole)
-
-    def _cut_torn_row(self) -> int:
-        size = os.fstat(self._fd).st_size
-        tail = os.pread(self._fd, 4096, max(0, size - 4096))
-        whole = size - len(tail) + tail.rfind(b"\n") + 1
-        if whole < size:
-            os.ftruncate(self._fd, whole)
-        return whole
-
-    def _read_digest(self) -> Any:
-        found, at = hashlib.sha256(), 0
-        while data := os.pread(self._fd, min(1 << 20, self._length - at), at):
-            found.update(data)
-            at += len(data)
-        return found
-
-    def _read_last(self) -> float | None:
-        tail = os.pread(self._fd, 4096, max(0, self._length - 4096)).decode("utf-8", "replace")
-        last = parse_row(tail.splitlines()[-1])
-        return last.elapsed if last else None
-
-
-def _open_regular(path: Path, resume: bool) -> int:
-    """The file to append to. One that is resumed lies where a training may have put another thing."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
-        fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o600)
-    except OSError as error:
-        if resume and error.errno in (errno.ELOOP, errno.EISDIR):
-            raise Changed from None
-        raise
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        if resume:
-            raise Changed
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if not resume:
-        os.ftruncate(fd, 0)
-    return fd
 
 
 class Notes:
