@@ -312,7 +312,7 @@ REMOVALS = "gpudebug.edges.removal"
 REMOVING = "rmtree unlink rmdir remove removedirs rename renames move"
 # Modules that may still do so, and why. Those of the store and its callers move to `edges.removal`.
 MAY_REMOVE = {
-    "gpudebug.edges.launcher.warden.cgroup": "folders of cgroupfs, in a program of the standard library alone",
+    "gpudebug.edges.launcher.warden.cgroup": "cgroupfs, in a program of the standard library alone",
     "gpudebug.edges.store.detached": "to be moved",
     "gpudebug.edges.store.exchange": "to be moved",
     "gpudebug.edges.store.files": "to be moved",
@@ -338,7 +338,7 @@ MAY_REPLACE = {
 
 
 def removes(tree: ast.Module, names: str = REMOVING) -> list[str]:
-    """Calls that remove or rename, and names that are imported to do so. `list.remove` takes a plain name."""
+    """Calls that remove or rename, and names imported to do so; not `remove` of a list."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
