@@ -309,6 +309,107 @@ def test_reaching_outside_is_seen(code: str) -> None:
     assert reaches_outside(ast.parse(code))
 
 
+# Who takes files and folders away: one module, which is given an open folder and what is proven to be ours.
+REMOVALS = "gpudebug.edges.removal"
+# Names in the module `os` and `shutil`, and methods of paths, that remove or rename.
+REMOVING = "rmtree unlink rmdir remove removedirs rename renames move"
+# Modules that may still do so, and why. Those of the store and its callers move to `edges.removal`.
+MAY_REMOVE = {
+    "gpudebug.edges.launcher.warden.cgroup": "cgroupfs, in a program of the standard library alone",
+    "gpudebug.edges.store.detached": "to be moved",
+    "gpudebug.edges.store.exchange": "to be moved",
+    "gpudebug.edges.store.files": "to be moved",
+    "gpudebug.edges.store.folders": "to be moved",
+    "gpudebug.edges.store.leases": "to be moved",
+    "gpudebug.edges.store.locks": "to be moved",
+    "gpudebug.edges.store.sessions": "to be moved",
+    "gpudebug.engine.recover": "to be moved",
+    "gpudebug.engine.sample": "to be moved",
+    "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own process, its own trace",
+    "gpudebug.training.profiling.exits": "the training's own process, its own report",
+}
+# Modules that put a file of theirs in the place of an older one, and why that is no removal.
+MAY_REPLACE = {
+    "gpudebug.edges.snapshot.grounds": "files of gpudebug's own in git's folder, in an open folder",
+    "gpudebug.edges.sampler": "the samples of the run that it measures",
+    "gpudebug.edges.store.exchange": "to be moved",
+    "gpudebug.edges.store.files": "the file that the caller names, as it was read",
+    "gpudebug.engine.traces": "the trace of the run that has just ended",
+    "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own trace",
+    "gpudebug.training.profiling.exits": "the training's own report",
+}
+
+
+def removes(tree: ast.Module, names: str = REMOVING) -> list[str]:
+    """Calls that remove or rename, and names imported to do so; not `remove` of a list."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
+            found += [f"line {node.lineno}: imports {a.name}" for a in node.names if a.name in names.split()]
+        elif isinstance(node, ast.Attribute) and node.attr in names.split():
+            of_os = isinstance(node.value, ast.Name) and node.value.id in ("os", "shutil")
+            if of_os or node.attr in ("rmtree", "unlink", "rmdir", "rename"):
+                found.append(f"line {node.lineno}: {node.attr}")
+    return found
+
+
+def replaces(tree: ast.Module) -> list[str]:
+    """`os.replace`, and `replace` with one argument, which is a path's: that of a text takes two."""
+    found = []
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr != "replace":
+            continue
+        of_os = isinstance(node.func.value, ast.Name) and node.func.value.id == "os"
+        if of_os or (len(node.args) == 1 and not node.keywords):
+            found.append(f"line {node.lineno}: replace")
+    return found
+
+
+@each([m for m in MODULES if m.name != REMOVALS])
+def test_only_one_module_removes(module: Module) -> None:
+    found = removes(module.tree)
+    assert module.name in MAY_REMOVE or found == []
+
+
+@each(MODULES)
+def test_only_these_modules_put_a_file_in_the_place_of_another(module: Module) -> None:
+    found = replaces(module.tree)
+    assert module.name in MAY_REPLACE or found == []
+
+
+def test_every_exception_is_needed() -> None:
+    assert [n for n in MAY_REMOVE if n in BY_NAME and not removes(BY_NAME[n].tree)] == []
+    assert [n for n in MAY_REPLACE if n in BY_NAME and not replaces(BY_NAME[n].tree)] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "shutil.rmtree(path)",
+        "path.unlink(missing_ok=True)",
+        "os.remove(path)",
+        "path.rename(other)",
+        "from os import unlink",
+        "from shutil import rmtree as gone",
+        "remove = path.rmdir",
+    ],
+)
+def test_a_removal_is_seen(code: str) -> None:
+    assert removes(ast.parse(code))
+
+
+@pytest.mark.parametrize("code", ["names.remove(x)", "removal.remove_file(a, b, c)", "journal.remove()"])
+def test_what_is_no_removal_is_not(code: str) -> None:
+    assert removes(ast.parse(code)) == []
+
+
+def test_a_replacement_is_seen() -> None:
+    assert replaces(ast.parse("os.replace(a, b)")) and replaces(ast.parse("path.replace(other)"))
+    assert replaces(ast.parse("text.replace('a', 'b'); replace(record, a=1); replace(x)")) == []
+
+
 # Modules without a test file of their name, and where they are tested.
 TESTED_ELSEWHERE = {
     "gpudebug.__main__": "test_cli runs it",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -73,3 +76,63 @@ def test_many_at_once_all_succeed(top: Path) -> None:
     pids = [fork(lambda name=name: snapshot.keep(top, name, commit)) for name in names]
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * len(pids)
     assert git(top, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split() == sorted(set(names))
+
+
+def killing_git(folder: Path, word: str) -> Path:
+    """A folder for PATH with a git that is killed as soon as it leaves the file `word`, after making it."""
+    folder.mkdir()
+    program = folder / "git"
+    real = shutil.which("git")
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *update-ref*) touch \'{word}\'; kill -9 $$;; esac\nexec {real} "$@"\n'
+    )
+    program.chmod(0o755)
+    return folder
+
+
+def test_a_lock_that_a_killed_git_of_ours_left_goes_with_the_next_command(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refs, "_git_alive_since", lambda _: False)
+    snapshot.keep(top, REF, head(top))
+    git(top, "pack-refs", "--all")
+    git(top, "branch", "users")
+    lock = top / ".git" / "packed-refs.lock"
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{killing_git(tmp_path / 'bin', str(lock))}:{os.environ['PATH']}")
+        patched.setattr(refs, "_take_away", lambda *_: False)
+        with pytest.raises(GitError):
+            snapshot.forget(top, REF)
+    assert lock.exists()
+    assert snapshot.repair(top, top / "runs" / "worktrees" / "c") == []
+    assert not lock.exists()
+    git(top, "branch", "--quiet", "-D", "users")
+    assert not (top / ".git" / "gpudebug" / "ref.json").exists()
+    snapshot.forget(top, REF)
+    assert git(top, "for-each-ref", "refs/gpudebug") == ""
+
+
+@pytest.mark.parametrize("why", ["a git is alive", "it was made later", "it was there before"])
+def test_a_lock_that_may_be_the_users_stays(top: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    lock, asked = top / ".git" / "packed-refs.lock", top / ".git" / "gpudebug" / "ref.json"
+    asked.parent.mkdir(mode=0o700)
+    absent = [] if why == "it was there before" else ["packed-refs.lock"]
+    asked.write_text(json.dumps({"asked": ["update-ref"], "absent": absent}))
+    lock.touch()
+    monkeypatch.setattr(refs, "_git_alive_since", lambda _: why == "a git is alive")
+    if why == "it was made later":
+        monkeypatch.setattr(refs, "PATIENCE_S", -1.0)
+    snapshot.repair(top, top / "runs" / "worktrees" / "c")
+    assert lock.exists()
+    assert asked.exists() is (why == "a git is alive")
+
+
+def test_a_git_that_is_alive_is_seen(tmp_path: Path) -> None:
+    program = tmp_path / "git"
+    program.symlink_to(shutil.which("sleep") or "sleep")
+    with subprocess.Popen([str(program), "30"]) as process:
+        try:
+            time.sleep(0.2)
+            assert refs._git_alive_since(time.time())
+        finally:
+            process.kill()

@@ -49,9 +49,11 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict
         if found is not None:
             return found
         claims.tidy(cycle.loaded)
-        if places.tidy(cycle.loaded):
+        tidied = places.tidy(cycle.loaded)
+        if tidied:
             cycle.loaded = cycle.again().loaded
-        return _do(cycle)
+        answer = _do(cycle)
+        return {**answer, "notes": [*tidied, *answer.get("notes", [])]} if tidied else answer
 
 
 def _do(cycle: Cycle) -> dict[str, Any]:

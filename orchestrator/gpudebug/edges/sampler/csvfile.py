@@ -92,7 +92,7 @@ def _open_regular(path: Path, resume: bool) -> int:
     """The file to append to. One that is resumed lies where a training may have put another thing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o666)
+        fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o600)
     except OSError as error:
         if resume and error.errno in (errno.ELOOP, errno.EISDIR):
             raise Changed from None

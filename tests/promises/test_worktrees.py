@@ -1,0 +1,363 @@
+"""Only what gpudebug made is removed, reset or run, whatever a clone, an agent or a training puts there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import (
+    Campaign,
+    commit_all,
+    environment,
+    git,
+    gpudebug,
+    make_replay_campaign,
+    record,
+)
+from tests.support.patches import write_patch
+
+OLD = {"state": "making", "token": "", "commit": ""}
+PATCH = "hypotheses/patches/one.patch"
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """A campaign with its baseline and a hypothesis whose change has yet to be written."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    record(recordings, "0002-h1", util=60, rate=30)
+    made = make_replay_campaign(
+        tmp_path / "repo", recordings, runs=1, files={"helper.py": "y = 1\n", "sub/deep.py": "z = 1\n"}
+    )
+    made.json("next")
+    return made
+
+
+def digest(folder: Path, *without: str) -> str:
+    """All bytes and links in a folder, but for what lies below `without`."""
+    found = hashlib.sha256()
+    for place, folders, names in os.walk(folder):
+        here = os.path.relpath(place, folder)
+        folders[:] = sorted(f for f in folders if os.path.normpath(os.path.join(here, f)) not in without)
+        links = [f for f in folders if os.path.islink(os.path.join(place, f))]
+        for name in sorted([*names, *links]):
+            path = os.path.join(place, name)
+            text = os.readlink(path).encode() if os.path.islink(path) else Path(path).read_bytes()
+            found.update(os.path.join(here, name).encode() + b"\0" + text + b"\0")
+    return found.hexdigest()
+
+
+def write_by_code(campaign: Campaign) -> Path:
+    """Hypothesis 1 asks for code; the worktree that `next` hands out."""
+    campaign.add("### Hypothesis 1: By code\n- **Intervention**: --code\n- **Status**: UNTESTED\n\n")
+    return Path(campaign.json("next", status=5)["worktree"])
+
+
+class TestAClone:
+    def clone(self, campaign: Campaign, tmp_path: Path) -> Path:
+        """What anybody can publish: links and records of worktrees as version 0.1.0 kept them."""
+        origin = campaign.folder
+        place = origin / "runs" / "worktrees"
+        (place / ".test").mkdir(parents=True)
+        (place / "test").symlink_to("../../data")
+        (origin / ".data").mkdir()
+        for name in ("imagenet", "..", "!00000", "notes"):
+            (place / ".test" / f"{name}.json").write_text(json.dumps(OLD))
+            (origin / ".data" / f"{name}.json").write_text(json.dumps(OLD))
+        (place / ".test" / "other.json").write_text('{"hello": 1}')
+        git(origin, "add", "--force", "--all")
+        git(origin, "commit", "--quiet", "--message", "Publish")
+        git(tmp_path, "clone", "--quiet", str(origin), "clone")
+        clone = tmp_path / "clone"
+        for name in ("imagenet", "notes", "other"):
+            (clone / "data" / name).mkdir(parents=True)
+            (clone / "data" / name / "1.jpg").write_text("mine")
+        return clone
+
+    def test_the_users_data_in_it_stays(self, campaign: Campaign, tmp_path: Path) -> None:
+        clone = Campaign(self.clone(campaign, tmp_path))
+        ours = (".git", "runs", "progress")
+        before = digest(clone.folder, *ours), digest(clone.folder / "runs" / "worktrees")
+        for words in (["status"], ["next"], ["status"], ["verify"], ["next"]):
+            assert clone.run(*words).status != 3, words
+        assert (digest(clone.folder, *ours), digest(clone.folder / "runs" / "worktrees")) == before
+
+    def test_no_worktree_is_made_through_its_links(self, campaign: Campaign, tmp_path: Path) -> None:
+        clone = Campaign(self.clone(campaign, tmp_path))
+        before = digest(clone.folder / "data")
+        clone.run("next")
+        clone.add("### Hypothesis 1: By code\n- **Intervention**: --code\n- **Status**: UNTESTED\n\n")
+        error = clone.json("next", status=1)["error"]
+        assert (error["file"], error["message"]) == (
+            str(clone.folder / "runs" / "worktrees" / "test"),
+            "is a link or a file where a folder of gpudebug's was",
+        )
+        assert "move it away" in error["next"]
+        assert digest(clone.folder / "data") == before
+
+    def test_a_bare_repository_in_a_folder_of_it_runs_nothing(
+        self, campaign: Campaign, tmp_path: Path
+    ) -> None:
+        inner, ran = campaign.folder / "examples", tmp_path / "ran"
+        git(campaign.folder, "init", "--quiet", "--bare", "examples")
+        (inner / "gpudebug.yaml").write_bytes(campaign.config.read_bytes())
+        (inner / "train.py").write_text("1\n")
+        git(inner, "config", "core.bare", "false")
+        git(inner, "config", "core.worktree", str(inner))
+        git(inner, "config", "filter.evil.clean", f"touch {ran}; cat")
+        (inner / "info" / "attributes").write_text("* filter=evil\n")
+        git(inner, f"--git-dir={inner}", "add", "train.py", "gpudebug.yaml")
+        git(inner, f"--git-dir={inner}", "commit", "--quiet", "--message", "x")
+        (inner / "train.py").write_text("2\n")
+        ran.unlink(missing_ok=True)
+        for words in (["status"], ["doctor"], ["next"], ["verify"]):
+            done = gpudebug(inner, *words)
+            assert done.status in (0, 1, 2), done
+            assert not ran.exists(), words
+        assert "bare" in gpudebug(inner, "status").err
+
+
+class TestAWorktreesGitFile:
+    def test_a_folder_of_gits_that_it_names_is_neither_run_nor_believed(
+        self, campaign: Campaign, tmp_path: Path
+    ) -> None:
+        worktree, ran = write_by_code(campaign), tmp_path / "ran"
+        real = Path((worktree / ".git").read_text().removeprefix("gitdir:").strip())
+        fake = worktree.parent / "fake"
+        shutil.copytree(real, fake)
+        (fake / "commondir").unlink()
+        shutil.copytree(campaign.folder / ".git" / "objects", fake / "objects")
+        shutil.copytree(campaign.folder / ".git" / "refs", fake / "refs")
+        (fake / "config").write_text(f'[filter "evil"]\n\tclean = "touch {ran}; cat"\n')
+        (fake / "info").mkdir(exist_ok=True)
+        (fake / "info" / "attributes").write_text("* filter=evil\n")
+        (worktree / ".git").write_text(f"gitdir: {fake}\n")
+        (worktree / "helper.py").write_text("y = 2\n")
+        git(campaign.folder, "-C", str(worktree), "status")
+        assert ran.exists()
+        ran.unlink()
+        for words in (["status"], ["show", "1"], ["doctor"], ["next"], ["status"]):
+            campaign.run(*words)
+            assert not ran.exists(), words
+        assert campaign.json("show", "1")["status"] == "VALIDATED"
+        assert fake.exists()
+
+    def test_submodules_that_are_not_checked_out_run_nothing(
+        self, campaign: Campaign, tmp_path: Path
+    ) -> None:
+        lib, ran = tmp_path / "lib", tmp_path / "ran"
+        git(tmp_path, "init", "--quiet", "lib")
+        (lib / "x.py").write_text("1\n")
+        commit_all(lib)
+        git(
+            campaign.folder,
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "--quiet",
+            "add",
+            str(lib),
+            "lib",
+        )
+        commit_all(campaign.folder)
+        git(campaign.folder, "submodule", "--quiet", "deinit", "--force", "lib")
+        campaign.json("next")
+        worktree = write_by_code(campaign)
+        hostile = worktree / "lib"
+        git(tmp_path, "clone", "--quiet", str(lib), str(hostile))
+        git(hostile, "config", "filter.evil.clean", f"touch {ran}; cat")
+        git(hostile, "config", "core.fsmonitor", f"touch {ran}; false")
+        (hostile / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+        (hostile / "x.py").write_text("22\n")
+        (worktree / "helper.py").write_text("y = 2\n")
+        for words in (["status"], ["next"], ["status"]):
+            campaign.run(*words)
+            assert not ran.exists(), words
+
+    @pytest.mark.parametrize("moment", ["reset", "worktree"])
+    def test_one_that_vanishes_never_leads_git_to_the_checkout(
+        self, campaign: Campaign, tmp_path: Path, moment: str
+    ) -> None:
+        """A git that takes the .git file of every worktree away before it works."""
+        (campaign.folder / "helper.py").write_text("y = 1  # three days of work\n")
+        (campaign.folder / "staged.py").write_text("new\n")
+        git(campaign.folder, "add", "staged.py")
+        campaign.json("next")
+        program = tmp_path / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(
+            "#!/bin/sh\n"
+            f'case " $* " in *" {moment} "*) rm -f {campaign.folder}/runs/worktrees/test/*/.git;; esac\n'
+            f'exec {shutil.which("git")} "$@"\n'
+        )
+        program.chmod(0o755)
+        before = (
+            digest(campaign.folder, ".git", "runs", "progress"),
+            git(campaign.folder, "status", "--short"),
+        )
+        campaign.add("### Hypothesis 1: By code\n- **Intervention**: --code\n- **Status**: UNTESTED\n\n")
+        env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+        for words in (["next"], ["next"], ["status"], ["release", "1"]):
+            assert campaign.run(*words, env=env).status != 3, words
+        after = digest(campaign.folder, ".git", "runs", "progress"), git(campaign.folder, "status", "--short")
+        assert after == before
+
+    def test_one_that_an_other_process_takes_away_all_the_time(self, campaign: Campaign) -> None:
+        (campaign.folder / "helper.py").write_text("y = 1  # three days of work\n")
+        campaign.json("next")
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        before = digest(campaign.folder, ".git", "runs", "progress")
+        done = threading.Event()
+
+        def take_away() -> None:
+            while not done.is_set():
+                for found in (campaign.folder / "runs" / "worktrees").glob("*/*/.git"):
+                    found.unlink(missing_ok=True)
+                time.sleep(0.001)
+
+        thief = threading.Thread(target=take_away)
+        thief.start()
+        try:
+            campaign.run("next")
+        finally:
+            done.set()
+            thief.join()
+        assert digest(campaign.folder, ".git", "runs", "progress") == before
+
+
+class TestARemoval:
+    def test_a_folder_that_was_put_in_a_worktrees_place_stays(self, campaign: Campaign) -> None:
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 2\n")
+        worktree.rename(worktree.with_name("aside"))
+        worktree.mkdir()
+        (worktree / "thesis").write_text("mine")
+        campaign.run("next")
+        campaign.run("release", "1")
+        campaign.run("next")
+        assert (worktree / "thesis").read_text() == "mine"
+
+    def test_a_worktree_that_was_restored_keeps_what_was_written(self, campaign: Campaign) -> None:
+        """Another inode: the change becomes a patch, the folder stays, the next worktree has another name."""
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 2\n")
+        worktree.rename(worktree.with_name("aside"))
+        shutil.copytree(worktree.with_name("aside"), worktree, symlinks=True)
+        answer = campaign.json("next", status=5)
+        assert answer["worktree"] == f"{worktree}-2"
+        assert f"{worktree} is not the folder that gpudebug made" in " ".join(answer["notes"])
+        assert (worktree / "helper.py").read_text() == "y = 2\n"
+        assert "+y = 2" in (campaign.folder / "hypotheses/patches/h1-by-code.patch").read_text()
+        again = campaign.json("next", status=5)
+        assert again["worktree"] == answer["worktree"]
+        assert "is not the folder" not in " ".join(again.get("notes", []))
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+    def test_another_user_takes_nothing_of_the_owners(self, campaign: Campaign, tmp_path: Path) -> None:
+        scratch = tmp_path / "scratch"
+        (scratch / "alice" / "Documents").mkdir(parents=True)
+        (scratch / "alice" / "Documents" / "x").write_text("mine")
+        (scratch / "alice").chmod(0o700)
+        scratch.chmod(0o1777)
+        for folder in (tmp_path, *tmp_path.parents[:-2]):
+            folder.chmod(folder.stat().st_mode | 0o001)
+        place = campaign.folder / "runs" / "worktrees"
+        place.mkdir(parents=True)
+        (place / "test").symlink_to(scratch / "alice")
+        text = json.dumps(OLD)
+        script = f"mkdir {scratch}/.alice && echo '{text}' > {scratch}/.alice/Documents.json"
+        subprocess.run(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script], check=True
+        )
+        campaign.run("next")
+        assert (scratch / "alice" / "Documents" / "x").read_text() == "mine"
+
+
+class TestTheBase:
+    def forged(self, campaign: Campaign, ref: str = "checkout") -> str:
+        """Another commit with the same message in the place of the campaign's base."""
+        names = git(campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split()
+        name = next(n for n in names if n.endswith(f"/{ref}"))
+        index = {"GIT_INDEX_FILE": str(campaign.folder / ".git" / "forged")}
+        blob = subprocess.run(
+            ["git", "hash-object", "-w", "--stdin"],
+            cwd=campaign.folder,
+            input=b"y = 'another'\n",
+            capture_output=True,
+            check=True,
+            env=environment(),
+        ).stdout.decode()
+        for words in (
+            ["read-tree", name],
+            ["update-index", "--cacheinfo", f"100644,{blob.strip()},helper.py"],
+        ):
+            subprocess.run(["git", *words], cwd=campaign.folder, check=True, env={**environment(), **index})
+        tree = subprocess.run(
+            ["git", "write-tree"],
+            cwd=campaign.folder,
+            check=True,
+            capture_output=True,
+            env={**environment(), **index},
+        ).stdout.decode()
+        message = git(campaign.folder, "log", "-1", "--format=%B", name)
+        made = git(campaign.folder, "commit-tree", "-p", "HEAD", "-m", message, tree.strip()).strip()
+        git(campaign.folder, "update-ref", name, made)
+        return name
+
+    def test_another_commit_in_its_place_is_an_error_that_a_person_puts_right(
+        self, campaign: Campaign
+    ) -> None:
+        name = self.forged(campaign)
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        for env in ({}, {"GPUDEBUG_SESSION": "a"}):
+            error = campaign.json("next", status=1, env=env)["error"]
+            assert name in error["message"]
+            assert "gpudebug baseline" in error["next"]
+        campaign.json("baseline")
+        assert campaign.json("next")["action"] == "tested"
+        assert "another" not in git(campaign.folder, "show", f"{name}:helper.py")
+
+    def test_its_record_gone_too_it_is_made_of_the_checkout(self, campaign: Campaign) -> None:
+        name = self.forged(campaign)
+        shutil.rmtree(campaign.folder / ".git" / "gpudebug")
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        campaign.json("next")
+        assert "another" not in git(campaign.folder, "show", f"{name}:helper.py")
+
+    def test_what_git_would_show_in_its_place_does_not_count(self, campaign: Campaign) -> None:
+        names = git(campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split()
+        name = next(n for n in names if n.endswith("/checkout"))
+        genuine = git(campaign.folder, "rev-parse", name).strip()
+        self.forged(campaign)
+        forged = git(campaign.folder, "rev-parse", name).strip()
+        git(campaign.folder, "update-ref", name, genuine)
+        git(campaign.folder, "replace", genuine, forged)
+        worktree = write_by_code(campaign)
+        assert (worktree / "helper.py").read_text() == "y = 1\n"
+
+    def test_untracked_files_and_filters_are_no_reason(self, campaign: Campaign) -> None:
+        """What the digest of the checkout does not count, or counts otherwise, is in the commit too."""
+        folder = campaign.folder
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        (folder / "notes.txt").write_text("untracked, not counted\n")
+        (folder / "tools").mkdir()
+        (folder / "tools" / "run.py").write_text("untracked, in a folder of its own\n")
+        (folder / "beside.py").write_text("untracked, counted\n")
+        (folder / ".gitattributes").write_text("*.py filter=upper\n")
+        git(folder, "config", "filter.upper.clean", "tr y Y")
+        git(folder, "config", "filter.upper.smudge", "tr Y y")
+        (folder / "helper.py").write_text("y = 3\n")
+        campaign.json("next")
+        (folder / "helper.py").write_text("y = 4\n")
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        assert campaign.json("next", env={"GPUDEBUG_SESSION": "a"})["action"] == "tested"
