@@ -54,6 +54,8 @@ TorchProfile = Annotated[
     ),
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that gpudebug did not write, too.")]
+
 SAMPLE_FAILED = 125
 
 chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}

@@ -23,7 +23,7 @@ from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
-from gpudebug.engine.watch import Report
+from gpudebug.engine.watch import Live, Report
 from gpudebug.engine.written import find, progress_head, read_progress, training_environment
 
 _RETRIES = 3

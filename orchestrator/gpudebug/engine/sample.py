@@ -13,9 +13,11 @@ from typing import Any
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
+from gpudebug.core.readings import parse_row
 from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
+from gpudebug.engine import outputs
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.measure import Bench, Job, measure, run_files
 from gpudebug.engine.reading import Files, files_of
@@ -24,6 +26,7 @@ from gpudebug.engine.watch import Report
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
+_TAIL = 1 << 16
 
 
 def sample(
@@ -36,8 +39,11 @@ def sample(
     device: str = "auto",
     timeout: float | None = None,
     torch_profile: TorchProfile | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Run `command` once and summarise its devices. Without `output`, a run folder in a campaign is used.
+
+    `force` replaces an `output` that gpudebug did not write.
 
     What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`.
     """
@@ -62,7 +68,7 @@ def sample(
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
         if output is None and root is not None:
             return _in_campaign(bench, job)
-        files = _files(directory, output)
+        files = _files(directory, output, force=force)
         launched, evidence = _beside(bench, job, files)
     store.remove_file(files.notes)
     notes = (*bench.notes, *_remarks(job, evidence))
@@ -94,29 +100,35 @@ def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
     return _answer(measured.evidence, record.exit_status, record.signal, files, notes)
 
 
-def _files(directory: Path, output: Path | None) -> Files:
+def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
     """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder.
 
-    UsageError where the log would take the place of a file that was not named.
+    StoreError if one of them is there and not of a run before.
     """
     free = (p for n in itertools.count(1) if not _taken(p := directory / f"sample-{n}.csv"))
     output = next(free) if output is None else directory / output
     if not output.name or output.suffix == ".log":
         raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
     log = output.with_suffix(".log")
-    if log.exists() and not output.exists():
-        raise UsageError(
-            "is there already, and the command's output would replace it",
-            file=str(log),
-            next="name another -o",
-        )
+    size = _log_size(output)
+    outputs.refuse(output, outputs.is_samples, force=force)
+    outputs.refuse(log, lambda head, tail: log.stat().st_size == size, force=force)
     for path in (output, log):
         store.start_file(path)
     return Files(output, log, output.with_suffix(".sampler.json"))
 
 
+def _log_size(samples: Path) -> int | None:
+    """How long the log of a run before was, by the last of its samples; None if they do not say."""
+    if not samples.is_file():
+        return None
+    lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
+    row = parse_row(lines[-1]) if lines else None
+    return row.log_bytes if row else None
+
+
 def _taken(output: Path) -> bool:
-    return output.exists() or output.with_suffix(".log").exists()
+    return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
 
 
 def summary(evidence: Evidence) -> dict[str, Any]:

@@ -19,9 +19,11 @@ def report(
     png: Path | None = None,
     markdown: bool = False,
     doing: Callable[[str], None] = lambda text: None,
+    *,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
-    `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
+    `report`'s JSON. `force` replaces a file that gpudebug did not write. Where a picture or Markdown is asked for, the page is written only with an `output`.
 
     Before anything is gathered: StoreError where a file cannot or may not be written, GpudebugError where
     matplotlib lacks for the picture.
@@ -33,7 +35,7 @@ def report(
         charts.check()
     for path in (page, png):
         if path is not None:
-            outputs.check(workspace, path)
+            outputs.check(workspace, path, force=force)
     data = gather(directory, doing)
     doing("drawing")
     files = []
@@ -42,7 +44,7 @@ def report(
     if png is not None:
         files.append((png, charts.campaign_picture(data)))
     text = _markdown(data) if markdown else None
-    outputs.write(files)
+    outputs.write(files, force=force)
     return {
         "campaign": data["status"]["campaign"],
         "page": str(page) if page is not None else None,
