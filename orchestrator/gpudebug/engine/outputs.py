@@ -43,8 +43,10 @@ def is_samples(head: bytes, tail: bytes) -> bool:
 
 
 def refuse(path: Path, ours: Ours, *, force: bool) -> None:
-    """StoreError if `path` is evidence or settings of a campaign, in git's folder, or, without `force`, a file
-    that gpudebug did not write. A missing or empty one is free."""
+    """StoreError if `path` is a campaign's own, in git's folder, or, without `force`, another program's file.
+
+    A missing or empty file is free.
+    """
     try:
         target = path.resolve()
     except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
@@ -63,7 +65,7 @@ def refuse(path: Path, ours: Ours, *, force: bool) -> None:
 
 
 def refuse_campaigns_own(path: Path, target: Path) -> None:
-    """StoreError if `target`, which `path` leads to, is in a run folder, a worktree or .git, or is settings."""
+    """StoreError if `target`, to which `path` leads, is evidence, settings, in a worktree or in .git."""
     run = next((p for p in target.parents if _is_run(p)), None)
     if run is not None:
         raise StoreError(

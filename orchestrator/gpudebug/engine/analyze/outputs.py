@@ -46,13 +46,13 @@ class Outputs:
         read = {os.path.realpath(path) for path in inputs}
         written: set[str] = set()
         for path, ours in self._ours():
-            outputs.refuse(path, ours, force=self.force)
-            store.check_output(path)
             target = os.path.realpath(path)
             if target in read | written:
                 what = "read" if target in read else "written"
                 raise UsageError(f"{path.name}: is {what} already", next="name another file")
             written.add(target)
+            outputs.refuse(path, ours, force=self.force)
+            store.check_output(path)
         if self.charts is not None:
             if self.charts.suffix.lower() != ".png":
                 raise UsageError(f"--charts {self.charts.name}: the picture is a PNG", next="name it F.png")

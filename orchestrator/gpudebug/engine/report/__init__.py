@@ -23,10 +23,10 @@ def report(
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
-    `report`'s JSON. `force` replaces a file that gpudebug did not write. Where a picture or Markdown is asked for, the page is written only with an `output`.
+    `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
 
-    Before anything is gathered: StoreError where a file cannot or may not be written, GpudebugError where
-    matplotlib lacks for the picture.
+    `force` replaces files that gpudebug did not write. Before anything is gathered: StoreError if a file
+    cannot or may not be written, GpudebugError if matplotlib lacks for the picture.
     """
     workspace = find(directory)
     page = outputs.page_at(workspace, output) if output or not (png or markdown) else None
