@@ -281,3 +281,23 @@ def test_whoever_owns_the_folder_of_the_locks_takes_no_lock_away(
             store.device_locks(["GPU-1"], {}).__enter__()
     (line,) = lines
     assert "belongs to user nobody" in line and "chown root" in line
+
+
+# What is left
+
+
+def test_clean_lists_all_and_removes_only_what_a_person_chooses(campaign: Campaign) -> None:
+    run = campaign.folder / "runs" / "0009-notes"
+    run.mkdir()
+    (run / "mine.txt").write_text("mine")
+    campaign.run("sample", "--device=cpu:1", "--", "true").expect(0)
+    sample = next(p.name for p in (campaign.folder / "runs").iterdir() if p.name.endswith("-sample"))
+    listed = campaign.json("clean")
+    kinds = {Path(one["path"]).name: one["kind"] for one in listed["left"]}
+    assert kinds[sample] == "unused run" and kinds["0001-baseline-workload"] == "evidence"
+    assert "0009-notes" not in kinds and listed["removed"] == []
+    assert campaign.run("clean", "--unused-runs").expect(2).err.count("\n") == 1
+    campaign.run("clean", "--unused-runs", "--yes", env={"GPUDEBUG_SESSION": "a"}).expect(2)
+    done = campaign.json("clean", "--unused-runs", "--yes")
+    assert [Path(path).name for path in done["removed"]] == [sample]
+    assert (run / "mine.txt").read_text() == "mine" and campaign.json("verify")["ok"] is True

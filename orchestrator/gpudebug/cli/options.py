@@ -63,7 +63,7 @@ chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own
 # The order in which `--help` lists the commands: that in which a user meets them. Others follow.
 ORDER = (
     "demo init doctor sample baseline diagnose catalogue propose next wait status show report verify accept "
-    "release reopen export loop mcp analyze compare"
+    "release reopen export loop mcp analyze compare clean"
 )
 
 
