@@ -1,29 +1,27 @@
-"""What `clean` removes is what it listed; the command itself is in the promises about files."""
+"""`clean` measures what is there; what it removes is in the promises about files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from gpudebug.core.errors import StoreError
-from gpudebug.edges.store import leftovers
+from gpudebug.engine.clean import Left, _one
+from gpudebug.render.clean import clean
 
 
-def _made(path: Path) -> tuple[int, int]:
-    return path.lstat().st_dev, path.lstat().st_ino
+def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "run" / "deep").mkdir(parents=True)
+    (tmp_path / "run" / "deep" / "big").write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "run" / "link").symlink_to("/")
+    found = _one("evidence", tmp_path / "run")
+    assert found.size >= 1 << 20 and found.size < 2 << 20
+    assert found.as_json() == {"kind": "evidence", "path": str(tmp_path / "run"), "bytes": found.size}
 
 
-def test_what_took_the_place_of_what_was_listed_is_kept(tmp_path: Path) -> None:
-    for make in (Path.mkdir, Path.touch):
-        (tmp_path / "run").mkdir()
-        made = _made(tmp_path / "run")
-        (tmp_path / "run").rename(tmp_path / "moved")
-        make(tmp_path / "run")
-        with pytest.raises(StoreError):
-            leftovers.remove(tmp_path / "run", made)
-        leftovers.remove(tmp_path / "run", _made(tmp_path / "run"))
-        leftovers.remove(tmp_path / "moved", made)
-        leftovers.remove(tmp_path / "moved", made)
-    assert leftovers.temporaries(tmp_path) == []
-    assert leftovers.temporaries(tmp_path / "nowhere") == []
+def test_the_text_names_each_thing_and_what_was_kept() -> None:
+    left = Left("unused run", Path("/x/runs/0003-sample"), 3 << 20, (1, 2)).as_json()
+    listed = clean({"action": "listed", "left": [left], "bytes": 3 << 20})
+    assert "3.0 MB  unused run  /x/runs/0003-sample" in listed
+    assert clean({"action": "listed", "left": [], "bytes": 0}) == "gpudebug left nothing here"
+    kept = [{"path": "/x", "why": "is not what gpudebug made there"}]
+    said = clean({"action": "cleaned", "removed": ["/y"], "kept": kept})
+    assert said == "removed /y\nkept /x: is not what gpudebug made there"

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpudebug.core.errors import StoreError
 
@@ -156,7 +156,7 @@ def _rename_to_free(parent: int, name: str, to: str) -> None:
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    rename = getattr(library, "renameat2", None)
+    rename: Any = getattr(library, "renameat2", None)
     if rename is not None:
         if rename(parent, os.fsencode(name), parent, os.fsencode(to), _NOT_OVER) == 0:
             return

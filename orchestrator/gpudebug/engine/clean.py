@@ -1,4 +1,4 @@
-"""`gpudebug clean`: what gpudebug left in this repository, with sizes; a person removes what is proven ours."""
+"""`gpudebug clean`: what gpudebug left here, with sizes; a person removes what is proven to be its own."""
 
 from __future__ import annotations
 
