@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -199,7 +198,7 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
                 with suppress(FileNotFoundError):
                     os.unlink(entry.name, dir_fd=parent)
             elif upwards is not None:
-                os.rename(entry.name, secrets.token_hex(16), src_dir_fd=parent, dst_dir_fd=upwards)
+                os.rename(entry.name, os.urandom(16).hex(), src_dir_fd=parent, dst_dir_fd=upwards)
             else:
                 below = _opened(parent, entry.name, Path(_path_of(parent), entry.name), unlock=True)
                 if os.fstat(below).st_dev != device:
