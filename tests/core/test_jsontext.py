@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.jsontext import line_of
+from gpudebug.core.jsontext import line_of, parse
 
 TEXT = """
 {
@@ -58,3 +58,15 @@ def test_every_key_of_a_record_is_found_on_the_line_that_begins_with_it(
     key = data.draw(st.sampled_from(sorted(record)))
     text = json.dumps(record, indent=1)
     assert text.split("\n")[line_of(text, [key]) - 1].startswith(f" {json.dumps(key)}: ")
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "[" * 100_000, "[" * 65 + "]" * 65, "{", ""])
+def test_what_is_no_document_of_ours_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text)
+
+
+def test_brackets_in_strings_are_no_levels() -> None:
+    said = {"lines": ["[" * 200, "{[" * 100], "deep": [[[[1]]]]}
+    assert parse(json.dumps(said)) == said
+    assert parse("[" * 64 + "]" * 64)

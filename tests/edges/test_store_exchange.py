@@ -165,7 +165,7 @@ def test_a_file_that_comes_in_the_last_moment_stays(tmp_path: Path, monkeypatch:
         rename(parent, name, to)
 
     monkeypatch.setattr(removal, "_rename_to_free", add_before)
-    with pytest.raises(StoreError, match="holds mine.txt"):
+    with pytest.raises(StoreError, match=r"holds mine\.txt"):
         replace_folder(target, {"2.patch": b"ours"}, is_ours=ours)
     assert {p.name for p in target.iterdir()} == {"1.patch", "mine.txt"}
     assert os.listdir(tmp_path) == ["out"]

@@ -67,7 +67,10 @@ def test_a_regular_file_is_replaced_and_keeps_its_mode(folder: Path) -> None:
     old.write_text("older")
     old.chmod(0o640)
     (folder / "link.txt").symlink_to("old.txt")
-    command(folder, "analyze", "r.json", "--output", "link.txt").expect(0)
+    refused = command(folder, "analyze", "r.json", "--output", "link.txt").expect(1)
+    assert "not a file that gpudebug wrote" in refused.err and "--force" in refused.err
+    assert old.read_text() == "older"
+    command(folder, "analyze", "r.json", "--output", "link.txt", "--force").expect(0)
     assert (folder / "link.txt").is_symlink()
     assert "TOP 10 BOTTLENECKS" in old.read_text()
     assert stat.S_IMODE(old.stat().st_mode) == 0o640
@@ -76,7 +79,7 @@ def test_a_regular_file_is_replaced_and_keeps_its_mode(folder: Path) -> None:
 def test_what_fails_leaves_the_older_file(folder: Path) -> None:
     (folder / "old.txt").write_text("older")
     (folder / "bad.json").write_text('{"format": "gpudebug-sections"')
-    command(folder, "analyze", "bad.json", "--output", "old.txt").expect(1)
+    command(folder, "analyze", "bad.json", "--output", "old.txt", "--force").expect(1)
     assert (folder / "old.txt").read_text() == "older"
 
 
@@ -99,7 +102,8 @@ def test_other_kinds_are_written_too(folder: Path, name: str) -> None:
     words = ("--output", "f.txt", "--charts", "f.png", "--detailed", "f.json")
     answer = command(folder, "analyze", name, *words, "--json").expect(0).json
     assert [Path(p).name for p in answer.pop("written")] == ["f.txt", "f.png", "f.json"]
-    assert (folder / "f.txt").read_text() == command(folder, "analyze", name).expect(0).out
+    written = (folder / "f.txt").read_text()
+    assert written == command(folder, "analyze", name).expect(0).out + "\nWritten by gpudebug analyze\n"
     detailed = json.loads((folder / "f.json").read_text())
     assert {key: detailed[key] for key in answer} == answer
     series = detailed.get("series", {}).get("loss") or detailed.get("timeline", [{"points": []}])[0]["points"]

@@ -37,13 +37,18 @@ def test_a_folder_or_a_page(tmp_path: Path, workspace: Workspace, given: str, ma
     assert path.read_bytes() == b"page"
 
 
-def test_a_page_of_another_program_is_replaced_only_where_it_is_named(
+def test_a_page_of_another_program_is_never_replaced_without_force(
     tmp_path: Path, workspace: Workspace
 ) -> None:
     (tmp_path / "report.html").write_text("<!doctype html>tests")
-    with pytest.raises(StoreError, match="no page of gpudebug's"):
-        page_at(workspace, tmp_path)
-    assert page_at(workspace, tmp_path / "report.html") == tmp_path / "report.html"
+    for given in (tmp_path, tmp_path / "report.html"):
+        page = page_at(workspace, given)
+        with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
+            check(workspace, page)
+        with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
+            write([(page, b"ours")])
+        check(workspace, page, force=True)
+    assert page.read_text() == "<!doctype html>tests"
     for name in ("-", "F.png"):
         with pytest.raises(UsageError, match=f"-o {name}: the page is an HTML file"):
             page_at(workspace, tmp_path / name)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
+from gpudebug.cli.options import Directory, Force, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -124,6 +124,7 @@ def show(
         Path | None,
         typer.Option("--plot", metavar="F.png", help="Draw it before and after its change, too."),
     ] = None,
+    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -134,7 +135,7 @@ def show(
     if plot is not None:
         from gpudebug.engine.report.pictures import show_with_picture
 
-        print_(show_with_picture(folder, hypothesis, folder / plot), render.show)
+        print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render.show)
         return
     from gpudebug.engine.status import show as engine
 

@@ -1,4 +1,4 @@
-"""The commands that show and check what works: demo, doctor, verify."""
+"""The commands that show and check what works: demo, doctor, verify, clean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gpudebug.cli.options import AnyHypothesis, Directory, Json, app, choose, chosen, print_
+from gpudebug.core.errors import UsageError
 
 
 @app.command(epilog="Example: gpudebug demo")
@@ -69,3 +70,43 @@ def verify(
         answer = engine(folder, hypothesis, live.doing)
     print_(answer, render)
     raise typer.Exit(1 if answer["problems"] else 0)
+
+
+@app.command(epilog="Example: gpudebug clean\n\nExample: gpudebug clean --unused-runs --yes")
+def clean(
+    unused_runs: Annotated[
+        bool, typer.Option("--unused-runs", help="Remove runs that the progress file does not name.")
+    ] = False,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="Remove all runs, the evidence of every verdict too.")
+    ] = False,
+    temporaries: Annotated[
+        bool, typer.Option("--temporaries", help="Remove what killed commands left half-written.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """List what gpudebug left in this repository, with sizes; remove what a person chooses."""
+    folder = choose(directory, json)
+    from gpudebug.engine import clean as engine
+    from gpudebug.engine.session import session_of
+    from gpudebug.render.clean import clean as render
+
+    chosen_kinds = [
+        *((engine.EVIDENCE,) if runs else ()),
+        *((engine.UNUSED,) if runs or unused_runs else ()),
+        *((engine.TEMPORARY,) if temporaries else ()),
+    ]
+    loaded, left = engine.survey(folder)
+    answer = engine.listing(loaded, left, chosen_kinds)
+    if answer["chosen"] and not yes:
+        if chosen["json"] or not sys.stdin.isatty():
+            raise UsageError("a person has to agree", next="look at `gpudebug clean`, then add --yes")
+        for path in answer["chosen"]:
+            print(path)
+        if not typer.confirm("Remove them?"):
+            return
+    if chosen_kinds:
+        answer = engine.remove(loaded, left, chosen_kinds, session_of())
+    print_(answer, render)

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from gpudebug import door
-from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, TorchProfile, app, choose, chosen, print_
+from gpudebug.cli.options import (
+    SAMPLE_FAILED,
+    Directory,
+    Force,
+    Json,
+    TorchProfile,
+    app,
+    choose,
+    chosen,
+    print_,
+)
 
 
 @app.command(
@@ -28,6 +38,7 @@ def sample(
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
     torch_profile: TorchProfile = None,
+    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -50,7 +61,7 @@ def sample(
 
         how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:
-        answer = engine(folder, command or (), live, output=output, **how)
+        answer = engine(folder, command or (), live, output=output, force=force, **how)
     print_(answer, render.sample)
     raise typer.Exit(answer["exit_status"])
 
@@ -105,6 +116,7 @@ def analyze(
     compare: Annotated[
         Path | None, typer.Option(metavar="F", help="A section report to set beside those given.")
     ] = None,
+    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -115,6 +127,6 @@ def analyze(
     from gpudebug.render.analyze import analyze as render
     from gpudebug.render.analyze import in_full
 
-    outputs = Outputs(*(path and folder / path for path in (output, charts, detailed)))
+    outputs = Outputs(*(path and folder / path for path in (output, charts, detailed)), force)
     other = compare and folder / compare
     print_(engine([folder / f for f in files], compare=other, outputs=outputs, text=in_full), render)

@@ -54,6 +54,8 @@ TorchProfile = Annotated[
     ),
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that gpudebug did not write, too.")]
+
 SAMPLE_FAILED = 125
 
 chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
@@ -61,7 +63,7 @@ chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own
 # The order in which `--help` lists the commands: that in which a user meets them. Others follow.
 ORDER = (
     "demo init doctor sample baseline diagnose catalogue propose next wait status show report verify accept "
-    "settings release reopen export loop mcp analyze compare"
+    "settings release reopen export loop mcp analyze compare clean"
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, app, choose, print_
+from gpudebug.cli.options import Directory, Force, Json, app, choose, print_
 
 
 @app.command(
@@ -25,6 +25,7 @@ def report(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a summary for a pull request instead.")
     ] = False,
+    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -35,5 +36,6 @@ def report(
     from gpudebug.render.report import report as render
 
     with LiveLine() as live:
-        answer = engine(folder, output and folder / output, png and folder / png, markdown, live.doing)
+        places = (output and folder / output, png and folder / png)
+        answer = engine(folder, *places, markdown, live.doing, force=force)
     print_(answer, render)

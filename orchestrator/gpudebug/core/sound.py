@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core.words import Status
+from gpudebug.core.words import VERDICTS
 
 _DEEPEST = 40
 _LARGEST = 1e18
+_STATUSES = tuple(status.value for status in VERDICTS)
+_NEEDED = {"before", "after", "delta"}
 _TEXTS = ("why", "training", "loss")
 _FIGURES = ("before", "after", "throughput_before", "throughput_after", "metric_before", "metric_after")
 
@@ -33,7 +35,8 @@ def verdict(data: Any) -> bool:
         isinstance(data, dict)
         and plain(data)
         and type(data.get("hypothesis")) is int
-        and data.get("status") in set(Status)
+        and data.get("status") in _STATUSES
+        and _NEEDED <= data.keys()
         and all(isinstance(data.get(key), str) for key in _TEXTS)
         and all(_number(data.get(key)) for key in _FIGURES)
         and all(_estimate(data.get(key)) for key in ("delta", "throughput_ratio"))

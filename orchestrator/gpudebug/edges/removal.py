@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpudebug.core.errors import StoreError
 
@@ -163,7 +162,7 @@ def _rename_to_free(parent: int, name: str, to: str) -> None:
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
-    rename = getattr(library, "renameat2", None)
+    rename: Any = getattr(library, "renameat2", None)
     if rename is not None:
         if rename(parent, os.fsencode(name), parent, os.fsencode(to), _NOT_OVER) == 0:
             return
@@ -206,7 +205,7 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
                 with suppress(FileNotFoundError):
                     os.unlink(entry.name, dir_fd=parent)
             elif upwards is not None:
-                os.rename(entry.name, secrets.token_hex(16), src_dir_fd=parent, dst_dir_fd=upwards)
+                os.rename(entry.name, os.urandom(16).hex(), src_dir_fd=parent, dst_dir_fd=upwards)
             else:
                 below = _opened(parent, entry.name, Path(_path_of(parent), entry.name), closed_too=True)
                 if os.fstat(below).st_dev != device:

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -89,7 +88,7 @@ def new_folder(parent: int) -> Iterator[Made]:
 
 def name_of(identity: Identity) -> str:
     """A name for a temporary that proves what it is."""
-    return f"{_PREFIX}{identity.inode:x}-{secrets.token_hex(8)}{_SUFFIX}"
+    return f"{_PREFIX}{identity.inode:x}-{os.urandom(8).hex()}{_SUFFIX}"
 
 
 def left(parent: int) -> Iterator[Made]:
@@ -162,7 +161,7 @@ def _bear_folder(parent: int, name: str) -> int:
 def _named(parent: int, bear: Callable[[str], int]) -> Made:
     """Make something empty, lock it and give it the name that proves what it is."""
     for _ in range(_TRIES):
-        born = f"{_PREFIX}new-{secrets.token_hex(16)}{_SUFFIX}"
+        born = f"{_PREFIX}new-{os.urandom(16).hex()}{_SUFFIX}"
         fd = bear(born)
         identity = identity_of(os.fstat(fd))
         try:

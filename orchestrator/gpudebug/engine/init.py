@@ -16,7 +16,7 @@ from gpudebug.core.shellwords import ShellSyntaxError
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import adapters, agents
 from gpudebug.engine.linked import refuse_links
-from gpudebug.engine.written import progress_head, read_config
+from gpudebug.engine.written import progress_head, progress_path, read_config, read_progress
 
 _FOLDERS = ("runs", "progress", "hypotheses")
 
@@ -169,10 +169,12 @@ def _about(root: Path, config: Config) -> list[str]:
 def _write(directory: Path, config: Config, text: str) -> list[str]:
     """Write what is not there yet; gpudebug.yaml last, since it is what makes a campaign."""
     written = []
-    refuse_links(store.Workspace(directory))
+    workspace = store.Workspace(directory)
+    refuse_links(workspace)
+    progress = progress_path(workspace, config)
+    read_progress(progress)
     for folder in _FOLDERS:
         store.make_folder(directory / folder)
-    progress = directory / config.progress
     if not progress.exists():
         store.replace_file(progress, progress_head(config).encode(), root=directory, expected=None)
         written.append(str(progress))

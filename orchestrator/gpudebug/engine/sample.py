@@ -13,9 +13,11 @@ from typing import Any
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.models import Evidence
+from gpudebug.core.readings import parse_row
 from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
+from gpudebug.engine import outputs, settings
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import load
 from gpudebug.engine.measure import Bench, Job, measure, run_files
@@ -28,6 +30,7 @@ from gpudebug.engine.written import training_environment
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
+_TAIL = 1 << 16
 
 
 def sample(
@@ -40,11 +43,13 @@ def sample(
     device: str = "auto",
     timeout: float | None = None,
     torch_profile: TorchProfile | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
-    Without `output`, a run folder in a campaign is used. What PyTorch's profiler records goes there too, or
-    beside `output` as `F.trace.json.gz`. Refuses a session whose workload is none that was recorded.
+    Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
+    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`. Refuses a
+    session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
     job = _job(directory, command) if command else _workload(directory, root)
@@ -54,7 +59,7 @@ def sample(
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
         if output is None and root is not None:
             return _in_campaign(bench, job)
-        files = _files(directory, output)
+        files = _files(directory, output, force=force)
         launched, evidence = _beside(bench, job, files)
     notes = (*_replays(bench), *bench.notes, *_remarks(job, evidence))
     answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
@@ -81,6 +86,8 @@ def _workload(directory: Path, root: Path | None) -> Job:
         raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
     session = session_of()
     loaded = load(directory, session)
+    if session is not None:
+        settings.admit(loaded)
     if session is not None and (why := loaded.baselines["workload"].why) is not None:
         raise NotAPerson(
             f"session {session} samples the workload as its baseline was recorded: {why}",
@@ -129,29 +136,35 @@ def _replays(bench: Bench) -> tuple[str, ...]:
     return (NOTE,) if bench.replays else ()
 
 
-def _files(directory: Path, output: Path | None) -> Files:
+def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
     """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder.
 
-    UsageError where the log would take the place of a file that was not named.
+    StoreError if one of them is there and not of a run before.
     """
     free = (p for n in itertools.count(1) if not _taken(p := directory / f"sample-{n}.csv"))
     output = next(free) if output is None else directory / output
     if not output.name or output.suffix == ".log":
         raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
     log = output.with_suffix(".log")
-    if log.exists() and not output.exists():
-        raise UsageError(
-            "is there already, and the command's output would replace it",
-            file=str(log),
-            next="name another -o",
-        )
+    size = _log_size(output)
+    outputs.refuse(output, outputs.is_samples, force=force)
+    outputs.refuse(log, lambda head, tail: log.stat().st_size == size, force=force)
     for path in (output, log):
         store.start_file(path)
     return Files(output, log, output.with_suffix(".sampler.json"))
 
 
+def _log_size(samples: Path) -> int | None:
+    """How long the log of a run before was, by the last of its samples; None if they do not say."""
+    if not samples.is_file():
+        return None
+    lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
+    row = parse_row(lines[-1]) if lines else None
+    return row.log_bytes if row else None
+
+
 def _taken(output: Path) -> bool:
-    return output.exists() or output.with_suffix(".log").exists()
+    return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
 
 
 def summary(evidence: Evidence) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from gpudebug.core.redact import Redactor
 
 _GOAL = 2000
+_MARKDOWN = (".md", ".markdown")
+# A heading of a progress file that has no entries yet: its own, or that of a part.
+_WAITING = re.compile(rb"^[ \t>]*#{1,6}[^\n]*\b(hypothes[ei]s|baselines?|gpu|gpudebug)\b", re.I | re.M)
 ROLES = ("workload", "reference")
 
 
@@ -75,15 +79,47 @@ def read_config(workspace: store.Workspace) -> Config:
 def progress_path(workspace: store.Workspace, config: Config) -> Path:
     """Where the progress file is or will be. StoreError where a link leads out of the repository."""
     path = workspace.root / config.progress
-    store.resolve_inside(path, workspace.root)
+    target = store.resolve_inside(path, workspace.root)
+    if target == workspace.config.resolve():
+        raise _no_progress_file(path, "is gpudebug.yaml itself")
+    if any(_of_git(folder) for folder in target.parents if folder.is_relative_to(workspace.root.resolve())):
+        raise _no_progress_file(path, "leads into git's folder")
+    if not target.exists() and target.suffix.lower() not in _MARKDOWN:
+        raise _no_progress_file(path, "would be a new file that is not Markdown")
     return path
+
+
+def _of_git(folder: Path) -> bool:
+    """Whether a folder is git's, also under another name."""
+    return folder.name == ".git" or all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+
+
+def _no_progress_file(path: Path, why: str) -> StoreError:
+    return StoreError(
+        why, file=str(path), next="set progress: in gpudebug.yaml to a Markdown file of its own"
+    )
 
 
 def read_progress(path: Path) -> progress.ProgressFile:
     """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
-    return progress.parse(store.read_file(path), str(path))
+    document = progress.parse(store.read_file(path), str(path))
+    if document.data.strip() and not (document.baselines or document.hypotheses):
+        _refuse_other_text(path, document.data)
+    return document
+
+
+def _refuse_other_text(path: Path, data: bytes) -> None:
+    """StoreError if a file without entries is not one that is waiting for them: they would be appended."""
+    if path.resolve().suffix.lower() not in _MARKDOWN:
+        raise _no_progress_file(path, "is not a progress file, and not Markdown")
+    if not _WAITING.search(data):
+        raise StoreError(
+            "is not a progress file: it has no baselines, no hypotheses and no heading for them",
+            file=str(path),
+            next="add the line '## Hypotheses' to it, or set progress: in gpudebug.yaml to another file",
+        )
 
 
 def progress_head(config: Config) -> str:

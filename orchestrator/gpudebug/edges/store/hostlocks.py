@@ -229,8 +229,8 @@ def _lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> li
     if owner in (0, os.geteuid()):
         return [shared]
     warn(
-        f"{path} belongs to user {_user_name(owner)}, who could take locks of devices away; devices are locked "
-        f"in {own} too. Mend it as root: chown root {path}"
+        f"{path} belongs to user {_user_name(owner)}, who could take locks of devices away; "
+        f"devices are locked in {own} too. Mend it as root: chown root {path}"
     )
     return [shared, held.enter_context(_lock_folder(own, private=True))]
 

@@ -19,12 +19,14 @@ def report(
     png: Path | None = None,
     markdown: bool = False,
     doing: Callable[[str], None] = lambda text: None,
+    *,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
     `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
 
-    Before anything is gathered: StoreError where a file cannot or may not be written, GpudebugError where
-    matplotlib lacks for the picture.
+    `force` replaces files that gpudebug did not write. Before anything is gathered: StoreError if a file
+    cannot or may not be written, GpudebugError if matplotlib lacks for the picture.
     """
     workspace = find(directory)
     page = outputs.page_at(workspace, output) if output or not (png or markdown) else None
@@ -33,7 +35,7 @@ def report(
         charts.check()
     for path in (page, png):
         if path is not None:
-            outputs.check(workspace, path)
+            outputs.check(workspace, path, force=force)
     data = gather(directory, doing)
     doing("drawing")
     files = []
@@ -42,7 +44,7 @@ def report(
     if png is not None:
         files.append((png, charts.campaign_picture(data)))
     text = _markdown(data) if markdown else None
-    outputs.write(files)
+    outputs.write(files, force=force)
     return {
         "campaign": data["status"]["campaign"],
         "page": str(page) if page is not None else None,

@@ -16,17 +16,17 @@ from gpudebug.engine.report.runs import Runs, brief, detail
 from gpudebug.engine.status import show, status_of
 
 
-def show_with_picture(directory: Path, number: int, path: Path) -> dict[str, Any]:
+def show_with_picture(directory: Path, number: int, path: Path, *, force: bool = False) -> dict[str, Any]:
     """`show H --plot F.png`: the picture is written to `path`, which `show`'s JSON names as `plot`.
 
     What cannot be drawn or written is refused before anything is read.
     """
     outputs.check_picture(path, "--plot")
     loaded = load(directory)
-    outputs.check(loaded.workspace, path)
+    outputs.check(loaded.workspace, path, force=force)
     charts.check()
     answer = show(directory, number)
-    outputs.write([(path, charts.hypothesis_picture(_data(loaded, number), number))])
+    outputs.write([(path, charts.hypothesis_picture(_data(loaded, number), number))], force=force)
     return {**answer, "plot": str(path), "files": [*answer["files"], str(path)]}
 
 
