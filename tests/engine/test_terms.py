@@ -86,7 +86,7 @@ def test_verify_compares_the_record_with_the_sampler_s(told: Campaign) -> None:
 
 def test_verify_names_a_trial_whose_runs_were_made_under_different_settings(told: Campaign) -> None:
     (path,) = (told.folder / "runs").glob("*/verdict.json")
-    used = [r["name"] for r in json.loads(path.read_text())["runs"] if r["part"] == "trial"]
+    used = [r["name"] for r in json.loads(path.read_text())["runs"] if r["part"] == "trial" or r["fresh"]]
     assert len(used) > 1
     assert verify(told.folder, 1)["ok"] is True
     run = told.folder / "runs" / used[0]
