@@ -10,7 +10,7 @@ from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal, rewrite
 
 from gpudebug.engine.campaign import load
-from gpudebug.engine.settings import Pin, Settings
+from gpudebug.engine.pinned import Pin, Settings
 from gpudebug.engine.terms import doubts, played_back, standing_against
 from gpudebug.engine.verify import verify
 

@@ -25,8 +25,8 @@ from gpudebug.edges.store import leases
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, stack_of
+from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.places import refs
-from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import doubts, played_back
 from gpudebug.engine.written import ROLES, read, stored_record, training_environment, workload_of
 

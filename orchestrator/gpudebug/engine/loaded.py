@@ -18,7 +18,7 @@ from gpudebug.core.stack import Accepted, accepted, changes
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
-from gpudebug.engine.settings import Settings
+from gpudebug.engine.pinned import Settings
 from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
 

@@ -13,7 +13,7 @@ from typing import Any
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.settings import Settings
+from gpudebug.engine.pinned import Settings
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.entries import Shown, check_baseline, check_change, check_result
 from gpudebug.engine.verify.findings import Findings

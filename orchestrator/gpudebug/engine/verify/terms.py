@@ -8,8 +8,8 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import Verdict
 from gpudebug.core.pinning import weaker_terms
 from gpudebug.edges import snapshot
+from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.replayed import NOTE, WORD, replayed, sampled_from
-from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import WEAKER
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
