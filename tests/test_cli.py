@@ -189,7 +189,7 @@ def test_a_terminal_has_colours_and_a_line_that_lives(replayed: Campaign) -> Non
 
 
 def test_in_a_pipe_the_run_says_where_it_is_on_standard_error(replayed: Campaign) -> None:
-    done = replayed.run("next", "--json").expect(0)
+    done = replayed.pin().run("next", "--json").expect(0)
     (line,) = done.err.splitlines()
     assert re.match(r"0001-baseline-workload  \d+\.\d s  ", line)
     assert done.json["action"] == "recorded_baseline"

@@ -44,7 +44,7 @@ def make(folder: Path, count: int) -> Campaign:
         runs=1,
         files={"data.txt": "kept\n", "old.txt": "kept\n"},
         progress="## Hypotheses\n\n" + "".join(entry(n) for n in range(1, count + 1)),
-    )
+    ).pin()
     (campaign.folder / "data.txt").write_text("stashed\n")
     git(campaign.folder, "stash", "--quiet")
     (campaign.folder / "old.txt").write_text("staged\n")

@@ -29,6 +29,7 @@ def begin(campaign: Campaign) -> Path:
     """Record the baseline and claim a hypothesis, whose worktree is named."""
     campaign.json("next")
     campaign.propose("--code")
+    campaign.pin()
     return Path(campaign.json("next", status=5, env={"GPUDEBUG_SESSION": "same"})["worktree"])
 
 

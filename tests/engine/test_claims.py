@@ -143,6 +143,7 @@ def test_work_with_a_secret_in_it_stays_where_it_is(code: Campaign) -> None:
     assert begin(code, "b") == worktree
     code.json("release", "1", **session("b"))
     code.config.write_text(code.config.read_text() + "budget: {hypotheses: 1}\n")
+    code.pin()
     code.propose("--set --lr=0.2")
     assert code.json("next")["hypothesis"] == 2
     assert code.json("next", status=4)["action"] == "stop"
@@ -257,6 +258,7 @@ def test_an_agent_that_stays_in_its_worktree_is_still_answered(code: Campaign) -
 
 def test_the_end_of_a_campaign_leaves_nothing_in_git(code: Campaign) -> None:
     code.config.write_text(code.config.read_text() + "target: 50\n")
+    code.pin()
     (begin(code) / "data.py").write_text("READERS = 8\n")
     code.json("next", **session("a"))
     assert code.json("next", status=4)["action"] == "stop"
@@ -268,6 +270,7 @@ def test_what_was_changed_in_a_linked_folder_is_named(code: Campaign) -> None:
     (code.folder / "cache").mkdir()
     (code.folder / "cache" / "index").write_text("1\n")
     code.config.write_text(code.config.read_text() + "worktree: {link: [cache]}\n")
+    code.pin()
     worktree = begin(code)
     (worktree / "data.py").write_text("READERS = 8\n")
     (worktree / "cache" / "index").write_text("2 3\n")
@@ -302,6 +305,7 @@ def test_a_comment_is_no_change(code: Campaign) -> None:
 def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Campaign) -> None:
     begin(code)
     code.config.write_text(code.config.read_text().replace("@60x", "@8x"))
+    code.pin()
     assert code.json("next", "--detach", **session("b"))["action"] == "running"
     code.run("release", "1").expect(0)
     assert code.statuses() == ["UNTESTED"]

@@ -42,7 +42,7 @@ class Story:
         recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         record(recordings, "0002-h1", util=60, rate=30)
-        self.campaign = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1)
+        self.campaign = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1).pin()
         self.files = store.Detached(self.campaign.folder / "runs")
 
     def start(self, session: str | None = None) -> dict[str, Any]:
@@ -121,6 +121,7 @@ def test_with_nothing_to_run_it_answers_as_next_does(recorded: Campaign) -> None
     asked, plain = (recorded.run("next", *more, "--json") for more in (("--detach",), ()))
     assert asked.expect(5).json == plain.expect(5).json
     recorded.config.write_text(re.sub("device:.*", "device: replay:nowhere", recorded.config.read_text()))
+    recorded.pin()
     recorded.add("\n### Hypothesis 1: Waiting\n- **Intervention**: --set --lr=0.9\n- **Status**: UNTESTED\n")
     error = recorded.run("next", "--detach", "--json").expect(1).json["error"]
     assert (error["code"], error["file"]) == ("device", str(recorded.folder / "nowhere"))

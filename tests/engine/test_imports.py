@@ -18,6 +18,7 @@ def campaign(tmp_path: Path) -> Campaign:
     record(tmp_path / "recordings", "0001-baseline-workload")
     record(tmp_path / "recordings", "0002-h1", util=60, rate=30)
     made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    made.pin()
     (made.folder / "seed.csv").write_text(HEADER + ROWS)
     (made.folder / "train.log").write_text(LOG)
     return made

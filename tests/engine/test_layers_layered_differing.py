@@ -190,6 +190,7 @@ def test_without_a_baseline_there_is_nothing_to_hold_it_against(campaign: Campai
 
 def test_a_training_that_is_to_be_left_alone_is(recorded: Campaign) -> None:
     recorded.config.write_text(recorded.config.read_text() + "probe: false\n")
+    recorded.pin()
     with pytest.raises((ConfigError, LayerError), match="probe is false"):
         record_layer(recorded.folder, "cached-batch", quietly)
 

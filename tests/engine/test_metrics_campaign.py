@@ -35,7 +35,7 @@ def try_out(measured: Campaign, folder: Path, change: str, config: str = "") -> 
     campaign = copied(measured, folder)
     with campaign.config.open("a") as f:
         f.write(config)
-    campaign.propose(change)
+    campaign.pin().propose(change)
     answer = campaign.json("next")
     if answer["why"].startswith("the device was shared: other processes used "):
         pytest.skip(answer["why"])
@@ -97,7 +97,7 @@ def test_a_metric_that_the_run_did_not_yield_is_named(measured: Campaign, tmp_pa
     campaign = copied(measured, tmp_path / "repo")
     with campaign.config.open("a") as f:
         f.write("metric: latency_p50\n")
-    campaign.propose("--set --fetch=1")
+    campaign.pin().propose("--set --fetch=1")
     done = campaign.run("next").expect(1)
     assert "no figure to compare with: unknown (no latencies in the log; print each one" in done.err
     assert campaign.statuses() == ["UNTESTED"]

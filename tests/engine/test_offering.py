@@ -26,6 +26,7 @@ def next_(campaign: Campaign) -> dict[str, Any]:
 
 def configured(campaign: Campaign, text: str) -> None:
     campaign.config.write_text(campaign.config.read_text() + text)
+    campaign.pin()
 
 
 def by_hand(campaign: Campaign, number: int, change: str, status: str) -> None:

@@ -18,7 +18,7 @@ from gpudebug.engine.report.data import gather
 
 KEYS = {
     *("format", "gpudebug", "made", "status", "story", "settings", "machine", "reference", "causes", "gain"),
-    *("hypotheses", "runs", "skipped", "notes"),
+    *("hypotheses", "runs", "skipped", "notes", "replayed"),
 }
 RUN_KEYS = {
     *("name", "role", "hypothesis", "outcome", "reason", "start", "duration_s", "window", "utilisation"),
@@ -48,7 +48,7 @@ def test_the_data_is_plain_json_and_gathering_changes_nothing(told: Campaign) ->
     for own, known in zip(found["hypotheses"], rounded(status["hypotheses"]), strict=True):
         assert {**own, **known, "age_s": own["age_s"]} == own
     assert found["machine"]["host"]
-    assert [d["name"] for d in found["machine"]["devices"]] == ["recorded"]
+    assert [d["name"] for d in found["machine"]["devices"]] == ["recording of recorded"]
     assert found["causes"] == []
 
 
@@ -59,7 +59,7 @@ def test_a_run_has_its_figures_and_its_series(told: Campaign) -> None:
     assert run["utilisation"] == pytest.approx(60, abs=1)
     assert len(run["spark"]) == 40
     (device,) = run["timeline"]
-    assert (device["index"], device["uuid"], device["name"]) == (0, "CPU", "recorded")
+    assert (device["index"], device["uuid"], device["name"]) == (0, "CPU", "recording of recorded")
     rows = told.folder.joinpath("runs/0002-h1/samples.csv").read_text().splitlines()[1:]
     assert len(device["points"]) == len(rows)
     assert device["points"][0][1] == pytest.approx(60, abs=3)

@@ -145,7 +145,7 @@ def test_a_campaign_is_judged_by_a_section(measured: Campaign) -> None:
 def test_a_section_that_is_not_there_is_named(measured: Campaign, tmp_path: Path) -> None:
     other = copied(measured, tmp_path / "other")
     other.config.write_text(other.config.read_text().replace("section:data_loading", "section:load"))
-    other.propose("--set --wait=0.02", "Something else")
+    other.pin().propose("--set --wait=0.02", "Something else")
     error = other.json("next", status=1)["error"]
     says = "no section 'load' was recorded, but training_step, data_loading, forward; put "
     assert says in error["message"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -81,15 +80,3 @@ def test_settings_are_printed_with_what_differs(campaign: Campaign) -> None:
     told = campaign.json("settings")
     assert told["changed"] == [{"key": "protocol.max_runs", "value": 2, "pinned": 3, "weaker": False}]
     assert "not what is pinned: protocol.max_runs is 2" in " ".join(campaign.run("status").out.split())
-
-
-def test_a_copy_elsewhere_keeps_its_pin(campaign: Campaign, tmp_path: Path) -> None:
-    from tests.support.campaigns import copied
-
-    campaign.pin()
-    assert copied(campaign, tmp_path / "copy").json("settings")["differences"] == []
-
-
-def test_the_pin_has_a_format(campaign: Campaign) -> None:
-    campaign.pin()
-    assert json.loads(load(campaign.folder).settings.file.read_text())["format"] == settings.FORMAT

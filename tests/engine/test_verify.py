@@ -20,6 +20,8 @@ from tests.support.campaigns import (
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
+from gpudebug.engine.replayed import NOTE
+
 SECRET = "correcthorsebattery"
 LEAK = f"""\
 step 1/100 loss 2.0
@@ -113,7 +115,7 @@ def test_a_hypothesis_to_be_tested_again_claims_nothing(told: Campaign) -> None:
     substitute(told.progress, "Improvement: +", "Improvement: +9")
     found = answer(told)
     assert found["ok"] is True
-    assert found["notes"] == [
+    assert [n for n in found["notes"] if n != NOTE] == [
         "hypothesis 1 is UNTESTED: the Result in it is of an earlier test and claims nothing"
     ]
 
@@ -132,7 +134,7 @@ def test_other_criteria_than_those_of_the_test_are_told(told: Campaign) -> None:
         f.write("criteria: {success: 15, failure: 5}\n")
     found = answer(told)
     assert found["ok"] is True
-    [note] = found["notes"]
+    [note] = [n for n in found["notes"] if n != NOTE]
     assert "criteria.success 20.0, now 15.0; criteria.failure 10.0, now 5.0" in note
 
 
@@ -142,7 +144,7 @@ def test_an_imported_baseline_follows_from_what_was_imported(tmp_path: Path, rec
     campaign.json("baseline", "--import", str(run / "samples.csv"), "--log", str(run / "train.log"))
     found = answer(campaign)
     assert found["ok"] is True
-    [note] = found["notes"]
+    [note] = [n for n in found["notes"] if n != NOTE]
     assert "0001-baseline-workload is imported from samples.csv" in note
 
 

@@ -21,8 +21,8 @@ from tests.support.campaigns import (
 )
 
 from gpudebug.edges import snapshot, store
+from gpudebug.engine.pinned import FILE
 from gpudebug.engine.private import campaign_folder
-from gpudebug.engine.settings import FILE
 from gpudebug.engine.written import read_config
 
 SESSION = {"GPUDEBUG_SESSION": "agent-1"}

@@ -77,6 +77,7 @@ def _ordered(text: str, weaker: Weaker) -> Rule:
 
 _DIFFERENT = Rule(Class.DIFFERENT, "another value asks for a new baseline")
 _FREE = Rule(Class.FREE, "read by people and agents only")
+_OTHER_FIGURE = Rule(Class.DIFFERENT, "another figure: a verdict by one says nothing of the other")
 _LONGER = _ordered("longer is weaker: a slower run still counts", _higher)
 
 _WORKLOAD = {
@@ -94,8 +95,8 @@ TABLE: Mapping[str, Rule] = {
     "progress": Rule(Class.DIFFERENT, "another file has other baselines"),
     "goal": _FREE,
     **{f"{role}.{key}": rule for role in ("workload", "reference") for key, rule in _WORKLOAD.items()},
-    "metric": _DIFFERENT,
-    "direction": _DIFFERENT,
+    "metric": _OTHER_FIGURE,
+    "direction": _OTHER_FIGURE,
     "criteria.success": _ordered("lower is weaker", _lower),
     "criteria.failure": _ordered("lower is weaker: less is rejected", _lower),
     "criteria.loss": _ordered("any is weaker than converging", _later_in("converging", "any")),
@@ -116,7 +117,7 @@ TABLE: Mapping[str, Rule] = {
     "device": _DIFFERENT,
     "probe": _ordered("false is weaker: throughput is the program's own word then", _later_in(True, False)),
     "auto_propose": Rule(Class.FREE, "who proposes changes no measurement"),
-    "worktree.link": _DIFFERENT,
+    "worktree.link": Rule(Class.DIFFERENT, "trials find other files"),
     "expected": Rule(Class.FREE, "figures to compare with; no verdict uses them"),
     "context": _FREE,
     "guidelines": _FREE,

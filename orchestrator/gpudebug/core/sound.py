@@ -36,7 +36,7 @@ def verdict(data: Any) -> bool:
         and plain(data)
         and type(data.get("hypothesis")) is int
         and data.get("status") in _STATUSES
-        and _NEEDED <= data.keys()
+        and data.keys() >= _NEEDED
         and all(isinstance(data.get(key), str) for key in _TEXTS)
         and all(_number(data.get(key)) for key in _FIGURES)
         and all(_estimate(data.get(key)) for key in ("delta", "throughput_ratio"))

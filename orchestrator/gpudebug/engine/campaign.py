@@ -29,8 +29,8 @@ from gpudebug.engine.acceptance import acceptances_of, in_force, recorded
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded
+from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.places import refs
-from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import doubts, played_back
 from gpudebug.engine.written import (
     ROLES,

@@ -18,7 +18,7 @@ FILE = "confirmed.json"
 LONGEST = 300
 _MOST = 1000
 
-Where: TypeAlias = "snapshot.Checkout | snapshot.Whereabouts"
+Where: TypeAlias = "snapshot.Checkout | snapshot.Address"
 
 
 def confirmed_of(loaded: Loaded, number: int, digest: str | None) -> str | None:

@@ -80,7 +80,6 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         argv=argv,
         cwd=workload.cwd,
         identity=loaded.identities[role],
-        replayed=False,
         settings=loaded.settings.digest,
         warmup_s=loaded.config.protocol.warmup,
         patterns=dict(loaded.config.log),

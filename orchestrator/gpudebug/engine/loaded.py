@@ -19,7 +19,7 @@ from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.acceptance import Acceptances, in_force, recorded
-from gpudebug.engine.settings import Settings
+from gpudebug.engine.pinned import Settings
 from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
 

@@ -5,32 +5,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from gpudebug import __version__
 from gpudebug.core import pinning
-from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError, GpudebugError, LaunchError
-from gpudebug.core.models.base import Record
+from gpudebug.core.config import Config
+from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.pinning import Difference
-from gpudebug.edges import host, launcher, snapshot, store
-from gpudebug.edges.store.private import read_private, write_private
-from gpudebug.engine.private import campaign_folder
-from gpudebug.engine.written import ROLES, training_environment, workload_of
+from gpudebug.edges import snapshot, store
+from gpudebug.edges.store.private import write_private
+from gpudebug.engine.pinned import DEVICE, FILE, Pin, Settings, is_replay, recordings, settings_of, written
+from gpudebug.engine.written import ROLES, training_environment
 
 if TYPE_CHECKING:
     from gpudebug.engine.loaded import Loaded
 
-FILE = "settings.json"
-FORMAT = 1
 ACCEPT = "gpudebug settings --accept"
-_DEVICE = "resolved.device"
 _REPLAY = "replay"
 _NAMED = 4
 
@@ -39,120 +31,6 @@ class SettingsChanged(ConfigError):
     """gpudebug.yaml asks for something else than a person has pinned."""
 
     code = "settings"
-
-
-class Pin(Record):
-    """settings.json: what a campaign measures and by which bar, as a person pinned it.
-
-    `replay` says that recordings were its device from the first pin on; `confirmed` has the digest of the
-    verdict.json of each hypothesis that a person accepted by terms other than the pinned ones.
-    """
-
-    format: int = FORMAT
-    gpudebug: str | None = None
-    when: str
-    settings: dict[str, Any]
-    replay: bool = False
-    confirmed: dict[str, str] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of gpudebug.yaml beside the pinned ones. `anchor` and `names` are where the pin is kept;
-    `problem` says why one that is there cannot be used."""
-
-    anchor: Path
-    names: tuple[str, ...]
-    now: Mapping[str, Any]
-    pinned: Pin | None = None
-    problem: str | None = None
-
-    @property
-    def differences(self) -> tuple[Difference, ...]:
-        """What gpudebug.yaml has otherwise than it was pinned; none without a pin."""
-        return pinning.differences(self.now, self.pinned.settings) if self.pinned else ()
-
-    @property
-    def bar(self) -> Mapping[str, Any]:
-        """What verdicts are held against: the pinned settings, those of the file before there are any."""
-        return self.pinned.settings if self.pinned else self.now
-
-    @property
-    def plays(self) -> bool:
-        """Whether recordings are the device now."""
-        return _is_replay(self.bar)
-
-    @property
-    def replay(self) -> bool:
-        """Whether recordings are the device from the start: then a replayed run is evidence here."""
-        return self.plays and (self.pinned is None or self.pinned.replay)
-
-    @property
-    def digest(self) -> str | None:
-        return pinning.digest(self.pinned.settings) if self.pinned else None
-
-    @property
-    def file(self) -> Path:
-        return self.anchor.joinpath(*self.names, FILE)
-
-
-def settings_of(
-    workspace: store.Workspace, config: Config, where: snapshot.Checkout | snapshot.Address
-) -> Settings:
-    """What `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
-    folder = campaign_folder(workspace.root, config.campaign, where)
-    found = Settings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
-    try:
-        data = read_private(found.anchor, found.names, FILE)
-        pinned = None if data is None else Pin.model_validate(json.loads(data))
-    except GpudebugError as e:
-        return replace(found, problem=f"{e.file}: {e.message}")
-    except (ValueError, RecursionError):
-        return replace(found, problem=f"{found.file}: is not what gpudebug writes")
-    if pinned is not None and pinned.format > FORMAT:
-        return replace(found, problem=f"{found.file}: a later gpudebug wrote it")
-    return replace(found, pinned=pinned)
-
-
-def _asked(workspace: store.Workspace, config: Config) -> dict[str, Any]:
-    found = pinning.pinnable(config)
-    choice = config.device_choice
-    if choice.kind == _REPLAY:
-        found[_DEVICE] = _recordings(workspace.root, (workspace.root / str(choice.path)).resolve())
-    elif choice.kind != "auto":
-        found[_DEVICE] = choice.kind
-    for role in ROLES:
-        workload = workload_of(config, role)
-        if workload is not None:
-            found.update(_resolved(workspace.root, role, workload))
-    return found
-
-
-def _is_replay(settings: Mapping[str, Any]) -> bool:
-    return str(settings.get(_DEVICE, "")).partition(" ")[0] == _REPLAY
-
-
-def _recordings(root: Path, folder: Path) -> str:
-    return f"{_REPLAY} {_beside(root, folder)}"
-
-
-def _resolved(root: Path, role: str, workload: Workload) -> dict[str, str]:
-    """What the command starts here and now; nothing if it cannot be found."""
-    env = training_environment(workload)
-    try:
-        program = launcher.find_command(workload.argv(), str(root / workload.cwd), env)
-    except LaunchError:
-        return {}
-    found = {f"resolved.{role}.program": _beside(root, Path(program))}
-    interpreter = host.find_interpreter(program, env.get("PATH", ""))
-    if interpreter is not None:
-        found[f"resolved.{role}.interpreter"] = _beside(root, Path(interpreter))
-    return found
-
-
-def _beside(root: Path, path: Path) -> str:
-    """A path below the campaign's folder as seen from there, so that a copy of it keeps its pin."""
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
 def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
@@ -209,27 +87,26 @@ def settle(loaded: Loaded, spec: Mapping[str, object], *, pins: bool = False) ->
     if found.pinned is None:
         return
     kind = str(spec["kind"])
-    device = _recordings(loaded.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
-    known = found.pinned.settings.get(_DEVICE)
+    device = recordings(loaded.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
+    known = found.pinned.settings.get(DEVICE)
     if known == device:
         return
     if known is not None and not pins:
-        raise _refused(loaded, (Difference(_DEVICE, device, known),))
-    _write(loaded, found.pinned.model_copy(update={"settings": {**found.pinned.settings, _DEVICE: device}}))
+        raise _refused(loaded, (Difference(DEVICE, device, known),))
+    _write(loaded, replace(found.pinned, settings={**found.pinned.settings, DEVICE: device}))
 
 
 def pin(loaded: Loaded, device: str | None = None) -> None:
     """Pin the settings as gpudebug.yaml has them now, with the kind of `device` if it was found already."""
     found = loaded.settings
     now = dict(found.now)
-    if _DEVICE not in now and (known := device or _known_device(found)) is not None:
-        now[_DEVICE] = known
-    replays = _is_replay(now)
+    if DEVICE not in now and (known := device or _known_device(found)) is not None:
+        now[DEVICE] = known
+    replays = is_replay(now)
     first = found.pinned is None
     _write(
         loaded,
         Pin(
-            gpudebug=__version__,
             when=_time(),
             settings=now,
             replay=replays
@@ -243,7 +120,7 @@ def _known_device(found: Settings) -> str | None:
     """The device that was pinned for the same choice."""
     if found.pinned is None or found.pinned.settings.get("device") != found.now.get("device"):
         return None
-    return found.pinned.settings.get(_DEVICE)
+    return found.pinned.settings.get(DEVICE)
 
 
 def _measured(loaded: Loaded) -> bool:
@@ -265,7 +142,7 @@ def confirm(loaded: Loaded, number: int, verdict: str) -> None:
         pin(loaded)
         pinned = loaded.settings.pinned
     assert pinned is not None
-    _write(loaded, pinned.model_copy(update={"confirmed": {**pinned.confirmed, str(number): verdict}}))
+    _write(loaded, replace(pinned, confirmed={**pinned.confirmed, str(number): verdict}))
 
 
 def _write(loaded: Loaded, pinned: Pin) -> None:
@@ -274,16 +151,11 @@ def _write(loaded: Loaded, pinned: Pin) -> None:
     loaded.settings = replace(found, pinned=pinned, problem=None)
 
 
-def written(pinned: Pin) -> bytes:
-    text = json.dumps(pinned.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    return (text + "\n").encode("utf-8", "surrogatepass")
-
-
 def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
     """Pin what `init` has just written; the repository may have no commit yet."""
     found = settings_of(workspace, config, snapshot.whereabouts(directory))
     replays = config.device_choice.kind == _REPLAY
-    pinned = Pin(gpudebug=__version__, when=_time(), settings=dict(found.now), replay=replays)
+    pinned = Pin(when=_time(), settings=dict(found.now), replay=replays)
     write_private(found.anchor, found.names, FILE, written(pinned))
 
 
@@ -314,7 +186,7 @@ def _few(loaded: Loaded, changed: tuple[Difference, ...]) -> str:
 
 
 def _summary(now: Mapping[str, Any]) -> str:
-    device = now.get(_DEVICE) or now.get("device")
+    device = now.get(DEVICE) or now.get("device")
     return (
         f"device {device}, {now.get('metric')}, success {now.get('criteria.success'):g}, "
         f"failure {now.get('criteria.failure'):g}"
@@ -331,6 +203,7 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
 
     Raises SettingsChanged if a session asks to pin.
     """
+    from gpudebug.engine import acceptance
     from gpudebug.engine.campaign import load
 
     loaded = load(directory, session)
@@ -351,6 +224,8 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
         for d in before.differences
     ]
     if accept:
+        # What a campaign of 0.1.0 has accepted is only known until anything else is recorded.
+        acceptance.settle(loaded)
         pin(loaded, _found_device(loaded))
     found = loaded.settings
     return {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.pinning import weaker_terms
 from gpudebug.edges import store
+from gpudebug.engine.pinned import Settings
 from gpudebug.engine.replayed import WORD, replayed
-from gpudebug.engine.settings import Settings
 
 if TYPE_CHECKING:
     from gpudebug.engine.loaded import Loaded

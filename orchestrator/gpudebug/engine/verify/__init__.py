@@ -14,7 +14,7 @@ from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, measured, outside
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.settings import Settings
+from gpudebug.engine.pinned import Settings
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.acceptances import Accepted
 from gpudebug.engine.verify.entries import (

@@ -8,8 +8,8 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import Verdict
 from gpudebug.core.pinning import weaker_terms
 from gpudebug.edges import snapshot
+from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.replayed import NOTE, WORD, replayed, sampled_from
-from gpudebug.engine.settings import Settings, settings_of
 from gpudebug.engine.terms import WEAKER
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
@@ -70,8 +70,8 @@ def _check_record(run: Checked, where: Problem, findings: Findings) -> bool:
 
 
 def check_one_pin(verdict: Verdict, runs: Sequence[Checked], where: Problem, findings: Findings) -> None:
-    """The runs of one trial are all made under the same pinned settings."""
-    own = {used.name for used in verdict.runs if used.part == "trial"}
+    """The runs of one trial, the baseline's beside it among them, are made under the same settings."""
+    own = {used.name for used in verdict.runs if used.part == "trial" or used.fresh}
     records = [run.measured.record for run in runs if run.measured is not None]
     pins = {r.name: r.settings for r in records if r.name in own and r.settings is not None}
     if len(set(pins.values())) > 1:
