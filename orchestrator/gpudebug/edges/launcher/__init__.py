@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
+    from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import LAYER, PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
@@ -28,6 +28,7 @@ __all__ = [
     "Launched",
     "SamplerSpec",
     "Tick",
+    "adopt_orphans",
     "end_agent",
     "find_command",
     "inject",
