@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
+    **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
     "find_command": "command",
     "sweep": "recovery",
     "try_profiling": "selftest",
