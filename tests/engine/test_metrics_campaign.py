@@ -187,7 +187,7 @@ def test_a_variable_that_names_the_batch_leaves_the_gain_open(tmp_path: Path) ->
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=80, rate=20)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, config="allow_env: [BATCH_SIZE]\n")
     campaign.json("next")
     campaign.propose("--env BATCH_SIZE=4")
     answer = campaign.json("next")

@@ -216,11 +216,11 @@ class Campaign:
         """The command in the background, in a session of its own."""
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
+        more.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(
             [*GPUDEBUG, *words],
             cwd=self.folder,
             env=environment(more.pop("env", None)),
-            stdin=subprocess.DEVNULL,
             start_new_session=True,
             # Tests may run in the background of a shell, where Ctrl-C is ignored and children inherit that.
             preexec_fn=_heed_interrupts,  # noqa: PLW1509

@@ -154,7 +154,7 @@ def loop(
     """Run the campaign unattended: one agent session after the other, one hypothesis each."""
     folder = choose(directory, json)
     from gpudebug.core.looping import Limits
-    from gpudebug.engine.loop import exit_status
+    from gpudebug.engine.loop import adopt, exit_status
     from gpudebug.engine.loop import loop as engine
     from gpudebug.engine.session import persons_only
     from gpudebug.live import LiveLine
@@ -165,6 +165,7 @@ def loop(
     timeout = _seconds("--session-timeout", session_timeout)
     if not timeout:
         raise UsageError("--session-timeout: a session needs some time", next="write it as 90s, 30m or 2h")
+    adopt()
     with LiveLine() as live:
         answer = engine(folder, agent, limits, timeout, live)
     print_(answer, render.loop)

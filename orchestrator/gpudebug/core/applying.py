@@ -49,8 +49,8 @@ def unset_flag(words: list[str], name: str, allowed: Allowed) -> list[str]:
     """Take the flag out of `words`; returns notes."""
     start, opened = _reach(words, name, allowed)
     if opened:
-        for option in reversed(opened):
-            del words[option.start : option.stop]
+        for part in reversed(opened):
+            del words[part.start : part.stop]
         return []
     found = commandline.find_own(words, name, start)
     if not found:
@@ -162,7 +162,7 @@ def _written(option: Option, value: str | None) -> list[str]:
 
 def _separable(value: str) -> bool:
     """Whether a value can stand as a word of its own: it neither looks like an option nor ends a command."""
-    return not commandline.looks_like_option(value) and value not in ("--", ":", ";", "+")
+    return not launching.looks_like_option(value) and value not in ("--", ":", ";", "+")
 
 
 def _append(words: list[str], name: str, value: str | None, start: int) -> None:

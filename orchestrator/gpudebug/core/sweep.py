@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from . import commandline
+from . import commandline, launching
 from .errors import InterventionError
 from .intervention import Change, Intervention, from_options
 
@@ -114,6 +114,6 @@ def sweeps(changes: Iterable[tuple[Key, Intervention]]) -> list[tuple[str, list[
 
 
 def _ordered(rows: list[tuple[str, Key]]) -> list[tuple[str, Key]]:
-    if all(commandline.is_number(value) for value, _ in rows):
+    if all(launching.is_number(value) for value, _ in rows):
         return sorted(rows, key=lambda row: float(row[0]))
     return rows

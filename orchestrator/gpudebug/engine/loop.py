@@ -17,7 +17,7 @@ from typing import Any
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
 from gpudebug.core.looping import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.machine import Action, Ending, Kind, decide
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import launcher, snapshot, store
 from gpudebug.engine import agentsession as agents
 from gpudebug.engine import detached, places
 from gpudebug.engine.campaign import load
@@ -52,6 +52,11 @@ def loop(directory: Path, command: str, limits: Limits, timeout: float, report: 
     holder = {"pid": os.getpid(), "command": "gpudebug loop", "since": now(), "session": session_of()}
     with store.Claim(sessions.lock, holder), _terminable():
         return _Loop(workspace, sessions, agent, limits, report).run()
+
+
+def adopt() -> None:
+    """For a process that is the loop and nothing else: what its agents orphan stays below it."""
+    launcher.adopt_orphans()
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core import progress, stack, sweep, titles
+from gpudebug.core.applying import NoEffect
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import GpudebugError, InterventionError, UsageError
-from gpudebug.core.intervention import Change, Intervention, NoEffect
+from gpudebug.core.intervention import Change, Intervention
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
 from gpudebug.engine import patchfiles, reopen

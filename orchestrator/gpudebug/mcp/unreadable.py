@@ -45,17 +45,24 @@ def mended(item: Any) -> Any:
     """A message as it is; for a request that the SDK could not read, one that is answered with an error."""
     if not isinstance(item, ValidationError):
         return item
-    try:
-        request = json.loads(item.errors(include_url=False)[0]["input"])
-    except (TypeError, ValueError, RecursionError, IndexError, KeyError):
-        return item
-    stand_in = stand_in_of(request)
+    stand_in = next(filter(None, map(stand_in_of, map(_read, item.errors(include_url=False)))), None)
     if stand_in is None:
         return item
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(json.dumps(stand_in), by_name=False))
     except ValidationError:
         return item
+
+
+def _read(problem: Any) -> Any:
+    """What the SDK was given, by what it says of a problem: the line, or an object that it made of it."""
+    given = problem.get("input")
+    if not isinstance(given, (str, bytes)):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        return None
 
 
 def stand_in_of(request: Any) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpudebug.core import intervention as interventions
+from gpudebug.core.applying import NoEffect
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
 from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
@@ -17,7 +18,7 @@ from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.frameworks import Found
-from gpudebug.core.intervention import Change, Intervention, NoEffect
+from gpudebug.core.intervention import Change, Intervention
 from gpudebug.core.permits import NOTHING_MORE, Allowed
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})

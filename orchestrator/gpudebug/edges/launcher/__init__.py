@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, end_agent, run_agent
+    from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
     from gpudebug.edges.launcher.asking import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
@@ -30,6 +30,7 @@ __all__ = [
     "Launched",
     "SamplerSpec",
     "Tick",
+    "adopt_orphans",
     "ask",
     "ask_anew",
     "end_agent",
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("AgentEnded", "AgentSpec", "end_agent", "run_agent"), "agent"),
+    **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
     **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "asking"),
     "find_command": "command",
     "sweep": "recovery",

@@ -77,6 +77,11 @@ def run_agent(spec: AgentSpec, write: Callable[[bytes], object]) -> AgentEnded:
         return agent.ended(leaked)
 
 
+def adopt_orphans() -> None:
+    """From now on what an agent orphans is this process's child, not init's: its line stays to be seen."""
+    processes.set_subreaper(True)
+
+
 def end_agent(marker: str) -> list[int]:
     """End what is left of an agent whose caller was killed; the pids."""
     return sweep(marker)
@@ -107,6 +112,15 @@ def _start(spec: AgentSpec, path: str) -> subprocess.Popen[bytes]:
             )
     except OSError as e:
         raise cannot_launch(f"{spec.argv[0]}: {e.strerror}", NOT_EXECUTABLE) from None
+
+
+def _reap_adopted() -> None:
+    """Let go of what the agent orphaned and what has ended by now; the agent itself was waited for."""
+    mine = os.getpid()
+    for proc in list(processes.newest_first()):
+        if proc.ppid == mine and proc.state == "Z":
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(proc.pid, os.WNOHANG)
 
 
 class _Agent:
@@ -153,6 +167,7 @@ class _Agent:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        _reap_adopted()
         return len(left)
 
     def drain(self) -> None:
