@@ -115,3 +115,20 @@ def test_of_a_verdict_by_another_rule_the_means_are_derived_all_the_same(told: C
     found = answer(told)
     assert [p["field"] for p in found["problems"]] == ["before", "gpu util before"]
     assert "judged by rule 0" in found["unchecked"][0]
+
+
+def test_a_verdict_by_the_rule_before_is_judged_again_by_that_rule(told: Campaign, run: Path) -> None:
+    """As an earlier gpudebug wrote it: nothing of it is unknown, and an edit of it is still named."""
+
+    def as_before(v: dict[str, Any]) -> None:
+        v.update(rule="3")
+        del v["confirmed"]
+        for one in v["gates"]:
+            del one["source"], one["unexplained"]
+        gate(v, "throughput").update(note=None)
+
+    change(run, as_before)
+    found = answer(told)
+    assert (found["ok"], found["problems"], found["unchecked"]) == (True, [], [])
+    change(run, lambda v: gate(v, "throughput").update(result="skipped"))
+    assert [p.field for p in problems(told)] == ["gates[throughput].result"]

@@ -194,7 +194,7 @@ def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     ("code", "verdict", "said"),
     [
         (HOLLOW, "INVALID", "steps of the log for each step of the optimizer in the trial"),
-        (STEPPED, "INCONCLUSIVE", "0.25 backward passes for each step of the optimizer in the trial"),
+        (STEPPED, "not validated", "0.25 backward passes for each step of the optimizer in the trial"),
         (FASTER, "VALIDATED", None),
     ],
     ids=["prints four", "steps four times on one batch", "waits less"],
@@ -208,9 +208,12 @@ def test_the_optimizers_steps_are_held_against_the_log(
     write_patch(campaign, PATCH, {"train.py": code})
     campaign.propose(f"--patch {PATCH}")
     answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"})
-    assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
+    if verdict == "not validated":
+        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
+    else:
+        assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
     assert (gate(answer)["unexplained"] is None) == (said is None)
-    assert said is None or said in answer["why"]
+    assert said is None or said in gate(answer)["unexplained"]
     assert campaign.json("verify")["ok"] is True
     if said is None:
         assert gate(answer)["source"] == "both"

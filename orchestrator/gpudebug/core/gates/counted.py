@@ -78,7 +78,7 @@ def _ratios(case: Case) -> Unfit | None:
 
 
 def _said(one: counts.Moved) -> str:
-    new = "none" if one.new is None else number(one.new)
+    new = "no" if one.new is None else number(one.new)
     return f"{new} {one.what} for each step of the optimizer in the trial, {number(one.old)} in the baseline"
 
 

@@ -120,9 +120,11 @@ class Moved(NamedTuple):
 def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: bool = False) -> list[Moved]:
     """The ratios that all runs of the baseline tell and that differ in the trial.
 
-    A ratio that some runs of the trial do not tell is not compared; with `missing` it has moved.
+    A ratio that some runs of the trial do not tell is not compared; with `missing` one that the probe tells
+    of any training has moved, if it told of these runs at all.
     """
     old, new = [ratios(e) for e in before], [ratios(e) for e in after]
+    missing = missing and all(counted(e) for e in after)
     shared = [name for name in old[0] if all(name in one for one in old)]
     found = []
     for name in shared:
@@ -130,7 +132,6 @@ def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: boo
         values = [one[name].value for one in old]
         theirs = [one[name] for one in new if name in one]
         if len(theirs) < len(new):
-            # A program counts samples or batches, and a run that did not complete neither of whole counts.
             lost = missing and name in ("samples", "backwards") and max(values) > 0
             found += [Moved(name, first.what, _mean(values), None)] if lost else []
             continue
