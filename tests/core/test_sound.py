@@ -1,0 +1,65 @@
+"""The shape of records, and numbers that nothing measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudebug.core import sound
+
+VERDICT: dict[str, Any] = {
+    "hypothesis": 1,
+    "status": "VALIDATED",
+    "why": "delta",
+    "before": 20.0,
+    "after": None,
+    "delta": {"value": 1.0, "low": None, "high": 2},
+    "training": "SUCCESS",
+    "loss": "CONVERGING",
+    "gates": [{"name": "loss", "value": "x", "threshold": "y", "result": "pass"}],
+    "runs": [{"name": "0001-h1", "part": "trial", "fresh": False}],
+}
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 10**19, [{"a": float("inf")}], nested(60)])
+def test_what_nothing_measures_is_not_plain(value: Any) -> None:
+    assert not sound.plain(value)
+
+
+def test_what_is_measured_is_plain() -> None:
+    assert sound.plain({"a": [1, 2.5, None, "NaN", True], "b": nested(20)})
+
+
+WRONG: dict[str, Any] = {
+    "hypothesis": True,
+    "status": "GREAT",
+    "why": None,
+    "before": "20",
+    "delta": {"low": 1.0},
+    "gates": [{"name": "loss"}],
+    "runs": {},
+    "notes": [1],
+    "metric": None,
+    "terms": [],
+}
+
+
+def test_a_verdict_of_ours_is_sound() -> None:
+    assert sound.verdict(VERDICT)
+    assert not sound.verdict([VERDICT])
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_verdict_with_another_type_is_none(key: str) -> None:
+    assert not sound.verdict({**VERDICT, key: WRONG[key]})
+
+
+def test_an_endless_loss_is_evidence_all_the_same() -> None:
+    assert sound.evidence({"utilisation": 20.0, "loss": {"last": float("nan")}})
+    assert not sound.evidence({"utilisation": float("nan")})
+    assert not sound.evidence({"devices": {}})
