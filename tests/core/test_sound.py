@@ -1,4 +1,4 @@
-"""The shape of stored records, as the models have it."""
+"""The shape of records, and numbers that nothing measures."""
 
 from __future__ import annotations
 
@@ -6,56 +6,65 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.models import Verdict
-from gpudebug.core.sound import verdict as is_verdict
-from gpudebug.core.words import Status, Trend
+from gpudebug.core import sound
 
-WHOLE: dict[str, Any] = Verdict(
-    rule="1",
-    hypothesis=1,
-    status=Status.VALIDATED,
-    why="all gates pass",
-    before=20.0,
-    after=60.0,
-    delta={"value": 40.0, "low": 39.0, "high": 41.0},  # type: ignore[arg-type]
-    training="SUCCESS",
-    loss=Trend.CONVERGING,
-    gates=({"name": "delta", "value": "+40pp", "threshold": "20pp", "result": "pass"},),  # type: ignore[arg-type]
-    runs=({"name": "0002-h1", "part": "trial", "evidence_sha256": "0"},),  # type: ignore[arg-type]
-).model_dump(mode="json")
+VERDICT: dict[str, Any] = {
+    "hypothesis": 1,
+    "status": "VALIDATED",
+    "why": "delta",
+    "before": 20.0,
+    "after": None,
+    "delta": {"value": 1.0, "low": None, "high": 2},
+    "training": "SUCCESS",
+    "loss": "CONVERGING",
+    "gates": [{"name": "loss", "value": "x", "threshold": "y", "result": "pass"}],
+    "runs": [{"name": "0001-h1", "part": "trial", "fresh": False}],
+}
 
 
-def test_what_the_model_writes_is_one() -> None:
-    assert is_verdict(WHOLE)
-    assert is_verdict({**WHOLE, "before": None, "delta": None, "of a later version": 1})
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"hypothesis": "1"},
-        {"hypothesis": True},
-        {"status": "UNTESTED"},
-        {"status": ["VALIDATED"]},
-        {"before": "20%"},
-        {"before": float("nan")},
-        {"delta": 40},
-        {"delta": {"low": 1.0}},
-        {"gates": [{"name": "delta"}]},
-        {"gates": {}},
-        {"runs": ["0002-h1"]},
-        {"notes": [1]},
-    ],
-)
-def test_what_no_reader_could_use_is_none(change: dict[str, Any]) -> None:
-    assert not is_verdict({**WHOLE, **change})
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 10**19, [{"a": float("inf")}], nested(60)])
+def test_what_nothing_measures_is_not_plain(value: Any) -> None:
+    assert not sound.plain(value)
+
+
+def test_what_is_measured_is_plain() -> None:
+    assert sound.plain({"a": [1, 2.5, None, "NaN", True], "b": nested(20)})
+
+
+WRONG: dict[str, Any] = {
+    "hypothesis": True,
+    "status": "GREAT",
+    "why": None,
+    "before": "20",
+    "delta": {"low": 1.0},
+    "gates": [{"name": "loss"}],
+    "runs": {},
+    "notes": [1],
+    "metric": None,
+    "terms": [],
+}
+
+
+def test_a_verdict_of_ours_is_sound() -> None:
+    assert sound.verdict(VERDICT)
+    assert not sound.verdict([VERDICT])
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_verdict_with_another_type_is_none(key: str) -> None:
+    assert not sound.verdict({**VERDICT, key: WRONG[key]})
+
+
+def test_an_endless_loss_is_evidence_all_the_same() -> None:
+    assert sound.evidence({"utilisation": 20.0, "loss": {"last": float("nan")}})
+    assert not sound.evidence({"utilisation": float("nan")})
+    assert not sound.evidence({"devices": {}})
 
 
 @pytest.mark.parametrize("key", ["hypothesis", "status", "why", "before", "delta", "gates"])
-def test_a_key_that_readers_need_is_missing(key: str) -> None:
-    assert not is_verdict({k: v for k, v in WHOLE.items() if k != key})
-
-
-@pytest.mark.parametrize("other", [None, [], "text", 1, {}])
-def test_another_value_is_none(other: object) -> None:
-    assert not is_verdict(other)
+def test_a_verdict_without_a_key_that_readers_need_is_none(key: str) -> None:
+    assert not sound.verdict({k: v for k, v in VERDICT.items() if k != key})

@@ -10,6 +10,7 @@ from tests.engine.conftest import PATCHES, WORKERS
 from tests.support.campaigns import Campaign, contents, git
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.accept import accept
 from gpudebug.engine.export import export, is_ours
 
 
@@ -66,17 +67,16 @@ def refused(campaign: Campaign, said: str, advice: str, output: Path | None = No
 
 def test_what_was_not_measured_together_is_not_exported(judged: Campaign) -> None:
     refused(judged, "nothing is accepted yet", "gpudebug accept H")
-    judged.progress.write_text(
-        judged.text.replace("**Status**: VALIDATED", "**Status**: VALIDATED\n- **Accepted**: 1")
-    )
+    for number in (1, 2, 4):
+        accept(judged.folder, number)
     refused(judged, "was not measured together since: baseline workload: command and tree", "gpudebug next")
     judged.add(
         "\n### Hypothesis 7: T\n- **Intervention**: --set --x=1\n- **Status**: VALIDATED\n- **Accepted**: 3\n"
     )
     refused(
         judged,
-        "hypothesis 7 is accepted and UNVERIFIED",
-        "gpudebug verify 7, or delete an Accepted line that was written by hand",
+        "the Accepted line of hypothesis 7 was written by hand: UNVERIFIED",
+        "gpudebug accept 7, or delete the line",
     )
 
 

@@ -42,13 +42,6 @@ REFUSED = [
         "(session a, since 2026",
         "gpudebug status",
     ),
-    (
-        7,
-        "VALIDATED\n- **Accepted**: 1",
-        1,
-        "hypothesis 7 is accepted",
-        "propose the change that takes it back",
-    ),
 ]
 
 

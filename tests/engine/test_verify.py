@@ -110,14 +110,16 @@ def test_git_need_not_work(told: Campaign) -> None:
     assert answer(told)["ok"] is True
 
 
-def test_a_hypothesis_to_be_tested_again_claims_nothing(told: Campaign) -> None:
+def test_a_hypothesis_to_be_tested_again_shows_its_earlier_test(told: Campaign) -> None:
     substitute(told.progress, "Status**: VALIDATED", "Status**: UNTESTED")
-    substitute(told.progress, "Improvement: +", "Improvement: +9")
     found = answer(told)
     assert found["ok"] is True
     assert [n for n in found["notes"] if n != NOTE] == [
         "hypothesis 1 is UNTESTED: the Result in it is of an earlier test and claims nothing"
     ]
+    substitute(told.progress, "Improvement: +", "Improvement: +9")
+    [problem] = problems(told)
+    assert (problem.field, problem.found[:14]) == ("result", "improvement: +9"[:14])
 
 
 def test_numbers_of_a_baseline_without_runs_are_named(told: Campaign) -> None:
@@ -126,7 +128,11 @@ def test_numbers_of_a_baseline_without_runs_are_named(told: Campaign) -> None:
         "### Baseline: reference\n- Notes: to be recorded\n\n"
         "### Baseline: my old machine\n- GPU util: 11%\n"
     )
-    assert problems(told) == [(PROGRESS, "gpu util", None, "27.4%", BY_HAND)]
+    other = "no baseline of gpudebug: it records those of workload and reference"
+    assert problems(told) == [
+        (PROGRESS, "gpu util", None, "27.4%", BY_HAND),
+        (PROGRESS, "baseline", None, "Baseline: my old machine", other),
+    ]
 
 
 def test_other_criteria_than_those_of_the_test_are_told(told: Campaign) -> None:

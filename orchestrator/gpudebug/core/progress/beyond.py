@@ -87,7 +87,7 @@ def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond
             found.append(_at(document, field.first.offset, field.name, field.text(" "), TWICE))
         seen.add(turn)
     found += _lines(document, entry, known, OUTSIDE if judged or entry.runs else UNJUDGED)
-    return sorted(set(found), key=lambda each: each.line)
+    return _once(found)
 
 
 def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
@@ -105,12 +105,22 @@ def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
     if measured(entry.title.lower().partition(entry.role)[2]):
         found.append(_at(document, entry.start, "title", entry.title, OUTSIDE))
     found += _lines(document, entry, known, OUTSIDE)
-    return sorted(set(found), key=lambda each: each.line)
+    return _once(found)
+
+
+def _once(found: list[Beyond]) -> list[Beyond]:
+    """The first claim of each line, in the order of the file."""
+    lines: dict[int, Beyond] = {}
+    for each in found:
+        lines.setdefault(each.line, each)
+    return [lines[line] for line in sorted(lines)]
 
 
 def outside(document: ProgressFile) -> list[Beyond]:
     """Figures written as gpudebug writes them, but in no entry."""
-    spans = sorted((e.start, e.end) for e in (*document.baselines, *document.hypotheses))
+    spans = sorted(
+        [(b.start, b.end) for b in document.baselines] + [(h.start, h.end) for h in document.hypotheses]
+    )
     found: list[Beyond] = []
     position = 0
     for start, end in [*spans, (len(document.data), len(document.data))]:

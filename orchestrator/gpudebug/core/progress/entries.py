@@ -13,7 +13,6 @@ from gpudebug.core.progress.fields import (
     Field,
     earlier,
     first_of,
-    is_earlier_runs,
     is_result,
     read_fields,
     read_status,
@@ -155,7 +154,8 @@ class HypothesisEntry:
     @property
     def earlier_results(self) -> list[EarlierResult]:
         """What later tests took the place of, in the order of the file."""
-        flat = {earlier(f.name): run_names(f.text(" ")) for f in self.fields if is_earlier_runs(f.name)}
+        runs_of = (f for f in self.fields if earlier(f.name) and not is_result(f.name))
+        flat = {earlier(f.name): run_names(f.text(" ")) for f in runs_of}
         found = []
         for field in self.fields:
             turn = earlier(field.name)

@@ -164,11 +164,6 @@ def is_result(name: str) -> bool:
     return name == "result" or (name.startswith(EARLIER_RESULT) and earlier(name) > 0)
 
 
-def is_earlier_runs(name: str) -> bool:
-    """Whether this is the key of an earlier result's runs."""
-    return name.startswith(EARLIER_RUNS) and earlier(name) > 0
-
-
 def first_of(fields: Sequence[Field], name: str) -> Field | None:
     return next((each for each in fields if each.name == name), None)
 
