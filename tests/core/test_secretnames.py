@@ -27,7 +27,6 @@ SECRET = (
         "private_keys",
         "signing-keys",
         "token_2",
-        "key_17",
     ),
 )
 HARMLESS = (

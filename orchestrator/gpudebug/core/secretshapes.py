@@ -7,7 +7,9 @@ one. What may stand before a match is checked behind its first letters, so that 
 
 from __future__ import annotations
 
-WHOLE = (
+Shapes = tuple[tuple[tuple[str, ...], str], ...]
+
+WHOLE: Shapes = (
     (
         ("-----BEGIN ",),
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,]|-(?=[A-Za-z0-9]))*"
@@ -52,7 +54,7 @@ WHOLE = (
 )
 """Replaced as a whole."""
 
-BESIDE = (
+BESIDE: Shapes = (
     (("earer ",), r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"),
     (("wandb login",), r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}"),
     (

@@ -38,11 +38,10 @@ def _environment() -> Environment:
 
     @pass_eval_context
     def seen(context: EvalContext, value: object) -> object:
-        """In a page, whatever is put into it: no character that turns or hides what is around it."""
-        if not context.autoescape or not isinstance(value, str) or value.isprintable():
+        """In a page, whatever text is put into it: no character that turns or hides what is around it."""
+        if not context.autoescape or not isinstance(value, str) or isinstance(value, Markup):
             return value
-        text = without_controls(value)
-        return Markup(text) if isinstance(value, Markup) else text  # was one before
+        return without_controls(value)
 
     environment = Environment(
         loader=PackageLoader("gpudebug", "templates"),
