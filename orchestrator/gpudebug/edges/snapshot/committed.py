@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpudebug.edges.snapshot.checkout import looked
+from gpudebug.edges.snapshot.address import find_at, looked
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -14,7 +14,7 @@ def base_of(top: Path, commit: str) -> Mapping[bytes, bytes] | None:
     """Mode and blob of each path of the commit that `commit` came from; None if it is not there any more."""
     if not commit or not _HEX.issuperset(commit):
         return None
-    listed = looked(top, "ls-tree", "-r", "-z", "--full-tree", f"{commit}^")
+    listed = looked(find_at(top).at, "ls-tree", "-r", "-z", "--full-tree", f"{commit}^")
     if listed is None:
         return None
     found = {}
