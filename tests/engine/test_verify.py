@@ -39,7 +39,7 @@ def test_what_gpudebug_wrote_follows_from_its_runs(told: Campaign) -> None:
     checked = found["checked"]
     assert (checked["baselines"], checked["hypotheses"]) == (["workload"], [1])
     assert set(checked["runs"]) == set(told.runs())
-    assert told.run("verify").expect(0).out.startswith("OK: 1 baseline, 1 verdict, ")
+    assert told.run("verify").expect(0).out.startswith(f"note: {NOTE}\nOK: 1 baseline, 1 verdict, ")
     assert contents(told.folder) == before
 
 
