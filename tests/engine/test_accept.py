@@ -41,11 +41,13 @@ def test_the_next_baseline_measures_what_was_accepted(adopted: Campaign) -> None
 
 
 def test_a_combination_that_was_not_measured_is_accepted_and_said(judged: Campaign) -> None:
-    (note,) = accept(judged.folder, 2)["notes"]
+    own, note = accept(judged.folder, 2)["notes"]
+    assert own == "its throughput is by the program's own word: no probe counted its steps"
     assert "your checkout is as it was" in note
     second = accept(judged.folder, 1)
     assert second["order"] == 2
-    (note,) = second["notes"]
+    own, note = second["notes"]
+    assert own.startswith("its throughput is by the program's own word")
     assert "the code changed since it was measured: the combination is not measured yet" in note
 
 
