@@ -118,6 +118,7 @@ def analyze(
     from gpudebug.render.analyze import analyze as render
     from gpudebug.render.analyze import in_full
 
-    outputs = Outputs(*(path and folder / path for path in (output, charts, detailed)), force)
+    text, picture, whole = (path and folder / path for path in (output, charts, detailed))
+    outputs = Outputs(text, picture, whole, force)
     other = compare and folder / compare
     print_(engine([folder / f for f in files], compare=other, outputs=outputs, text=in_full), render)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from gpudebug.core.errors import UsageError
@@ -54,4 +55,4 @@ def write(files: Sequence[tuple[Path, bytes]], *, force: bool = False) -> None:
     """Every file at once, its folder made where it is missing."""
     for path, content in files:
         store.make_folder(path.parent)
-        store.put_file(path, content, lambda path=path: refuse(path, ours_of(path), force=force))
+        store.put_file(path, content, partial(refuse, path, ours_of(path), force=force))
