@@ -127,7 +127,7 @@ def analyze(
     from gpudebug.render.analyze import analyze as render
     from gpudebug.render.analyze import in_full
 
-    named = [path and folder / path for path in (output, charts, detailed)]
-    outputs = Outputs(named[0], named[1], named[2], force)
+    text, picture, whole = (path and folder / path for path in (output, charts, detailed))
+    outputs = Outputs(text, picture, whole, force)
     other = compare and folder / compare
     print_(engine([folder / f for f in files], compare=other, outputs=outputs, text=in_full), render)

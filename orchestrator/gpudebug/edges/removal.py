@@ -53,7 +53,7 @@ def made_at(parent: int, name: str) -> Identity:
     return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
 
 
-def unlock(parent: int, name: str) -> None:
+def give_owner_rights(parent: int, name: str) -> None:
     """Let the owner of the folder `name` of `parent` open it and write to it.
 
     The descriptor names it without opening it or following a link.
@@ -224,7 +224,7 @@ def _opened(parent: int, name: str, path: Path, *, closed_too: bool = False) -> 
         except PermissionError:
             if not closed_too:
                 raise
-            unlock(parent, name)
+            give_owner_rights(parent, name)
             descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except OSError as e:
         if e.errno not in _IS_LINK:

@@ -171,7 +171,7 @@ class RunFolder:
         """Let records have these names: folders that have them are moved aside; their new names."""
         moved = []
         with saying(self.path, "cannot write"), opened_folder(self.path.parent) as parent:
-            removal.unlock(parent, self.name)
+            removal.give_owner_rights(parent, self.name)
             with self.opened() as folder:
                 for name in names:
                     if (self.path / name).is_dir() and not (self.path / name).is_symlink():
