@@ -14,7 +14,7 @@ def needed() -> bool:
 
 
 def start_again() -> None:
-    """The same command once more, without an agent's variables and as no child of one; its exit status is ours.
+    """Run the same command once more, without an agent's variables and as no child of one; exit as it does.
 
     What gpudebug documents as its limit is used here on purpose: who hides its ancestors is not recognised.
     """
