@@ -217,7 +217,7 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
 
 
 def _opened(parent: int, name: str, path: Path, *, closed_too: bool = False) -> int:
-    """Open the folder `name` of `parent` without following a link; its owner gets all rights if `closed_too`."""
+    """Open the folder `name` of `parent`, no link; `closed_too` gives its owner all rights to it."""
     try:
         try:
             descriptor = os.open(_plain(name), _FOLDER, dir_fd=parent)
