@@ -142,7 +142,7 @@ def _begun(folder: Path, recordings: Path) -> Campaign:
         config=CONFIG,
         runs=1,
         max_runs=1,
-        progress="## Notes\n\nKept as it is.\n",
+        progress="## Notes\n\nKept as it is.\n\n## Hypotheses\n",
         files={"notes.txt": "kept\n", "staged.txt": "one\n"},
     )
     (folder / "notes.txt").write_text("kept, and changed\n")
