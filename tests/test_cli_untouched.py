@@ -122,10 +122,11 @@ def test_a_worktree_whose_git_file_leads_elsewhere(dirty: Campaign, led: str) ->
     (worktree / "data.py").write_text("READERS = 8\n")
     (worktree / ".git").write_text(f"gitdir: {led.format(dirty.folder)}\n")
     before = mine(dirty)
-    refused(dirty, "release", "1", says=("is no git worktree any more", str(worktree)))
     assert dirty.json("status", env=AGENT)["next"]["hypothesis"] == 1
-    # `next` mends what a worktree of its own lacks before it looks at the change.
-    assert dirty.json("next", env=AGENT)["verdict"] == "VALIDATED"
+    # It is not read, only written again: what is in the worktree counts.
+    answer = dirty.json("next", env=AGENT)
+    assert answer["verdict"] == "VALIDATED"
+    assert "h1: its .git file was gone or led elsewhere; it is written again" in answer["notes"]
     assert mine(dirty) == before
 
 
