@@ -207,7 +207,7 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign = copied(probed_once, tmp_path / "repo")
     write_patch(campaign, PATCH, {"train.py": code})
     campaign.propose(f"--patch {PATCH}")
-    answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"})
+    answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"}, timeout=270)
     if verdict == "not validated":
         assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
     else:
