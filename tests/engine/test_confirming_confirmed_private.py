@@ -86,6 +86,6 @@ def test_nothing_confirmed_is_nothing_to_check(loaded: Loaded) -> None:
     check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
     assert findings.ok is None
     confirm(loaded, 1, {"change_digest": "b"}, "because", "counts")
-    check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
+    check_confirmed(written, stored, Problem("verdict.json"), findings)
     assert [p.field for p in findings.problems] == ["confirmed"]
     assert len(records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)) == 1
