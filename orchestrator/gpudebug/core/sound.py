@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.words import Status
 
+_RUN = re.compile(r"[0-9]{4,9}-[A-Za-z]")
 _DEEPEST = 40
 _LARGEST = 1e18
 _TEXTS = ("why", "training", "loss")
@@ -33,7 +35,7 @@ def verdict(data: Any) -> bool:
         isinstance(data, dict)
         and plain(data)
         and type(data.get("hypothesis")) is int
-        and data.get("status") in set(Status)
+        and data.get("status") in list(Status)
         and all(isinstance(data.get(key), str) for key in _TEXTS)
         and all(_number(data.get(key)) for key in _FIGURES)
         and all(_estimate(data.get(key)) for key in ("delta", "throughput_ratio"))
@@ -42,7 +44,7 @@ def verdict(data: Any) -> bool:
         and isinstance(data.get("terms"), (dict, type(None)))
         and _rows(data.get("gates"), "name", "result", "value", "threshold")
         and _rows(data.get("runs"), "name", "part")
-        and all(isinstance(run.get("fresh"), bool) for run in data["runs"])
+        and all(isinstance(r.get("fresh"), bool) and _RUN.match(r["name"]) for r in data["runs"])
         and _texts(data.get("notes", []))
         and _texts(data.get("remarks", []))
     )
