@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.words import VERDICTS
 
+_RUN = re.compile(r"[0-9]{4,9}-[A-Za-z]")
 _DEEPEST = 40
 _LARGEST = 1e18
 _STATUSES = tuple(status.value for status in VERDICTS)
@@ -45,7 +47,7 @@ def verdict(data: Any) -> bool:
         and isinstance(data.get("terms"), (dict, type(None)))
         and _rows(data.get("gates"), "name", "result", "value", "threshold")
         and _rows(data.get("runs"), "name", "part")
-        and all(isinstance(run.get("fresh"), bool) for run in data["runs"])
+        and all(isinstance(r.get("fresh"), bool) and _RUN.match(r["name"]) for r in data["runs"])
         and _texts(data.get("notes", []))
         and _texts(data.get("remarks", []))
     )

@@ -31,9 +31,9 @@ _BASELINE = frozenset({"command", "gpu util", "metric", "throughput", "training"
 _MEASURED = re.compile(
     r"\d|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|SUCCESS|FAILED|CONVERGING|PLATEAU|DIVERGING)\b"
 )
-_FIGURE = re.compile(
-    r"[\W_]*\d[\d.,]*\s?(?:%|pp\b|x\b|×|times\b|percent|points|[a-z]+/s\b)|[\W_]*\+\d", re.IGNORECASE
-)
+_UNIT = r"\d[\d.,]*\s?(?:%|pp\b|x\b|×|times\b|percent|points|[a-z]+/s\b)"
+_WITH_UNIT = re.compile(_UNIT, re.IGNORECASE)
+_FIGURE = re.compile(rf"[\W_]*(?:{_UNIT}|(?<=\+)\d)", re.IGNORECASE)
 _RESULT_LIKE = re.compile(
     r"\b(?:speed|speedup|gain|util|gpu|improve|improved|improvement|faster|delta|results?|verdict|outcome|score"
     r"|throughput|measured|validated|rejected|verified)\b"
@@ -142,7 +142,7 @@ def _in_result(document: ProgressFile, result: Field, known: set[int], *, checke
         yield _at(document, result.first.offset, "result", inline, UNJUDGED)
     elif measured(values.get("summary", "")):
         yield _at(document, result.first.offset, "result", values["summary"], BESIDE)
-    doubled = [name for name in RESULT_KEYS if len(re.findall(rf"(?i)\b{name}[*_`]*:", inline)) > 1]
+    doubled = inline and any(len(re.findall(rf"(?i)\b{name}[*_`]*:", inline)) > 1 for name in RESULT_KEYS)
     if doubled or (seen and items and seen & {item.name for item in items}):
         yield _at(document, result.first.offset, "result", inline, TWICE)
     for item in items:
@@ -164,7 +164,7 @@ def _behind_status(document: ProgressFile, status: Field, judged: bool) -> Itera
     if rest.startswith(value.strip()):
         rest = ""
     note = f"{reading.note} {rest}".strip()
-    claim = _FIGURE.match(note) or _FIGURE.search(note) or measured(re.sub(r"\d", "", note))
+    claim = _FIGURE.match(note) or _WITH_UNIT.search(note) or measured(re.sub(r"\d", "", note))
     if measured(before) or (judged and note) or (note and claim and not judged):
         yield _at(document, reading.start, "status", value.strip() or note, REMARK)
 
@@ -183,6 +183,9 @@ def _lines(
     document: ProgressFile, entry: HypothesisEntry | BaselineEntry, known: set[int], why: str
 ) -> Iterator[Beyond]:
     """Every other line of an entry, its own sections among them, that says a known key and a figure."""
+    data = document.data[entry.place.fields_start : entry.end]
+    if sum(1 for line in data.splitlines() if line.strip()) == len(known):
+        return  # As gpudebug wrote it: each line is one that is checked.
     for offset, key, text in _keyed(document, entry.place.fields_start, entry.end):
         if offset not in known and measured(text):
             twin = key in ("status", "accepted", "result")
