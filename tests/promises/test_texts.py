@@ -1,4 +1,4 @@
-"""What a training, an agent or a clone wrote: no command hangs or dies of it, obeys it or repeats its secrets."""
+"""What a training, an agent or a clone wrote: no command hangs on it, obeys it or repeats its secrets."""
 
 from __future__ import annotations
 
