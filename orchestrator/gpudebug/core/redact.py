@@ -30,15 +30,14 @@ _SCHEME = r"(?:(?:bearer|basic|token)[ \t])?"
 _NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,4}}\[redacted\])"
 _QUOTED = r"\\{1,3}\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
 _VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*))"
-_ASSIGNED = rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}{_SCHEME}{_VALUE}"
+# A list or mapping as a whole, unless it holds nothing but numbers.
+_LISTED = r"(?!\[redacted\])[\[({](?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
+_ASSIGNED = (
+    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}(?:{_LISTED}|{_SCHEME}{_VALUE})"
+)
 _FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
     rf"(?:[a-z0-9_.\-]{{0,72}}?{NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
-)
-# A list or mapping, unless it holds nothing but numbers.
-_LISTED = (
-    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?!\[redacted\])[\[({{]"
-    r"(?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
 )
 _MANY = r"(?<![a-z0-9])tokens\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\[(]([^\])\n]{1,4000})"
 _ITEM = r"[A-Za-z0-9_+/=.~-]{16,512}"
@@ -143,7 +142,7 @@ class Redactor:
             text = _without(text, _url_passwords(text))
         if "tokens" in text and _holds(text, "[("):
             text = _without_items(text)
-        for marks, named in (("[({", _LISTED), (":=", _ASSIGNED), ("-", _FLAG)):
+        for marks, named in ((":=", _ASSIGNED), ("-", _FLAG)):
             if _holds(text, marks):
                 text = _without_values(named, text)
         return text

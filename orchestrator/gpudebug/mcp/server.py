@@ -165,7 +165,7 @@ class _Telling:
 
     def report(self, now: Live) -> None:
         if now.remark is not None:
-            self.put(door.plain(now.remark))
+            self.put(door.plain_line(now.remark))
         elif time.monotonic() - self._last >= PROGRESS_S:
             self._last = time.monotonic()
             self.put(live.line(now))
