@@ -183,7 +183,8 @@ def foreign(folder: Path) -> dict[str, str]:
         here = Path(at).relative_to(folder)
         apart = (*ours, ".git") if here == Path() else ()
         folders[:] = [name for name in folders if name not in apart]
-        for name in (name for name in files if name not in apart):
+        # Beside what it replaces, a temporary lives until the next write there: `left_over` looks for it.
+        for name in (n for n in files if n not in apart and ".gpudebug-" not in f"{here}/{n}"):
             path = Path(at, name)
             content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
             found[str(here / name)] = hashlib.sha256(content).hexdigest()

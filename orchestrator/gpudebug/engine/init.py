@@ -65,8 +65,9 @@ def init(
     )
     config = configs.load(text, str(path))
     notes += _about(directory, config)
-    files = _write(directory, config, text)
+    # First: an init that is cut off before gpudebug.yaml is there is simply run again.
     notes += _pinned(directory, config, session)
+    files = _write(directory, config, text)
     return {
         "campaign": name,
         "framework": _framework(directory, config),
@@ -77,7 +78,7 @@ def init(
 
 
 def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
-    """Pin what was written; for a session, what a person has to do."""
+    """Pin what is written; for a session, what a person has to do."""
     from gpudebug.engine.settings import ACCEPT, pin_written
 
     if session is not None:

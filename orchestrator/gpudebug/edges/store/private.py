@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal
+from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import os_error
 
 LARGEST = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | None:
     """The file `anchor/names…/name`; None if it is missing.
 
-    StoreError if it, or a folder below `anchor`, is a link or of another kind, or if it is too large.
+    StoreError if it, or a folder below `anchor`, is a link or of another kind, another user's or too large.
     """
     path = anchor.joinpath(*names, name)
     try:
         with removal.folder(anchor, *names) as parent:
             descriptor = os.open(name, _READ, dir_fd=parent)
             with os.fdopen(descriptor, "rb") as file:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
                     raise StoreError("not a regular file", file=str(path), next="move it away")
+                if status.st_uid not in (os.geteuid(), 0):
+                    raise StoreError("belongs to another user", file=str(path), next="move it away")
                 data = file.read(LARGEST + 1)
     except FileNotFoundError:
         return None
@@ -44,19 +45,7 @@ def write_private(anchor: Path, names: tuple[str, ...], name: str, data: bytes) 
     try:
         _make(anchor, names)
         with removal.folder(anchor, *names) as parent:
-            temporary = f".{name}.{secrets.token_hex(8)}.tmp"
-            descriptor = os.open(temporary, _NEW, 0o600, dir_fd=parent)
-            made = removal.identity_of(os.fstat(descriptor))
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-            except BaseException:
-                removal.remove_file(parent, temporary, made)
-                raise
-            os.fsync(parent)
+            temporary.write(parent, name, data, 0o600)
     except OSError as e:
         raise os_error(e, path, "cannot write") from None
 
