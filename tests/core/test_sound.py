@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core import sound
+from gpudebug.core.models import Evidence
 
 VERDICT: dict[str, Any] = {
     "hypothesis": 1,
@@ -63,3 +64,12 @@ def test_an_endless_loss_is_evidence_all_the_same() -> None:
     assert sound.evidence({"utilisation": 20.0, "loss": {"last": float("nan")}})
     assert not sound.evidence({"utilisation": float("nan")})
     assert not sound.evidence({"devices": {}})
+
+
+def test_every_key_of_evidence_is_looked_at() -> None:
+    assert sound.NUMBERS | sound.TEXTS | sound.OBJECTS | {"devices", "spark"} == set(Evidence.model_fields)
+
+
+@pytest.mark.parametrize("key", ["failure", "probe", "steps", "run"])
+def test_evidence_with_another_type_is_none(key: str) -> None:
+    assert not sound.evidence({key: [[]]})
