@@ -1,0 +1,61 @@
+"""Small private files: no link is followed to or from them, and nobody else can read them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges.store.private import LARGEST, read_private, write_private
+
+NAMES = ("ours", "campaign")
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    assert read_private(tmp_path, NAMES, "a.json") is None
+    write_private(tmp_path, NAMES, "a.json", b"1")
+    write_private(tmp_path, NAMES, "a.json", b"2")
+    assert read_private(tmp_path, NAMES, "a.json") == b"2"
+    folder = tmp_path.joinpath(*NAMES)
+    assert os.listdir(folder) == ["a.json"]
+    assert (folder / "a.json").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("place", ["ours", "ours/campaign", "ours/campaign/a.json"])
+def test_a_link_is_not_followed(tmp_path: Path, place: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    write_private(other, NAMES, "a.json", b"theirs")
+    here = tmp_path / "here"
+    path = here / place
+    path.parent.mkdir(parents=True)
+    path.symlink_to(other / place)
+    with pytest.raises(StoreError):
+        read_private(here, NAMES, "a.json")
+
+
+def test_writing_replaces_a_link_and_leaves_its_target(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    folder = tmp_path.joinpath(*NAMES)
+    folder.mkdir(parents=True)
+    (folder / "a.json").symlink_to(tmp_path / "mine")
+    write_private(tmp_path, NAMES, "a.json", b"1")
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert read_private(tmp_path, NAMES, "a.json") == b"1"
+
+
+def test_what_is_no_file_or_too_large_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*NAMES)
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "fifo")
+    with pytest.raises(StoreError, match="regular"):
+        read_private(tmp_path, NAMES, "fifo")
+    (folder / "large").write_bytes(b"x" * (LARGEST + 1))
+    with pytest.raises(StoreError, match="larger"):
+        read_private(tmp_path, NAMES, "large")
+    (folder / "folder").mkdir()
+    with pytest.raises(StoreError):
+        read_private(tmp_path, NAMES, "folder")
