@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core import sound
+from gpudebug.core.models import Evidence
 
 VERDICT: dict[str, Any] = {
     "hypothesis": 1,
@@ -68,3 +69,12 @@ def test_an_endless_loss_is_evidence_all_the_same() -> None:
 @pytest.mark.parametrize("key", ["hypothesis", "status", "why", "before", "delta", "gates"])
 def test_a_verdict_without_a_key_that_readers_need_is_none(key: str) -> None:
     assert not sound.verdict({k: v for k, v in VERDICT.items() if k != key})
+
+
+def test_every_key_of_evidence_is_looked_at() -> None:
+    assert sound.NUMBERS | sound.TEXTS | sound.OBJECTS | {"devices", "spark"} == set(Evidence.model_fields)
+
+
+@pytest.mark.parametrize("key", ["failure", "probe", "steps", "run"])
+def test_evidence_with_another_type_is_none(key: str) -> None:
+    assert not sound.evidence({key: [[]]})

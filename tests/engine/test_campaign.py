@@ -169,7 +169,7 @@ def test_a_run_folder_that_cannot_be_read_is_no_evidence(recorded: Campaign, nam
 def git_state(campaign: Campaign) -> dict[Path, bytes]:
     """All of .git but the objects, and what gpudebug keeps under a name of its own."""
     folder = campaign.folder / ".git"
-    apart = (folder / "objects", folder / "refs" / "gpudebug")
+    apart = (folder / "objects", folder / "refs" / "gpudebug", folder / "gpudebug")
     files = (p for p in folder.rglob("*") if p.is_file() and not any(p.is_relative_to(f) for f in apart))
     return {p: p.read_bytes() for p in files}
 

@@ -14,6 +14,27 @@ _DEEPEST = 40
 _LARGEST = 1e18
 _STATUSES = tuple(status.value for status in VERDICTS)
 _NEEDED = {"before", "after", "delta"}
+# Of evidence.json, by what each key holds.
+NUMBERS = frozenset(
+    {
+        *("format", "exit_status", "signal", "duration_s", "utilisation", "standard_error", "steps"),
+        *("total_steps", "steps_per_s", "progress_per_s", "samples_per_s", "step_time_p50_s"),
+        *("step_time_p95_s", "latency_p50_s", "batch_size", "data_s", "update_s", "peak_rss_mb"),
+        "peak_device_mb",
+    }
+)
+TEXTS = frozenset(
+    {
+        *("run", "role", "outcome", "reason", "window_reason", "steps_by", "step_unit", "samples_by"),
+        *("step_time_by", "framework", "probe_reason"),
+    }
+)
+OBJECTS = frozenset(
+    {
+        *("failure", "window", "batch_flags", "logged", "loss", "missing", "conditions", "printed"),
+        *("loaded", "probe", "sections", "stacks", "trace"),
+    }
+)
 _TEXTS = ("why", "training", "loss")
 _FIGURES = ("before", "after", "throughput_before", "throughput_after", "metric_before", "metric_after")
 
@@ -58,9 +79,11 @@ def evidence(data: Any) -> bool:
     return (
         isinstance(data, dict)
         and plain({key: value for key, value in data.items() if key != "loss"})
-        and all(_number(data.get(key)) for key in ("utilisation", "steps_per_s", "duration_s"))
-        and all(isinstance(data.get(key, {}), (dict, type(None))) for key in ("loss", "window", "conditions"))
+        and all(_number(data.get(key)) for key in NUMBERS)
+        and all(_text(data.get(key)) for key in TEXTS)
+        and all(isinstance(data.get(key), (dict, type(None))) for key in OBJECTS)
         and _rows(data.get("devices", []))
+        and isinstance(data.get("spark", []), list)
     )
 
 

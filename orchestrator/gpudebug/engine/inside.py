@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core import sound
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import Evidence
 from gpudebug.core.probe import together
 from gpudebug.core.sections import beside
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.written import record_of
 
 
 def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
@@ -64,7 +64,10 @@ def readable(loaded: Loaded, names: Iterable[str]) -> tuple[list[dict[str, Any]]
             lacking[name] = "there is none here"
             continue
         try:
-            found += _dumped([Evidence.model_validate(record_of(folder, "evidence.json"))])
+            facts = folder.read("evidence.json")
+            if not sound.evidence(facts):
+                raise ValueError
+            found += _dumped([Evidence.model_validate(facts)])
         except GpudebugError as e:
             lacking[name] = e.message
         except ValueError:
