@@ -313,27 +313,15 @@ def test_reaching_outside_is_seen(code: str) -> None:
 REMOVALS = "gpudebug.edges.removal"
 # Names in the module `os` and `shutil`, and methods of paths, that remove or rename.
 REMOVING = "rmtree unlink rmdir remove removedirs rename renames move"
-# Modules that may still do so, and why. Those of the store and its callers move to `edges.removal`.
+# Modules that may do so themselves, and why.
 MAY_REMOVE = {
     "gpudebug.edges.launcher.warden.cgroup": "cgroupfs, in a program of the standard library alone",
-    "gpudebug.edges.store.detached": "to be moved",
-    "gpudebug.edges.store.exchange": "to be moved",
-    "gpudebug.edges.store.files": "to be moved",
-    "gpudebug.edges.store.folders": "to be moved",
-    "gpudebug.edges.store.leases": "to be moved",
-    "gpudebug.edges.store.locks": "to be moved",
-    "gpudebug.edges.store.sessions": "to be moved",
-    "gpudebug.engine.recover": "to be moved",
-    "gpudebug.engine.sample": "to be moved",
     "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own process, its own trace",
     "gpudebug.training.profiling.exits": "the training's own process, its own report",
 }
 # Modules that put a file of theirs in the place of an older one, and why that is no removal.
 MAY_REPLACE = {
     "gpudebug.edges.snapshot.grounds": "files of gpudebug's own in git's folder, in an open folder",
-    "gpudebug.edges.sampler": "the samples of the run that it measures",
-    "gpudebug.edges.store.exchange": "to be moved",
-    "gpudebug.edges.store.files": "the file that the caller names, as it was read",
     "gpudebug.engine.traces": "the trace of the run that has just ended",
     "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own trace",
     "gpudebug.training.profiling.exits": "the training's own report",

@@ -161,7 +161,8 @@ def test_all_that_is_known_is_written(folder: Path) -> None:
         "a.png",
         "a.json",
     ]
-    assert (folder / "a.txt").read_text() == done.out.split("\nwrote ")[0]
+    written = done.out.split("\nwrote ")[0]
+    assert (folder / "a.txt").read_text() == f"{written}\nWritten by gpudebug analyze\n"
     detailed = json.loads((folder / "a.json").read_text())
     assert detailed == analyze(folder, "slow.json", "--json").json
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")

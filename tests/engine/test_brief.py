@@ -160,8 +160,7 @@ def test_a_verdict_by_hand_is_no_result(known: Loaded) -> None:
 
 
 def test_what_was_accepted_is_in_the_base(story: Campaign) -> None:
-    text = story.text.replace("- **Status**: VALIDATED\n", "- **Status**: VALIDATED\n- **Accepted**: 1\n")
-    story.progress.write_text(text)
+    story.run("accept", "1").expect(0)
     found = sections(page_of(load(story.folder)))
     assert "Accepted, in the base already: h1 `--set --lr=0.2`" in found["Measured so far"]
     assert "--lr=0.2" in found["Measured so far"].splitlines()[1]

@@ -95,6 +95,7 @@ def test_a_stale_baseline_is_recorded_again_and_says_why(
     assert f"{what} changed since it was recorded" in status["next"]["why"]
     assert status["baselines"]["workload"]["valid"] is False
     assert "stale" in recorded.run("status").out
+    recorded.pin()
     answer = recorded.json("next")
     assert (answer["action"], answer["role"]) == ("recorded_baseline", "workload")
     assert what in answer["why"]

@@ -146,32 +146,33 @@ def move_folder(parent: int, name: str, to: str, made: Identity) -> None:
     """
     if identity_at(parent, name) != made:
         raise _not_ours(parent, name)
-    _rename_to_free(parent, name, _plain(to))
+    _rename_to_free(parent, name, _plain(to), parent)
     if identity_at(parent, to) != made:
-        _rename_to_free(parent, to, name)
+        _rename_to_free(parent, to, name, parent)
         raise _not_ours(parent, name)
 
 
-def set_aside(parent: int, name: str, to: str) -> None:
-    """Give what is at `name` in the open folder `parent`, whatever it is, the free name `to` there."""
-    _rename_to_free(parent, _plain(name), _plain(to))
+def set_aside(parent: int, name: str, to: str, *, into: int | None = None) -> None:
+    """Give what is at `name` in the open folder `parent`, whatever it is, the free name `to`: there, or in
+    the open folder `into`."""
+    _rename_to_free(parent, _plain(name), _plain(to), parent if into is None else into)
 
 
-def _rename_to_free(parent: int, name: str, to: str) -> None:
+def _rename_to_free(parent: int, name: str, to: str, into: int) -> None:
     """Rename without replacing what `to` is; looked at first on a file system that cannot do both at once."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
     rename: Any = getattr(library, "renameat2", None)
     if rename is not None:
-        if rename(parent, os.fsencode(name), parent, os.fsencode(to), _NOT_OVER) == 0:
+        if rename(parent, os.fsencode(name), into, os.fsencode(to), _NOT_OVER) == 0:
             return
         number = ctypes.get_errno()
         if number not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(number, os.strerror(number), name)
-    if identity_at(parent, to) is not None:
+    if identity_at(into, to) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
-    os.rename(name, to, src_dir_fd=parent, dst_dir_fd=parent)
+    os.rename(name, to, src_dir_fd=parent, dst_dir_fd=into)
 
 
 def _empty(top: int, device: int) -> None:

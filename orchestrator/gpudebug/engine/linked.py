@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import store
@@ -22,10 +23,17 @@ def refuse_links(workspace: store.Workspace) -> None:
     if runs.is_symlink():
         _refuse_foreign_runs(workspace)
     for name in _OWN:
-        if (runs / name).is_symlink():
+        if _is_link(runs / name):
             raise StoreError(
                 "is a link; gpudebug keeps a folder there", file=str(runs / name), next=f"rm {runs / name}"
             )
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError as e:
+        raise store.os_error(e, path.parent, "cannot read") from None
 
 
 def _refuse_foreign_runs(workspace: store.Workspace) -> None:

@@ -94,7 +94,7 @@ def put_aside(folder: Path, names: Collection[str]) -> dict[str, str]:
         for name in names:
             new = f"{name}.{secrets.token_hex(4)}"
             with suppress(OSError):
-                os.rename(name, new, src_dir_fd=run, dst_dir_fd=aside)
+                removal.set_aside(run, name, new, into=aside)
                 moved[name] = f"{job}/{new}"
     return moved
 
@@ -103,12 +103,15 @@ def _job(folder: Path) -> str:
     """The name of the job's folder; a new one if the job put something else in its place."""
     with suppress(OSError, removal.NotOurs), removal.folder(folder, JOB):
         return JOB
-    aside = folder / f".{JOB}.{secrets.token_hex(4)}"
-    if os.path.lexists(folder / JOB):
-        os.rename(folder / JOB, aside)
-    (folder / JOB).mkdir(0o700)
-    if os.path.lexists(aside):
-        os.rename(aside, folder / JOB / aside.name)
+    aside = f".{JOB}.{secrets.token_hex(4)}"
+    with removal.folder(folder) as run:
+        replaced = removal.identity_at(run, JOB) is not None
+        if replaced:
+            removal.set_aside(run, JOB, aside)
+        os.mkdir(JOB, 0o700, dir_fd=run)
+        if replaced:
+            with removal.folder(folder, JOB) as job:
+                removal.set_aside(run, aside, aside, into=job)
     return JOB
 
 
@@ -143,7 +146,7 @@ def move_up(folder: Path, name: str, most: int) -> bool:
             status = os.stat(name, dir_fd=job, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode) or status.st_size > most:
                 return False
-            os.rename(name, name, src_dir_fd=job, dst_dir_fd=run)
+            removal.set_aside(job, name, name, into=run)
     except (OSError, removal.NotOurs):
         return False
     return True
