@@ -56,6 +56,8 @@ def test_copies_and_moves_are_capped(run: Path) -> None:
     assert jobfiles.copy_up(run, "probe.jsonl", 4)
     assert (run / "probe.jsonl").read_bytes() == b"0123"
     assert not jobfiles.move_up(run, "probe.jsonl", 4)
+    assert not jobfiles.move_up(run, "probe.jsonl", 10)
+    (run / "probe.jsonl").unlink()
     assert jobfiles.move_up(run, "probe.jsonl", 10)
     assert (run / "probe.jsonl").read_bytes() == b"0123456789"
     assert jobfiles.names_in_job(run) == []

@@ -140,7 +140,7 @@ def _head(folder: Path, name: str, most: int) -> bytes | None:
 
 
 def move_up(folder: Path, name: str, most: int) -> bool:
-    """Move a regular file of at most `most` bytes out of the job's folder; whether it was there."""
+    """Move a regular file of at most `most` bytes out of the job's folder, over nothing; whether it was."""
     try:
         with removal.folder(folder) as run, removal.folder(folder, JOB) as job:
             status = os.stat(name, dir_fd=job, follow_symlinks=False)
