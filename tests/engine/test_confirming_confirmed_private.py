@@ -19,7 +19,7 @@ from gpudebug.engine.verify.findings import Findings
 
 @pytest.fixture
 def loaded(tmp_path: Path) -> Loaded:
-    return load(make_campaign(tmp_path / "repo", progress="# Progress\n").folder)
+    return load(make_campaign(tmp_path / "repo", progress="## Hypotheses\n").folder)
 
 
 def path_of(loaded: Loaded) -> Path:

@@ -99,4 +99,4 @@ def test_a_secret_in_an_imported_log_stays_in_the_log(campaign: Campaign) -> Non
     done = campaign.run("baseline", "--import", "seed.csv", "--log", "train.log", "--json").expect(0)
     assert token not in done.out + done.err + campaign.text
     run = campaign.folder / "runs" / "0001-baseline-workload"
-    assert [p.name for p in run.iterdir() if token in p.read_text()] == ["train.log"]
+    assert [p.name for p in run.iterdir() if p.is_file() and token in p.read_text()] == ["train.log"]

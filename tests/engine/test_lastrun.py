@@ -39,7 +39,7 @@ def replaced(loaded: Loaded, records: dict[str, dict[str, Any]]) -> Loaded:
 
 def test_a_run_that_ended_well_is_told_by_its_figures(known: Loaded) -> None:
     text = told(known)
-    assert text.startswith("## Device and last run\n\n- Device: recorded\n- Last run: ")
+    assert text.startswith("## Device and last run\n\n- Device: recording of recorded\n- Last run: ")
     assert re.search(r"COMPLETED after [\d.]+ s, gpu_util (59|60)\.\d%, 30 steps/s; ", text)
     assert text.endswith("/train.log") and "```" not in text
 

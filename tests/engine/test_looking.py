@@ -118,14 +118,14 @@ def test_a_device_without_a_reading_yet_is_named(campaign: Campaign) -> None:
 
 
 def test_nothing_under_way_and_no_runs_yet(campaign: Campaign) -> None:
-    campaign.progress.write_text("# Test\n")
+    campaign.progress.write_text("## Hypotheses\n")
     seen = Looker(campaign.folder).look()
     assert (seen.state, seen.over, seen.progress.run) == (State.IDLE, True, None)
     assert seen.next == status(campaign.folder)["next"]
 
 
 def test_after_a_run_and_before_the_next(campaign: Campaign) -> None:
-    campaign.progress.write_text("# Test\n")
+    campaign.progress.write_text("## Hypotheses\n")
     looker = Looker(campaign.folder)
     with under_way(campaign):
         assert looker.look().state is State.STARTING
@@ -154,7 +154,7 @@ def test_after_a_run_and_before_the_next(campaign: Campaign) -> None:
 
 
 def test_a_run_that_nothing_works_on_any_more_is_not_live(campaign: Campaign) -> None:
-    campaign.progress.write_text("# Test\n")
+    campaign.progress.write_text("## Hypotheses\n")
     GrowingRun(campaign.folder).grow("step 1/2\n", 1.0)
     GrowingRun(campaign.folder, "0002-sample", role="sample", hypothesis=None)
     looker = Looker(campaign.folder)
@@ -230,7 +230,7 @@ def test_a_folder_without_a_campaign_is_an_error_at_once(tmp_path: Path) -> None
 def test_next_is_asked_again_only_where_something_changed(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign.progress.write_text("# Test\n")
+    campaign.progress.write_text("## Hypotheses\n")
     asked = []
     found = {"next": {"action": "test", "why": "w", "hypothesis": 1, "role": None}}
     monkeypatch.setattr("gpudebug.engine.status.status", lambda folder: asked.append(folder) or found)
@@ -240,7 +240,7 @@ def test_next_is_asked_again_only_where_something_changed(
     for _ in range(3):
         assert looker.look().next == found["next"]
     assert len(asked) == 1
-    campaign.progress.write_text("# Test, again\n")
+    campaign.progress.write_text("## Hypotheses\n\nAgain\n")
     looker.look()
     assert len(asked) == 2
     now += looking.NEXT_EVERY_S

@@ -110,4 +110,4 @@ def test_who_computes_on_the_gpu_already_is_said_and_recorded(tmp_path: Path) ->
     evidence = json.loads((folder / "evidence.json").read_text())
     assert evidence["conditions"]["foreign_procs"] == 1
     assert evidence["conditions"]["sm_clock_mhz"] == 1410
-    assert (folder / "configuration" / "1-config.yaml").read_text() == "trained\n"
+    assert (folder / "job" / "config.yaml").read_text() == "trained\n"

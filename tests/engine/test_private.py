@@ -10,8 +10,8 @@ from gpudebug.engine.private import campaign_folder
 
 def test_each_campaign_of_each_work_tree_has_a_folder_of_its_own(tmp_path: Path) -> None:
     top = tmp_path / "repo"
-    main = snapshot.Whereabouts(top, top / ".git", None)
-    linked = snapshot.Whereabouts(tmp_path / "linked", top / ".git", None)
+    main = snapshot.Address(top, top / ".git", top / ".git")
+    linked = snapshot.Address(tmp_path / "linked", top / ".git", top / ".git")
     found = [
         campaign_folder(top, "a", main),
         campaign_folder(top, "b", main),
@@ -24,7 +24,7 @@ def test_each_campaign_of_each_work_tree_has_a_folder_of_its_own(tmp_path: Path)
 
 def test_a_repository_that_moved_keeps_its_folder(tmp_path: Path) -> None:
     one, other = (
-        campaign_folder(top, "a", snapshot.Whereabouts(top, top / ".git", None)).name
+        campaign_folder(top, "a", snapshot.Address(top, top / ".git", top / ".git")).name
         for top in (tmp_path / "one", tmp_path / "other")
     )
     assert one == other

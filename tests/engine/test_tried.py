@@ -65,11 +65,9 @@ def test_training_output_in_a_verdict_is_quoted(known: Loaded) -> None:
 
 @pytest.mark.parametrize(
     ("status", "accepted", "is_"),
-    [("VALIDATED", "1", True), ("VALIDATED", "soon", False), ("REJECTED", "1", False)],
+    [("VALIDATED", "1", False), ("VALIDATED", "soon", False), ("REJECTED", "1", False)],
 )
-def test_only_what_was_validated_can_be_accepted(
-    told: Campaign, status: str, accepted: str, is_: bool
-) -> None:
+def test_a_line_by_hand_accepts_nothing(told: Campaign, status: str, accepted: str, is_: bool) -> None:
     told.add(
         f"\n### Hypothesis 9: x\n- Change: --set --a=1\n- **Status**: {status}\n- **Accepted**: {accepted}\n"
     )

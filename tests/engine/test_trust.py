@@ -145,6 +145,8 @@ WORDS = {
 
 def test_what_a_shell_would_take_for_its_own_is_one_word(recorded: Campaign) -> None:
     said = {"title": "A value", "description": "", "method": ""}
+    recorded.config.write_text(f"{recorded.config.read_text()}allow_env: [MODE]\n")
+    recorded.pin()
     for number, value in enumerate(WORDS.values()):
         flag, variable = f"--lr={value}", f"MODE={value}"
         propose(recorded.folder, **said, **({"env": [variable]} if number % 2 else {"set_": [flag]}))

@@ -37,7 +37,11 @@ def later_end(run: Path) -> None:
 
 
 ALTERED: dict[str, tuple[Alter, str, set[str]]] = {
-    "a digit of a sample": (busier, "samples.csv", {"utilisation", "devices[recorded].gpu_util.mean"}),
+    "a digit of a sample": (
+        busier,
+        "samples.csv",
+        {"utilisation", "devices[recording of recorded].gpu_util.mean"},
+    ),
     "a line of the log": (other_loss, "train.log", {"loss.first"}),
     "a figure of the evidence": (other_figure, "evidence.json", {"utilisation"}),
     "a fact of the run": (later_end, "run.json", {"exit_status"}),

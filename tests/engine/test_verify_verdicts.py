@@ -83,8 +83,8 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     ),
     "a run that leads out": (
         lambda v: v["runs"][0].update(name="../../elsewhere"),
-        "runs",
-        "a run that the verdict used is not here",
+        "verdict.json",
+        "is not what gpudebug writes",
     ),
     "other evidence": (
         lambda v: v["runs"][0].update(evidence_sha256="0" * 64),

@@ -87,7 +87,7 @@ def test_a_session_samples_the_workload_once_its_baseline_is_there(tmp_path: Pat
     campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, command=command)
     words = ("sample", "--device", "cpu:1", "--json")
     refused = campaign.run(*words, env=SESSION)
-    assert refused.status == 125 and "gpudebug next" in refused.json["error"]["next"]
+    assert refused.status == 125 and "gpudebug settings --accept" in refused.json["error"]["next"]
     campaign.json("next")
     assert campaign.json(*words, env=SESSION)["exit_status"] == 0
     assert campaign.json(*words)["exit_status"] == 0

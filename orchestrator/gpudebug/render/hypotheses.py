@@ -114,7 +114,7 @@ def _notes(h: Answer, metric: str) -> list[str]:
         notes.append("throughput by the program's own word: no probe counted its steps")
     if h["accepted"]:
         notes.append("accepted: its change is part of the workload")
-    elif h["accepted_by_hand"]:
+    elif h.get("accepted_by_hand"):
         notes.append(f"Accepted by hand, UNVERIFIED: it changes nothing; next: gpudebug accept {h['number']}")
     if h["metric"] not in (None, metric):
         notes.append(f"judged by {h['metric']}")
