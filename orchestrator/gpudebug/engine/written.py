@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _GOAL = 2000
 _MARKDOWN = (".md", ".markdown")
 # A heading of a progress file that has no entries yet: its own, or that of a part.
+# Markdown in a folder of this name is meant for gpudebug, whatever it holds so far.
+_USUAL = "progress"
 _WAITING = re.compile(rb"^[ \t>]*#{1,6}[^\n]*\b(hypothes[ei]s|baselines?|gpu|gpudebug)\b", re.I | re.M)
 ROLES = ("workload", "reference")
 
@@ -114,7 +116,7 @@ def _refuse_other_text(path: Path, data: bytes) -> None:
     """StoreError if a file without entries is not one that is waiting for them: they would be appended."""
     if path.resolve().suffix.lower() not in _MARKDOWN:
         raise _no_progress_file(path, "is not a progress file, and not Markdown")
-    if not _WAITING.search(data):
+    if path.parent.name != _USUAL and not _WAITING.search(data):
         raise StoreError(
             "is not a progress file: it has no baselines, no hypotheses and no heading for them",
             file=str(path),
