@@ -18,6 +18,7 @@ COMMAND = (
     " --duration=6.5"
 )
 CONFIG = f"""\
+allow_env: [NOBODY_READS_THIS]
 campaign: aa
 workload:
   command: {json.dumps(COMMAND)}

@@ -155,8 +155,9 @@ def test_agents_that_misbehave(tmp_path: Path) -> None:
 
     # Its owner puts it back, accepts the fix, measures it, and hands it over.
     (campaign.folder / "train.py").write_bytes(original)
-    (problem,) = campaign.run("verify", "--json").expect(1).json["problems"]
-    assert (problem["hypothesis"], problem["why"].split(":")[0]) == (1, "UNVERIFIED")
+    problems = campaign.run("verify", "--json").expect(1).json["problems"]
+    assert {p["hypothesis"] for p in problems} == {1}
+    assert "UNVERIFIED" in [p["why"].split(":")[0] for p in problems]
     campaign.json("accept", "4")
     assert campaign.json("next")["action"] == "recorded_baseline"
     refused = campaign.run("export").expect(1).err

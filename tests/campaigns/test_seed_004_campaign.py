@@ -55,6 +55,7 @@ class Campaign:
             assert old in text
             text = text.replace(old, new)
         path.write_text(text + SETTINGS.format(runs=runs), encoding="utf-8")
+        self("settings --accept")
 
     def logs(self, pattern: str) -> list[str]:
         return [path.read_text(errors="replace") for path in self.folder.glob(f"runs/{pattern}/train.log")]

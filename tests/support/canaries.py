@@ -166,7 +166,7 @@ def _written(folder: Path) -> Iterator[tuple[str, str]]:
         name = os.path.relpath(where, folder)
         users = name.startswith((".git/", "notes/", "hypotheses/patches/secret")) or name in _USERS
         # A training's own log and what it wrote itself into its run folder are as it wrote them.
-        trainings = re.fullmatch(r"runs/[^/]+/(train\.log|config\.json)|runs/compare/.*/train\.log", name)
+        trainings = re.fullmatch(r"runs/[^/]+/(train\.log|job/.*)|runs/compare/.*/(train\.log|job/.*)", name)
         if not users and not trainings and not name.startswith("runs/worktrees/"):
             yield name, text
 

@@ -25,7 +25,6 @@ STEPS = "steps of the log"
 _MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
 
 _STEPS = re.compile(r"(?:(?:max|num|n|total|train|training)_)*(?:steps|iters|iterations|updates)")
-_EPOCHS = re.compile(r"(?:(?:max|num|n|total|train|training)_)*epochs?")
 # Beside the batch: what makes a step of the optimizer another share of what the log counts.
 _LIKE_BATCH = re.compile(
     r"(?:num_|n_)?(?:envs?|environments|workers_per_env|actors|critics?|minibatches|chunks|processes|gpus"
@@ -168,14 +167,15 @@ def _folded(name: str) -> str:
 
 
 def planned(argv: Sequence[str]) -> tuple[str, int] | None:
-    """`steps` or `epochs`, and how many the command plans; None if it says none, or says it twice."""
-    for kind, pattern in (("steps", _STEPS), ("epochs", _EPOCHS)):
-        options = commandline.program_options(argv)
-        found = [o.value or "" for o in options if pattern.fullmatch(_folded(o.name))]
-        if len(found) == 1:
-            known = found[0].isascii() and found[0].isdigit() and int(found[0]) > 0
-            return (kind, int(found[0])) if known else None
-    return None
+    """`steps`, and how many of them the command plans; None if it says none, or says it twice.
+
+    Epochs are no plan: a training that a clock ends makes more steps of as many epochs once it is faster.
+    """
+    options = commandline.program_options(argv)
+    found = [o.value or "" for o in options if _STEPS.fullmatch(_folded(o.name))]
+    if len(found) != 1 or not (found[0].isascii() and found[0].isdigit() and int(found[0]) > 0):
+        return None
+    return "steps", int(found[0])
 
 
 Side = Sequence[tuple[Sequence[str], Evidence]]
@@ -185,26 +185,15 @@ Side = Sequence[tuple[Sequence[str], Evidence]]
 def beyond_plan(before: Side, after: Side) -> str | None:
     """What a run of the trial counts beyond its command's plan and the baseline; None for nothing.
 
-    Steps beyond those that are planned, unless the baseline's log counts so, too; and more steps in as many
-    epochs than the baseline's runs, if all of them made the very same: nothing but the plan ended them.
+    Steps beyond those that are planned, unless the baseline's log counts so, too.
     """
     old = [_reached(*run) for run in before]
     for one in filter(None, (_reached(*run) for run in after)):
         same = [other.share for other in old if other is not None and other.kind == one.kind]
         most = max([1.0, *same])
-        if one.kind == "epochs":
-            if len(same) < max(len(before), _FEW_ALIKE) or len(set(same)) > 1:
-                continue
-            most = same[0]
         if one.share > most * APART_COUNTED:
-            more = f", in which the baseline made {round(most * one.plan)}" if one.kind == "epochs" else ""
-            plan = f"its command plans {one.plan} {one.kind}{more}"
-            return f"run {one.run} printed {one.steps} steps, and {plan}"
+            return f"run {one.run} printed {one.steps} steps, and its command plans {one.plan} {one.kind}"
     return None
-
-
-# So many runs of a baseline with the very same count of steps did not end by time.
-_FEW_ALIKE = 2
 
 
 class _Reached(NamedTuple):

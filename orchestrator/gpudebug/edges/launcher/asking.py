@@ -19,7 +19,7 @@ from typing import Any
 from gpudebug.core.errors import LaunchError
 from gpudebug.core.words import Outcome
 from gpudebug.edges import removal
-from gpudebug.edges.launcher.following import LaunchSpec, launch
+from gpudebug.edges.launcher.following import WARDEN_LOST, LaunchSpec, launch
 
 PATIENCE_S = 10.0
 _PROGRAM = Path(__file__).resolve().parents[2] / "training" / "asking" / "installed.py"
@@ -105,7 +105,9 @@ def _asked(
             launched = launch(spec)
         except LaunchError:
             return None
-        if launched.outcome is Outcome.INTERRUPTED:
+        # A warden that is gone is no Ctrl-C: then nothing is known of the interpreter.
+        lost = (launched.reason or "").startswith(WARDEN_LOST)
+        if launched.outcome is Outcome.INTERRUPTED and not lost:
             raise KeyboardInterrupt
         with open(spec.log, "rb") as file:
             text = file.read(_LONGEST)
