@@ -173,6 +173,7 @@ def not_executable(c: Campaign) -> None:
 
 
 CONFIG = {
+    "no cores": Bad(instead("device: cpu:1", "device: cpu:0"), ("device",)),
     "broken yaml": Bad(config_is(b"workload: [\n"), ("gpudebug.yaml:", "YAML")),
     "tab": Bad(config_is(b"workload:\n\tcommand: x\n"), ("gpudebug.yaml:2", "YAML")),
     "tag": Bad(in_config("guidelines: !!python/object/apply:os.system ['touch pwned']\n"), ("tags",)),
@@ -254,7 +255,6 @@ BEFORE_DEVICE_TIME = {
     "no recordings": Bad(
         instead("device: cpu:1", "device: replay:nowhere"), ("recorded runs", "nowhere"), *RUNNING
     ),
-    "no cores": Bad(instead("device: cpu:1", "device: cpu:0"), ("device",), *RUNNING),
     "no such reference": Bad(
         lambda c: None, ("no reference",), ("baseline", "reference"), ("baseline", "reference"), 2
     ),

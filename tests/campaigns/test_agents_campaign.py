@@ -161,7 +161,7 @@ def test_agents_that_misbehave(tmp_path: Path) -> None:
     campaign.json("accept", "4")
     assert campaign.json("next")["action"] == "recorded_baseline"
     refused = campaign.run("export").expect(1).err
-    assert "hypothesis 1 is accepted and UNVERIFIED" in refused
+    assert "the Accepted line of hypothesis 1 was written by hand: UNVERIFIED" in refused
     progress = campaign.folder / PROGRESS
     progress.write_text(progress.read_text().replace("- **Accepted**: 1\n", ""))
     exported = campaign.json("export", "-o", str(tmp_path / "patches"))

@@ -138,7 +138,7 @@ def test_a_folder_that_takes_the_place_in_the_last_moment_stays(
     replace_folder(target, {"1.patch": b"ours"}, is_ours=ours)
     rename = removal._rename_to_free
 
-    def swap_before(parent: int, name: str, to: str) -> None:
+    def swap_before(parent: int, name: str, to: str, into: int) -> None:
         nonlocal turn
         turn += 1
         if turn == moment:
@@ -146,7 +146,7 @@ def test_a_folder_that_takes_the_place_in_the_last_moment_stays(
                 target.rename(tmp_path / "moved")
             target.mkdir()
             (target / "mine.txt").write_bytes(b"mine")
-        rename(parent, name, to)
+        rename(parent, name, to, into)
 
     monkeypatch.setattr(removal, "_rename_to_free", swap_before)
     with pytest.raises(StoreError):
@@ -159,10 +159,10 @@ def test_a_file_that_comes_in_the_last_moment_stays(tmp_path: Path, monkeypatch:
     replace_folder(target, {"1.patch": b"ours"}, is_ours=ours)
     rename = removal._rename_to_free
 
-    def add_before(parent: int, name: str, to: str) -> None:
+    def add_before(parent: int, name: str, to: str, into: int) -> None:
         if name == "out":
             (target / "mine.txt").write_bytes(b"mine")
-        rename(parent, name, to)
+        rename(parent, name, to, into)
 
     monkeypatch.setattr(removal, "_rename_to_free", add_before)
     with pytest.raises(StoreError, match=r"holds mine\.txt"):

@@ -164,6 +164,7 @@ def test_all_that_is_known_is_written(folder: Path) -> None:
     written = done.out.split("\nwrote ")[0]
     assert (folder / "a.txt").read_text() == f"{written}\nWritten by gpudebug analyze\n"
     detailed = json.loads((folder / "a.json").read_text())
+    assert detailed.pop("written_by") == "gpudebug analyze"
     assert detailed == analyze(folder, "slow.json", "--json").json
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in folder.iterdir()) == ["a.json", "a.png", "a.txt", "fast.json", "slow.json"]

@@ -35,22 +35,50 @@ def onto(campaign: Campaign, base: str) -> str:
     return git(campaign.folder, "commit-tree", "-p", base, "-m", "x", f"{base}^{{tree}}").strip()
 
 
+def of_other_code(campaign: Campaign, parent: str) -> str:
+    """A commit with another loader.py, that came from `parent`."""
+    (campaign.folder / "loader.py").write_text("workers = 64\n")
+    git(campaign.folder, "add", "loader.py")
+    tree = git(campaign.folder, "write-tree").strip()
+    git(campaign.folder, "checkout", "--quiet", "--force", "HEAD", "--", "loader.py")
+    return git(campaign.folder, "commit-tree", "-p", parent, "-m", "Tree", tree).strip()
+
+
+def without_patch(run: Path) -> None:
+    """As if the trial had changed no more than flags."""
+    (run / "change.patch").unlink()
+    manifest = json.loads((run / "manifest.json").read_text())
+    del manifest["files"]["change.patch"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
 def test_a_patch_on_other_code_than_the_baselines_is_a_problem(judged: Campaign) -> None:
     run = trial_with_patch(judged)
     assert problems(judged) == []
     here = git(judged.folder, "rev-parse", "HEAD").strip()
     changed(run, commit=onto(judged, here))
     assert problems(judged) == []
-    (judged.folder / "loader.py").write_text("workers = 64\n")
-    git(judged.folder, "add", "loader.py")
-    tree = git(judged.folder, "write-tree").strip()
-    other = git(judged.folder, "commit-tree", "-p", here, "-m", "Tree", tree).strip()
-    git(judged.folder, "checkout", "--quiet", "--force", "HEAD", "--", "loader.py")
-    changed(run, commit=onto(judged, other))
+    changed(run, commit=onto(judged, of_other_code(judged, here)))
     (problem,) = problems(judged)
     assert problem["run"] == run.name
     assert problem["found"] == "loader.py of its base"
     assert problem["why"] == "its patch went onto other code than the baseline measured"
+
+
+def test_flags_on_other_code_than_the_baselines_are_a_problem(judged: Campaign) -> None:
+    """Without a patch the commit itself is what was measured, whatever it came from."""
+    run = trial_with_patch(judged)
+    without_patch(run)
+    here = git(judged.folder, "rev-parse", "HEAD").strip()
+    other = of_other_code(judged, here)
+    changed(run, commit=onto(judged, here))
+    assert problems(judged) == []
+    tree = git(judged.folder, "rev-parse", f"{here}^{{tree}}").strip()
+    changed(run, commit=git(judged.folder, "commit-tree", "-p", other, "-m", "x", tree).strip())
+    assert problems(judged) == []
+    changed(run, commit=other)
+    (problem,) = problems(judged)
+    assert problem["why"] == "its flags ran other code than the baseline measured"
 
 
 @pytest.mark.parametrize("commit", ["0" * 40, "HEAD~1", "--output=x", ""])

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot.address import Address, answer, find, find_at, finish, looked, start
+from gpudebug.edges.snapshot.committed import entries_of
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
 _LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
@@ -116,15 +117,9 @@ def digest_of(
     Left out are `uncounted` paths too: untracked files that were committed, which `identify` does not count.
     None where an object is missing, or where one of these is a Python file that it does count.
     """
-    listed = looked(at, "ls-tree", "-r", "-z", "--full-tree", commit)
-    if listed is None:
+    found = entries_of(at, commit)
+    if found is None:
         return None
-    found = {}
-    for line in listed.split(b"\0"):
-        head, tab, path = line.partition(b"\t")
-        if tab:
-            mode, _kind, blob = head.split(b" ")
-            found[path] = mode[:3] + b" " + blob
     exclude = tuple(exclude)
     outside = _outside(at.top, exclude)
     theirs = _theirs(filter(outside, found), campaign)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from gpudebug.edges.snapshot.address import find_at, looked
+from gpudebug.edges.snapshot.address import Address, find_at, looked
 
 _HEX = frozenset("0123456789abcdef")
 
 
-def base_of(top: Path, commit: str) -> Mapping[bytes, bytes] | None:
-    """Mode and blob of each path of the commit that `commit` came from; None if it is not there any more."""
-    if not commit or not _HEX.issuperset(commit):
-        return None
-    listed = looked(find_at(top).at, "ls-tree", "-r", "-z", "--full-tree", f"{commit}^")
+def entries_of(at: Address, revision: str) -> dict[bytes, bytes] | None:
+    """Mode and blob of each path of the tree of `revision`; None if git does not have it."""
+    listed = looked(at, "ls-tree", "-r", "-z", "--full-tree", revision)
     if listed is None:
         return None
     found = {}
@@ -24,3 +21,13 @@ def base_of(top: Path, commit: str) -> Mapping[bytes, bytes] | None:
             mode, _kind, blob = head.split(b" ")
             found[path] = mode[:3] + b" " + blob
     return found
+
+
+def base_of(top: Path, commit: str, *, patched: bool) -> dict[bytes, bytes] | None:
+    """The entries of the commit that a trial's patch went onto: its own, or if `patched` its parent's.
+
+    None if it is not there any more, or if `commit` is no name of a commit.
+    """
+    if not commit or not _HEX.issuperset(commit):
+        return None
+    return entries_of(find_at(top).at, f"{commit}^" if patched else commit)

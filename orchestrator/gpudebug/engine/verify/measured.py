@@ -12,6 +12,7 @@ from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import launcher, snapshot, store
 from gpudebug.engine import counted
 from gpudebug.engine.campaign import look
+from gpudebug.engine.conduct import PATCH
 from gpudebug.engine.reading import LONGEST_RECORD
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.written import Written
@@ -74,7 +75,7 @@ def _in_worktree(record: RunRecord) -> bool:
 def _check_bases(
     written: Written, trials: Sequence[RunRecord], known: Sequence[RunRecord], findings: Findings
 ) -> None:
-    """The commit that each trial's patch went onto is the code of the baseline, if both can still be seen."""
+    """What each trial changed is the code of the baseline, if both can still be seen."""
     trees = {r.checked_out for r in known if r.role.startswith("baseline-") and r not in trials}
     if not trials:
         return
@@ -85,11 +86,12 @@ def _check_bases(
     for trial in trials:
         if trial.commit is None or trial.identity.get("tree") != here.tree or here.tree not in trees:
             continue
-        base = snapshot.base_of(here.top, trial.commit)
+        patched = written.workspace.run(trial.name).has(PATCH)
+        base = snapshot.base_of(here.top, trial.commit, patched=patched)
         other = _other(base, here.entries) if base is not None else []
         if other:
             found = f"{', '.join(other[:3])}{' and more' if len(other) > 3 else ''} of its base"
-            why = "its patch went onto other code than the baseline measured"
+            why = f"its {'patch went onto' if patched else 'flags ran'} other code than the baseline measured"
             _differs(written, findings, trial, here.tree, why, found)
 
 
