@@ -46,6 +46,12 @@ def test_one_that_does_not_answer_is_unknown(tmp_path: Path, answer: str) -> Non
     assert launcher.ask("/no/such/python", {}) is None
 
 
+def test_a_warden_that_is_killed_before_there_is_an_answer_leaves_it_unknown(tmp_path: Path) -> None:
+    killing = script(tmp_path, f"rm ../answer; kill -9 $PPID; touch {tmp_path}/done; sleep 20")
+    assert launcher.ask(killing, dict(os.environ)) is None
+    assert (tmp_path / "done").exists()
+
+
 def test_what_it_prints_beside_its_answer_does_no_harm(tmp_path: Path) -> None:
     noisy = script(tmp_path, f'{NOISE}; echo more >&2; exec {sys.executable} "$@"')
     asked = launcher.ask(noisy, dict(os.environ))

@@ -215,7 +215,7 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign.propose(f"--patch {PATCH}")
     answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"}, timeout=270)
     if verdict == "not validated":
-        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
+        assert answer["verdict"] != "VALIDATED", json.dumps(answer, indent=1)
     else:
         assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
     assert (gate(answer)["unexplained"] is None) == (said is None)

@@ -109,9 +109,10 @@ def _asked(
         lost = (launched.reason or "").startswith(WARDEN_LOST)
         if launched.outcome is Outcome.INTERRUPTED and not lost:
             raise KeyboardInterrupt
+        if launched.outcome is not Outcome.COMPLETED:
+            return None
         with open(spec.log, "rb") as file:
-            text = file.read(_LONGEST)
-    return _answer(text) if launched.outcome is Outcome.COMPLETED else None
+            return _answer(file.read(_LONGEST))
 
 
 def _answer(text: bytes) -> Asked | None:
