@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.patches import read, touches_count
+from gpudebug.core.patches import read
+from gpudebug.core.patches.touching import touches_count
 
 
 def patch(body: str, name: str = "train.py") -> bytes:

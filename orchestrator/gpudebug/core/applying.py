@@ -10,15 +10,11 @@ from collections.abc import Sequence
 
 from . import commandline, launching
 from .commandline import Option
-from .errors import InterventionError
+from .errors import InterventionError, NoEffect
 from .launching import Launch, LaunchOption
 from .permits import Allowed
 
 _TRUTH = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
-
-
-class NoEffect(InterventionError):
-    """The command or its environment is as the change would make it."""
 
 
 def set_flag(words: list[str], name: str, value: str | None, allowed: Allowed) -> list[str]:

@@ -67,6 +67,10 @@ class InterventionError(GpudebugError):
     code = "intervention"
 
 
+class NoEffect(InterventionError):
+    """The command or its environment is as the change would make it."""
+
+
 class StoreError(GpudebugError):
     """A file or folder that cannot be read or written safely."""
 

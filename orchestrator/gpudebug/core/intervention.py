@@ -14,9 +14,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from . import applying, commandline, permits, shellwords
-from .applying import NoEffect
-from .errors import InterventionError
+from . import commandline, permits, shellwords
+from .errors import InterventionError, NoEffect
 from .permits import NOTHING_MORE, Allowed
 
 Kind = Literal["set", "unset", "env", "patch", "code"]
@@ -117,6 +116,9 @@ class Intervention:
         command's flags cannot be reached, or `allowed` does not let a hypothesis change it; None compares
         changes of any variable.
         """
+        # Which words of a launcher are whose is asked where a change is applied, not where one is read.
+        from . import applying
+
         words, variables, notes = list(argv), dict(env), list[str]()
         if any(change.kind in ("set", "unset") for change in self.changes) and commandline.is_shell(words):
             raise InterventionError(
@@ -136,6 +138,8 @@ class Intervention:
 
     def refuse_forbidden(self, argv: Sequence[str], allowed: Allowed) -> None:
         """InterventionError for what no hypothesis may change in this command, whether it has an effect."""
+        from . import applying
+
         for change in self.changes:
             if change.kind == "env":
                 permits.refuse_variable(change.name, change.value or "", allowed)

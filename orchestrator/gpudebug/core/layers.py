@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.gates.device import SHARED
-from gpudebug.core.models import Evidence
+from gpudebug.core.models import SHARED, Evidence
 from gpudebug.core.speed import FEW_STEPS
 
 LAYERS = ("cached_batch", "quiet", "double_batch")

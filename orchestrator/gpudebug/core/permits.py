@@ -69,7 +69,7 @@ _NAMES = """
 STEERING = frozenset(_NAMES.split())
 """Exact names, each a setting of numbers and words: none takes a path to code, or a file that is written."""
 
-_SETTING = re.compile(r"[\w.,:;=+<>^*()\[\]{} |-]{0,500}", re.ASCII)
+_SETTING = r"[\w.,:;=+<>^*()\[\]{} |-]{0,500}"
 # Another device would be neither locked nor measured: it may only be hidden.
 _ONLY = {"CUDA_VISIBLE_DEVICES": ("", "-1"), "MUJOCO_GL": ("egl", "osmesa", "glfw", "disabled")}
 _PLATFORMS = {"PYOPENGL_PLATFORM": ("egl", "osmesa", "glx")}
@@ -118,7 +118,7 @@ _CODE_NAMES = frozenset(
         *("HF_MODULES_CACHE", "MPLBACKEND", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "IPYTHONDIR", "USER_SITE"),
     }
 )
-_CODE_SHAPES = re.compile(
+_CODE_SHAPES = (
     r"(LD_|DYLD_|PYTHON|PYPY|GPUDEBUG_|GIT_|SSH_|BASH_|NODE_|NPM_|PERL5|RUBYOPT|JAVA_|_JAVA|JDK_|LUA_INIT|PIP_|UV_"
     r"|CONDA_EXE|TRITON_PTXAS|OMP_TOOL|OMPT_|KMP_TOOL|CUDA_INJECTION|NVTX_INJECTION|NV_CUDA_INJECTION|COVERAGE_"
     r"|GLIBC_TUNABLES|SUDO_|SYSTEMD_|MALLOC_HOOK|OPAL_|OMPI_MCA|PMIX_MCA|UCX_MODULE).*"
@@ -133,7 +133,7 @@ def chooses_code(name: str) -> bool:
     if name in _HARMLESS_PYTHON:
         return False
     upper = name.upper()
-    return upper in _CODE_NAMES or _CODE_SHAPES.fullmatch(upper) is not None
+    return upper in _CODE_NAMES or re.fullmatch(_CODE_SHAPES, upper) is not None
 
 
 def refuse_variable(name: str, value: str, allowed: Allowed) -> None:
@@ -157,7 +157,7 @@ def refuse_variable(name: str, value: str, allowed: Allowed) -> None:
             f"--env {name}={value!r}: a hypothesis may set it to {known} only",
             next="a person sets another value in workload.env of gpudebug.yaml",
         )
-    if not _SETTING.fullmatch(value):
+    if not re.fullmatch(_SETTING, value, re.ASCII):
         raise InterventionError(
             f"--env {name}={value!r} is no setting of numbers and words",
             next="a person sets paths in workload.env of gpudebug.yaml",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpudebug.core.applying import NoEffect
 from gpudebug.core.config import Workload
-from gpudebug.core.errors import InterventionError
+from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.intervention import Intervention, parse
 from gpudebug.core.permits import NOTHING_MORE, Allowed
 from gpudebug.core.progress import HypothesisEntry, ProgressFile

@@ -20,7 +20,6 @@ from gpudebug.engine.bench import (
     ensure_same_code,
     job_of,
     open_bench,
-    splice,
     window_advice,
     window_of,
 )
@@ -28,6 +27,7 @@ from gpudebug.engine.inside import of_runs
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.places import remember
 from gpudebug.engine.reuse import newest, reusable
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.written import workload_of
 
 

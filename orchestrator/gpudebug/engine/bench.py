@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core import frameworks, progress
+from gpudebug.core import frameworks
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
@@ -24,9 +24,7 @@ from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Live, Report
-from gpudebug.engine.written import find, progress_head, read_progress, record_of, training_environment
-
-_RETRIES = 3
+from gpudebug.engine.written import find, record_of, training_environment
 
 
 class CodeChanged(GpudebugError):
@@ -139,34 +137,6 @@ def ensure_same_code(place: Place, run: str) -> None:
             file=str(place.top),
             next="gpudebug next; where the training writes that file itself, take it out of git",
         )
-
-
-def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> None:
-    """Apply one edit to the progress file as it is now, under its lock; a blank one gets its head first.
-
-    A save in between is kept.
-    """
-    lock = loaded.workspace.progress_lock(loaded.progress_path)
-    for attempt in range(_RETRIES):
-        with store.locked(lock):
-            document = read_progress(loaded.progress_path)
-            data = edit(_headed(loaded, document))
-            if data == document.data:
-                return
-            before = store.digest(document.data) if loaded.progress_path.exists() else None
-            try:
-                store.replace_file(loaded.progress_path, data, root=loaded.workspace.root, expected=before)
-            except store.SavedInBetween:
-                if attempt + 1 == _RETRIES:
-                    raise
-            else:
-                return
-
-
-def _headed(loaded: Loaded, document: progress.ProgressFile) -> progress.ProgressFile:
-    if document.data.strip():
-        return document
-    return progress.with_heading(document, progress_head(loaded.config))
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudebug.core import commandline
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import InterventionError, StoreError
 from gpudebug.core.intervention import Intervention
@@ -97,3 +98,29 @@ def change_of(loaded: Loaded, number: int) -> Change:
     left_out = (f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
     notes = (*left_out, *places.changed_in_links(loaded, number))
     return Change(intervention.with_patch(path), found.patch, written=True, notes=notes)
+
+
+def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:
+    """Refuse, before device time is spent, what the gates would refuse after it."""
+    said = f"hypothesis {number}" if number is not None else "this hypothesis"
+    where = str(loaded.progress_path)
+    line = None
+    if number is not None:
+        line = loaded.document.hypothesis(number).line
+    flags = [option.name for option in commandline.options(loaded.config.workload.argv())]
+    locked = intervention.locked_by(loaded.config.locked, flags)
+    if locked:
+        raise InterventionError(
+            f"{said} changes {', '.join(locked)}, which gpudebug.yaml locks",
+            file=where,
+            line=line,
+            next="change something else, or take it out of `locked`; a flag that is only spelled like the "
+            "beginning of a locked one is told from it where workload.command has it",
+        )
+    if intervention.size > 1 and not intervention.compound:
+        raise InterventionError(
+            f"{said} changes {intervention.size} things at once, so its result would name no cause",
+            file=where,
+            line=line,
+            next="propose one change each, or add --compound to say that it is meant",
+        )

@@ -12,8 +12,8 @@ from gpudebug.core.machine import Claimed
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places
-from gpudebug.engine.bench import splice
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.written import read_progress, stored_record
 
 LATE = "late.json"

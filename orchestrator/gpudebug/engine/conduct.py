@@ -11,6 +11,7 @@ from gpudebug.core.effect import Shown, effect_of, moved_knobs
 from gpudebug.core.gates import Setting
 from gpudebug.core.intervention import Intervention
 from gpudebug.core.loaded import has_package, strays
+from gpudebug.core.patches.touching import touches_count
 from gpudebug.core.probe import counts
 from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
@@ -69,7 +70,7 @@ def _touched(run: Measured) -> tuple[str, ...]:
 def _touches(run: Measured) -> str | None:
     """What of the trial's patch touches the printing or the step loop."""
     found = _patch(run)
-    return patches.touches_count(found) if found is not None else None
+    return touches_count(found) if found is not None else None
 
 
 def _patch(run: Measured) -> patches.Patch | None:

@@ -16,9 +16,10 @@ from gpudebug.core.samples import read_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
-from gpudebug.engine.bench import Cycle, claimed_campaign, splice
+from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.measure import Measured, now
 from gpudebug.engine.reading import evidence_again, read_log
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.watch import Report
 from gpudebug.engine.written import training_environment, workload_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
 from gpudebug.engine.loaded import Loaded
 
 _SAID = {
@@ -14,6 +15,7 @@ _SAID = {
     "device": "the device",
 }
 _NAMED = 20
+_UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.INVALID})
 
 
 def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
@@ -51,3 +53,18 @@ def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
     if judged.verified and judged.verdict:
         return str(judged.verdict["why"])
     return f"UNVERIFIED {entry.result.get('improvement', '')}".strip()
+
+
+def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
+    """Why a hypothesis with a verdict may be tested again; None where it may not."""
+    if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
+        return None
+    if entry.status in _UNDECIDED:
+        return f"it is {entry.status}: {why_of(loaded, entry)}"
+    if not loaded.trials[entry.number].verified:
+        return f"it is {entry.status} in the progress file alone: UNVERIFIED"
+    against = loaded.trials[entry.number].doubts.against
+    if against:
+        return "; ".join(against)
+    since = changed(loaded, entry)
+    return f"{' and '.join(since)} changed since it was measured" if since else None

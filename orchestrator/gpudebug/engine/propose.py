@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core import progress, stack, sweep, titles
-from gpudebug.core.applying import NoEffect
 from gpudebug.core.config import Workload
-from gpudebug.core.errors import GpudebugError, InterventionError, UsageError
+from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
 from gpudebug.core.intervention import Change, Intervention
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
-from gpudebug.engine import patchfiles, reopen
-from gpudebug.engine.bench import splice
+from gpudebug.engine import patchfiles, premises
 from gpudebug.engine.campaign import load
+from gpudebug.engine.changes import refuse_before_running
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import why_of
-from gpudebug.engine.trial import refuse_before_running
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.written import training_environment
 
 _TITLE = 200
@@ -274,7 +273,7 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER
     said = f"{entry.status}: {why_of(loaded, entry)}"
-    if reopen.reason(loaded, entry) is not None:
+    if premises.reason(loaded, entry) is not None:
         return said, "gpudebug reopen {}"
     return said, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
 

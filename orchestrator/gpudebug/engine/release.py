@@ -10,12 +10,13 @@ from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places
-from gpudebug.engine.bench import claim_of, splice
+from gpudebug.engine.bench import claim_of
 from gpudebug.engine.campaign import load
 from gpudebug.engine.claims import forget, under
 from gpudebug.engine.detached import stop
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import entry_of
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.written import find
 
 

@@ -11,12 +11,10 @@ from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageE
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine import confirming
-from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.premises import changed, entry_of, why_of
-
-_UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.INVALID})
+from gpudebug.engine.premises import entry_of, reason, why_of
+from gpudebug.engine.splicing import splice
 
 
 class NotReopened(GpudebugError):
@@ -90,21 +88,6 @@ def unexplained(verdict: Mapping[str, Any]) -> str | None:
     """What does not fit between the counts of a verdict's runs."""
     told = (g.get("unexplained") for g in verdict.get("gates", ()) if isinstance(g, Mapping))
     return next((str(one) for one in told if one), None)
-
-
-def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
-    """Why a hypothesis with a verdict may be tested again; None where it may not."""
-    if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
-        return None
-    if entry.status in _UNDECIDED:
-        return f"it is {entry.status}: {why_of(loaded, entry)}"
-    if not loaded.trials[entry.number].verified:
-        return f"it is {entry.status} in the progress file alone: UNVERIFIED"
-    against = loaded.trials[entry.number].doubts.against
-    if against:
-        return "; ".join(against)
-    since = changed(loaded, entry)
-    return f"{' and '.join(since)} changed since it was measured" if since else None
 
 
 def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpudebug.core import commandline, present, progress
+from gpudebug.core import present, progress
 from gpudebug.core.claims import Claim
 from gpudebug.core.errors import (
     GitError,
@@ -28,10 +28,9 @@ from gpudebug.engine.bench import (
     ensure_same_code,
     job_of,
     open_bench,
-    splice,
     stored_run,
 )
-from gpudebug.engine.changes import Change, NoSuchPatch, change_of, tested_change
+from gpudebug.engine.changes import Change, NoSuchPatch, change_of, refuse_before_running, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.confirming import confirmed_of
 from gpudebug.engine.inside import of_runs
@@ -40,6 +39,7 @@ from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.places import Place, place_of_patch
 from gpudebug.engine.reuse import newest, reusable, shared
+from gpudebug.engine.splicing import splice
 from gpudebug.engine.surroundings import Surroundings, differences, recorded
 
 
@@ -211,32 +211,6 @@ def _applied(loaded: Loaded, number: int, intervention: Intervention, job: Job) 
         raise InterventionError(
             f"hypothesis {number}: {e.message}", file=str(loaded.progress_path), line=line, next=e.next
         ) from None
-
-
-def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:
-    """Refuse, before device time is spent, what the gates would refuse after it."""
-    said = f"hypothesis {number}" if number is not None else "this hypothesis"
-    where = str(loaded.progress_path)
-    line = None
-    if number is not None:
-        line = loaded.document.hypothesis(number).line
-    flags = [option.name for option in commandline.options(loaded.config.workload.argv())]
-    locked = intervention.locked_by(loaded.config.locked, flags)
-    if locked:
-        raise InterventionError(
-            f"{said} changes {', '.join(locked)}, which gpudebug.yaml locks",
-            file=where,
-            line=line,
-            next="change something else, or take it out of `locked`; a flag that is only spelled like the "
-            "beginning of a locked one is told from it where workload.command has it",
-        )
-    if intervention.size > 1 and not intervention.compound:
-        raise InterventionError(
-            f"{said} changes {intervention.size} things at once, so its result would name no cause",
-            file=where,
-            line=line,
-            next="propose one change each, or add --compound to say that it is meant",
-        )
 
 
 def _run_until_decided(trial: _Trial) -> Verdict:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpudebug.core import intervention as interventions
-from gpudebug.core.applying import NoEffect
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
 from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
@@ -16,7 +15,7 @@ from gpudebug.core.catalogue.model import Intervention as Settings
 from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
-from gpudebug.core.errors import InterventionError
+from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.frameworks import Found
 from gpudebug.core.intervention import Change, Intervention
 from gpudebug.core.permits import NOTHING_MORE, Allowed

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import launching, permits, quantities
-from ..expressions import Unbounded, bounded
+from .. import permits, quantities
 
 METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
 TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
@@ -266,6 +265,8 @@ def launcher_flags(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _flags(name: str, value: Any) -> tuple[str, ...]:
+    from .. import launching
+
     if name not in launching.LAUNCHERS:
         raise ValueError(f"{name}: expected one of {', '.join(sorted(launching.LAUNCHERS))}")
     if not isinstance(value, list):
@@ -287,6 +288,8 @@ def patterns(value: Any) -> dict[str, str]:
 
 
 def _pattern(name: str, value: Any) -> str:
+    from ..expressions import Unbounded, bounded
+
     written = text(value)
     try:
         groups = bounded(written).pattern.groupindex

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.gates.case import UNKNOWN, Case
-from gpudebug.core.models import Evidence, Gate
+from gpudebug.core.models import SHARED, Evidence, Gate
 from gpudebug.core.words import Result
 
 THRESHOLD = "no other process on the device"
-# Others' use of the cores that the run may use, in percent: above SHARED a training that waits for a core
-# is likely; sides that differ by less than APART were disturbed alike.
-SHARED = 50.0
+# Others' use of the run's cores, in percent: sides that differ by less than this were disturbed alike.
 APART = 25.0
 _CPU = "CPU"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpudebug.core.patches.effect import digest, effective
 from gpudebug.core.patches.reading import LARGEST, Hunk, Patch, PatchedFile, read
 from gpudebug.core.patches.safety import LINK, refuse_unsafe, refused_kind, refused_path
-from gpudebug.core.patches.touching import touches_count
 
 __all__ = [
     "LARGEST",
@@ -19,5 +18,4 @@ __all__ = [
     "refuse_unsafe",
     "refused_kind",
     "refused_path",
-    "touches_count",
 ]

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -94,9 +95,12 @@ class Repository:
         self.at = at
         self._extra = dict(extra or {})
         self._keep = keep
-        self._library = _library()
+
+    @cached_property
+    def _git(self) -> git.Git:
+        """Loaded with the first command: whoever finds that nothing is to be done runs none."""
         with _nothing_inherited():
-            self._git: git.Git = self._library.Git(str(at.common))
+            return cast("git.Git", _library().Git(str(self.at.common)))
 
     @property
     def top(self) -> Path:
@@ -128,7 +132,7 @@ class Repository:
                     env={**_ENVIRONMENT, **self._extra},
                     pass_fds=(*self._keep, *self.at.inherited),
                 )
-        except self._library.GitCommandNotFound:
+        except _library().GitCommandNotFound:
             raise _not_installed() from None
         except OSError as e:
             raise GitError(

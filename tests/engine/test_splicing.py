@@ -11,9 +11,9 @@ from tests.support.campaigns import make_campaign
 from gpudebug.core import progress
 from gpudebug.core.words import Status
 from gpudebug.edges import store
-from gpudebug.engine.bench import splice
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.splicing import splice
 
 ENTRY = "# Mine\n\n### Hypothesis 1: The loader waits\n- **Status**: UNTESTED\n"
 
