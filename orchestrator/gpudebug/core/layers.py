@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.models import SHARED, Evidence
+from gpudebug.core.models import Evidence
 from gpudebug.core.speed import FEW_STEPS
+from gpudebug.core.window import SHARED
 
 LAYERS = ("cached_batch", "quiet", "double_batch")
 PREFIX = "layer-"

@@ -22,6 +22,8 @@ Device = tuple[int, str]
 # A run's window must reach this after warm-up: at NVML's own period of up to 1 s, less than five
 # independent readings say nothing.
 MIN_RUN_WINDOW_S = 5.0
+# Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
+SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
 WARMUP_STEPS = 10
 WARMUP_SHARE = 0.05

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.gates.case import UNKNOWN, Case
-from gpudebug.core.models import SHARED, Evidence, Gate
+from gpudebug.core.models import Evidence, Gate
+from gpudebug.core.window import SHARED
 from gpudebug.core.words import Result
 
 THRESHOLD = "no other process on the device"

@@ -217,10 +217,6 @@ class LoadedFiles(Record):
     elsewhere: dict[str, tuple[str, ...]] = {}
 
 
-SHARED = 50.0
-"""Others' use of the cores that a run may use, in percent, above which its training likely waits for one."""
-
-
 class Conditions(Record):
     """What the samples of the window say of the machine, the worst of the run's devices; None: not told.
 
