@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from gpudebug.core.trainlog.failure import classify_failure
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.series import Point as LossPoint
-from gpudebug.core.trainlog.summary import LogSummary
-from gpudebug.core.trainlog.trend import trend
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LogReader", "LogSummary", "LossPoint", "classify_failure", "trend"]
+if TYPE_CHECKING:
+    from gpudebug.core.trainlog.reader import LogReader
+    from gpudebug.core.trainlog.summary import LogSummary
+
+__all__ = ["LogReader", "LogSummary"]
+
+_HOMES = {"LogReader": "reader", "LogSummary": "summary"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: whoever splits a line needs no reader of whole logs."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
