@@ -1,4 +1,4 @@
-"""What is in the commit that another one came from."""
+"""What is in a commit, and in the one that it came from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ def test_it_is_what_a_checkout_of_it_would_be(tmp_path: Path) -> None:
     (top / "a.py").write_text("2\n")
     commit_all(top)
     head = git(top, "rev-parse", "HEAD").strip()
-    assert snapshot.base_of(top, head) == before.entries
+    assert snapshot.base_of(top, head, patched=True) == before.entries
+    assert snapshot.base_of(top, head, patched=False) == snapshot.identify(top).entries
 
 
 @pytest.mark.parametrize("commit", ["", "0" * 40, "HEAD", "--help", "main"])
 def test_what_is_no_commit_or_not_there_is_unknown(tmp_path: Path, commit: str) -> None:
     top = make_repository(tmp_path / "repo", {"a.py": "1\n"})
-    assert snapshot.base_of(top, commit) is None
-    assert snapshot.base_of(top, git(top, "rev-parse", "HEAD").strip()) is None
+    assert snapshot.base_of(top, commit, patched=True) is None
+    assert snapshot.base_of(top, commit, patched=False) is None
+    assert snapshot.base_of(top, git(top, "rev-parse", "HEAD").strip(), patched=True) is None

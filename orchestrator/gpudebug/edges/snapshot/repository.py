@@ -99,8 +99,9 @@ class Repository:
     @cached_property
     def _git(self) -> git.Git:
         """Loaded with the first command: whoever finds that nothing is to be done runs none."""
+        library = _library()
         with _nothing_inherited():
-            return cast("git.Git", _library().Git(str(self.at.common)))
+            return cast("git.Git", library.Git(str(self.at.common)))
 
     @property
     def top(self) -> Path:
@@ -123,9 +124,10 @@ class Repository:
         settings = [word for setting in _NEUTRAL for word in ("-c", setting)]
         # With -C git itself says that a folder is not there; gitpython would run it somewhere else.
         command = ["git", *self.at.words, *settings, *arguments]
+        execute = self._git.execute
         try:
             with _nothing_inherited():
-                started = self._git.execute(
+                started = execute(
                     command,
                     as_process=True,
                     istream=subprocess.PIPE,
