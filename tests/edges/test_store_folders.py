@@ -11,7 +11,7 @@ import pytest
 from gpudebug.core.errors import StoreError
 from gpudebug.core.models import RunRecord
 from gpudebug.core.redact import Redactor
-from gpudebug.edges import store
+from gpudebug.edges import removal, store, temporary
 
 
 def a_record(**changes: object) -> RunRecord:
@@ -45,6 +45,17 @@ class TestRunFolders:
         (tmp_path / "runs").mkdir()
         (tmp_path / "runs" / "0001-a").touch()
         assert store.Workspace(tmp_path).new_run("a").name == "0002-a"
+
+    def test_what_a_kill_left_where_nobody_began_a_run_goes(self, tmp_path: Path) -> None:
+        workspace = store.Workspace(tmp_path)
+        for name in ("b", "c"):
+            run = workspace.new_run(name).path
+            (run / "new").write_bytes(b"{")
+            (run / "new").rename(run / temporary.name_of(removal.identity_of((run / "new").stat())))
+            (run / "mine.tmp").touch()
+        workspace.new_run("d")
+        left = {str(path.relative_to(tmp_path / "runs")) for path in tmp_path.glob("runs/*/*.tmp")}
+        assert left == {"0001-b/mine.tmp", "0002-c/mine.tmp"}
 
     @pytest.mark.parametrize("make", [Path.touch, os.mkfifo], ids=["a file", "a FIFO"])
     def test_runs_that_is_no_folder_is_refused(self, tmp_path: Path, make: object) -> None:

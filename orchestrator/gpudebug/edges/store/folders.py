@@ -7,8 +7,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -337,6 +337,7 @@ class Workspace:
         """A new folder `NNNN-label`, its number one above the highest."""
         names = self.run_names()
         number = run_number(names[-1]) + 1 if names else 1
+        self._sweep_unbegun(names)
         with saying(self.runs, "cannot make a run folder"):
             self.runs.mkdir(exist_ok=True)
             with opened_folder(self.runs) as folder:
@@ -348,6 +349,15 @@ class Workspace:
                         number += 1
                     else:
                         return self._made(folder, name)
+
+    def _sweep_unbegun(self, names: Sequence[str]) -> None:
+        """Temporaries of the newest folders in which no run began: nobody recovers or seals these."""
+        for name in reversed(names):
+            run = self.run(name)
+            if run.has("run.json"):
+                return
+            with suppress(OSError, StoreError), run.opened() as folder:
+                temporary.sweep(folder)
 
     def _made(self, folder: int, name: str) -> RunFolder:
         made = removal.made_at(folder, name)
