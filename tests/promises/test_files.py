@@ -301,3 +301,22 @@ def test_clean_lists_all_and_removes_only_what_a_person_chooses(campaign: Campai
     done = campaign.json("clean", "--unused-runs", "--yes")
     assert [Path(path).name for path in done["removed"]] == [sample]
     assert (run / "mine.txt").read_text() == "mine" and campaign.json("verify")["ok"] is True
+
+
+def test_clean_takes_worktrees_and_references_and_keeps_what_was_written(campaign: Campaign) -> None:
+    campaign.propose("--code", title="Another loader")
+    asked = campaign.json("next", status=5)
+    worktree = Path(asked["worktree"])
+    (worktree / "train.py").write_text((worktree / "train.py").read_text() + "# written\n")
+    (campaign.folder / "runs" / "worktrees" / "test" / "mine").mkdir()
+    left = {(one["kind"], one["path"]) for one in campaign.json("clean")["left"]}
+    references = git(campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split()
+    assert references
+    expected = {("worktree", str(worktree)), *(("reference", name) for name in references)}
+    assert {one for one in left if one[0] in ("worktree", "reference")} == expected
+    done = campaign.json("clean", "--worktrees", "--yes")
+    assert {*done["removed"]} == {path for _, path in expected} and done["kept"] == []
+    assert not worktree.exists()
+    assert (campaign.folder / "runs" / "worktrees" / "test" / "mine").is_dir()
+    assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
+    assert any("# written" in p.read_text() for p in campaign.folder.glob("hypotheses/patches/*"))

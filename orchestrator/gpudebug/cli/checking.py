@@ -83,6 +83,13 @@ def clean(
     temporaries: Annotated[
         bool, typer.Option("--temporaries", help="Remove what killed commands left half-written.")
     ] = False,
+    worktrees: Annotated[
+        bool,
+        typer.Option(
+            "--worktrees",
+            help="Remove this campaign's worktrees and references; untested changes become patches.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     directory: Directory = None,
     json: Json = False,
@@ -97,6 +104,7 @@ def clean(
         *((engine.EVIDENCE,) if runs else ()),
         *((engine.UNUSED,) if runs or unused_runs else ()),
         *((engine.TEMPORARY,) if temporaries else ()),
+        *((engine.WORKTREE, engine.REFERENCE) if worktrees else ()),
     ]
     loaded, left = engine.survey(folder)
     answer = engine.listing(loaded, left, chosen_kinds)

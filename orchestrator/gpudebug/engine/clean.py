@@ -11,13 +11,15 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges.store import leftovers
+from gpudebug.engine import places
 from gpudebug.engine.bench import claim_of
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.written import stored_record
 
 EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
-REMOVABLE = (EVIDENCE, UNUSED, TEMPORARY)
+WORKTREE, REFERENCE = "worktree", "reference"
+_HOLDS = "holds what may not become a patch, such as a secret; or is not what gpudebug made there"
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,29 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
         )
     removed, kept = list[str](), list[dict[str, str]]()
     with claim_of(loaded.workspace, "gpudebug clean"):
+        if WORKTREE in kinds:
+            places.end(loaded)
         for one in left:
             if one.kind not in kinds:
                 continue
-            try:
-                leftovers.remove(one.path, one.made)
-            except GpudebugError as e:
-                kept.append({"path": str(one.path), "why": e.message})
-            else:
+            why = _removed(loaded, one)
+            if why is None:
                 removed.append(str(one.path))
+            else:
+                kept.append({"path": str(one.path), "why": why})
     return {**listing(loaded, left, kinds), "action": "cleaned", "removed": removed, "kept": kept}
+
+
+def _removed(loaded: Loaded, one: Left) -> str | None:
+    """Remove one thing; why it is there still, None if it is not. Worktrees and references went together."""
+    if one.kind in (WORKTREE, REFERENCE):
+        worktrees, references = places.kept_here(loaded)
+        return _HOLDS if one.path in worktrees or str(one.path) in references else None
+    try:
+        leftovers.remove(one.path, one.made)
+    except GpudebugError as e:
+        return e.message
+    return None
 
 
 def _left(loaded: Loaded) -> Iterator[Left]:
@@ -86,9 +101,11 @@ def _left(loaded: Loaded) -> Iterator[Left]:
         # A folder whose own record names another run, or none, is not proven to be one.
         if not run.path.is_symlink() and stored_record(run, "run.json").get("name") == name:
             yield _one(EVIDENCE if name in named else UNUSED, run.path)
-    for path in sorted(workspace.worktrees.glob("*/*")):
-        if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-            yield _one("worktree", path)
+    worktrees, references = places.kept_here(loaded)
+    for path in worktrees:
+        yield _one(WORKTREE, path)
+    for name in references:
+        yield Left(REFERENCE, Path(name), 0, (0, 0))
     private = loaded.checkout.private
     if private.is_dir() and not private.is_symlink():
         yield _one("private", private)

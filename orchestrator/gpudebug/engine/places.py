@@ -383,6 +383,13 @@ def _cleared(loaded: Loaded, path: Path) -> bool:
     return True
 
 
+def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
+    """The worktrees and the references of this campaign."""
+    at = loaded.checkout.at
+    found = [snapshot.place_of(at, path) for path in snapshot.worktrees_in(at, folder(loaded))]
+    return found, snapshot.refs_below(at, _refs(loaded))
+
+
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree where it holds a secret."""

@@ -20,7 +20,7 @@ def clean(answer: Mapping[str, Any]) -> str:
         lines.append(f"and {len(left) - _LISTED} more; --json lists all")
     lines.append(f"{_size(answer['bytes'])}  in all" if left else "gpudebug left nothing here")
     if left:
-        lines.append("Remove with --unused-runs, --temporaries, or --runs (evidence too).")
+        lines.append("Remove with --unused-runs, --temporaries, --worktrees, or --runs (evidence too).")
     return "\n".join(lines)
 
 

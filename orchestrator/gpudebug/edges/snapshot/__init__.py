@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from gpudebug.edges.snapshot.changes import Change, worktree_change
     from gpudebug.edges.snapshot.checkout import Checkout, create, identify, ignores, top_folder
-    from gpudebug.edges.snapshot.committed import base_of
+    from gpudebug.edges.snapshot.committed import base_of, refs_below
     from gpudebug.edges.snapshot.journal import put_beside, read_beside
     from gpudebug.edges.snapshot.kept import Measured, trusted, vouch
     from gpudebug.edges.snapshot.links import Fingerprint, fingerprint, linked_changes
@@ -70,6 +70,7 @@ __all__ = [
     "place_of",
     "put_beside",
     "read_beside",
+    "refs_below",
     "remove_worktree",
     "repair",
     "snapshot",
@@ -87,7 +88,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Address", "whereabouts"), "address"),
-    "base_of": "committed",
+    **dict.fromkeys(("base_of", "refs_below"), "committed"),
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),

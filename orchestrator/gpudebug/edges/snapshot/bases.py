@@ -13,6 +13,7 @@ from gpudebug.core import patches
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges.snapshot import kept, refs, trees, untracked
 from gpudebug.edges.snapshot.address import Address, looked
+from gpudebug.edges.snapshot.committed import refs_below
 from gpudebug.edges.snapshot.kept import refs_name
 from gpudebug.edges.snapshot.repository import Answer, Repository, opened
 from gpudebug.edges.snapshot.untracked import LeftOut
@@ -141,8 +142,7 @@ def keep(top: Path, ref: str, commit: str) -> None:
 def forget(top: Path, prefix: str) -> None:
     """Delete the refs that begin with `prefix`, so that git may collect what they kept."""
     repository, _ = opened(top)
-    found = repository.line("for-each-ref", "--format=%(refname)", refs_name(prefix).rstrip("/")).split()
-    for ref in found:
+    for ref in refs_below(repository.at, refs_name(prefix).rstrip("/")):
         refs.change(repository, ref, None)
         kept.drop(repository.common, ref)
 

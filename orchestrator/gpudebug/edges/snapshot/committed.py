@@ -1,4 +1,4 @@
-"""What is in a commit, as `identify` sees a checkout of it. Reads only."""
+"""What is in a commit, as `identify` sees a checkout of it, and the references there are. Reads only."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def base_of(top: Path, commit: str, *, patched: bool) -> dict[bytes, bytes] | No
     if not commit or not _HEX.issuperset(commit):
         return None
     return entries_of(find_at(top).at, f"{commit}^" if patched else commit)
+
+
+def refs_below(at: Address, prefix: str) -> list[str]:
+    """The names of the references that begin with `prefix` and a slash, or are it."""
+    found = looked(at, "for-each-ref", "--format=%(refname)", prefix) or b""
+    return [name.decode("utf-8", "surrogateescape") for name in found.split()]
