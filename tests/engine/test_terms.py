@@ -11,7 +11,8 @@ from tests.support.tampering import reseal, rewrite
 
 from gpudebug.engine.campaign import load
 from gpudebug.engine.pinned import Pin, Settings
-from gpudebug.engine.terms import doubts, played_back, standing_against
+from gpudebug.engine.premises import standing_against
+from gpudebug.engine.terms import doubts, played_back
 from gpudebug.engine.verify import verify
 
 NOWHERE = Path("/nowhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import re
@@ -87,3 +88,8 @@ def free_disk_mb(path: Path) -> float:
     """Free space for this user on the file system of `path`."""
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize / 2**20
+
+
+def now() -> str:
+    """The time of day, UTC, to the second, for people to read; durations never come from it."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

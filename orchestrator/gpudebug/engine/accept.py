@@ -13,9 +13,8 @@ from gpudebug.engine import acceptance, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.patchfiles import refuse_unless_applies
-from gpudebug.engine.premises import changed, entry_of, why_of
+from gpudebug.engine.premises import changed, digest_of, entry_of, standing_against, why_of
 from gpudebug.engine.splicing import splice
-from gpudebug.engine.terms import digest_of, standing_against
 from gpudebug.engine.verify import verify
 
 

@@ -19,12 +19,12 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.redactstream import RedactedStream
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
+from gpudebug.edges.host import now
 from gpudebug.engine import detached, places
 from gpudebug.engine.campaign import load
 from gpudebug.engine.claims import had
 from gpudebug.engine.cycle import next_cycle
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import now
 from gpudebug.engine.release import release
 from gpudebug.engine.session import AGENT_VARIABLES, VARIABLE
 from gpudebug.engine.underway import underway

@@ -16,7 +16,7 @@ from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitising import visible
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
-from gpudebug.engine.measure import now
+from gpudebug.edges.host import now
 from gpudebug.engine.underway import COMMAND
 from gpudebug.engine.watch import Live
 

@@ -15,12 +15,13 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, store
+from gpudebug.edges.host import now
 from gpudebug.engine import acceptance, adapters, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.linked import refuse_links
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import Bench, Job, Measured, now, resolve_device
+from gpudebug.engine.measure import Bench, Job, Measured, resolve_device
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Live, Report

@@ -25,12 +25,12 @@ from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
-from gpudebug.engine.acceptance import acceptances_of, in_force, recorded
+from gpudebug.engine.accepted import acceptances_of, recorded
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
-from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded
+from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, in_force
 from gpudebug.engine.pinned import Settings, settings_of
-from gpudebug.engine.places import refs
+from gpudebug.engine.private import refs
 from gpudebug.engine.terms import doubts, played_back
 from gpudebug.engine.written import (
     ROLES,

@@ -11,8 +11,8 @@ from typing import Any
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
+from gpudebug.edges.host import now
 from gpudebug.engine.ending import ending_of
-from gpudebug.engine.measure import now
 from gpudebug.engine.session import VARIABLE
 from gpudebug.engine.underway import COMMAND, Follower, Progress, Underway, live, running, underway
 from gpudebug.engine.watch import Live, Report

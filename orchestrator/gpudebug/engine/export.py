@@ -18,8 +18,8 @@ from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine import places
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.premises import standing_against
 from gpudebug.engine.replayed import NOTE
-from gpudebug.engine.terms import standing_against
 from gpudebug.engine.together import Together, together
 
 HEADING = "# Accepted changes of campaign"

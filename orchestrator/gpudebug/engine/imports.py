@@ -15,9 +15,10 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.samples import read_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
+from gpudebug.edges.host import now
 from gpudebug.engine import baseline
 from gpudebug.engine.bench import Cycle, claimed_campaign
-from gpudebug.engine.measure import Measured, now
+from gpudebug.engine.measure import Measured
 from gpudebug.engine.reading import evidence_again, read_log
 from gpudebug.engine.splicing import splice
 from gpudebug.engine.watch import Report

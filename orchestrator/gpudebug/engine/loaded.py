@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from gpudebug.core.stack import Accepted, changes
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
-from gpudebug.engine.acceptance import Acceptances, in_force, recorded
+from gpudebug.engine.accepted import Acceptances, recorded
 from gpudebug.engine.pinned import Settings
 from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
@@ -36,6 +36,19 @@ class Judged:
     def counts(self) -> bool:
         """Whether it may solve the campaign, be accepted and handed over."""
         return self.verified and not self.doubts.against
+
+
+def in_force(
+    entries: Sequence[progress.HypothesisEntry], trials: Mapping[int, Judged], acceptances: Acceptances
+) -> tuple[progress.HypothesisEntry, ...]:
+    """Those whose changes are part of what runs: their verdicts follow from runs that are here."""
+    kept = acceptances.entries
+    return tuple(
+        h
+        for h in entries
+        if (judged := trials[h.number]).verified
+        and (kept is None or (judged.verdict or {}).get("change_digest") == kept[h.number].change)
+    )
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from gpudebug.core.errors import BusyError, GitError, GpudebugError, Interrupted
 from gpudebug.core.looping import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.machine import Action, Ending, Kind, decide
 from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges.host import now
 from gpudebug.engine import agentsession as agents
 from gpudebug.engine import detached, places
 from gpudebug.engine.campaign import load
 from gpudebug.engine.cycle import STOPPED, next_cycle
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import now
 from gpudebug.engine.session import session_of
 from gpudebug.engine.settings import admit
 from gpudebug.engine.status import status

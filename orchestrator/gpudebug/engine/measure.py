@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shlex
@@ -21,6 +20,7 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
+from gpudebug.edges.host import now
 from gpudebug.engine import counted
 from gpudebug.engine.imported import Trees, injected
 from gpudebug.engine.origins import elsewhere
@@ -248,11 +248,6 @@ def run_files(
             collect(files.folder, argv, job.cwd, redactor)
     read_from = files.without(found.altered)
     return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
-
-
-def now() -> str:
-    """The time of day, UTC, to the second, for people to read; durations never come from it."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def surroundings_of(bench: Bench, job: Job) -> Surroundings:

@@ -13,6 +13,7 @@ from gpudebug.edges import snapshot, store
 from gpudebug.engine import places
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.premises import why_of
+from gpudebug.engine.private import refs
 
 _TRIED = "tried"
 
@@ -93,11 +94,11 @@ def refuse_unless_applies(loaded: Loaded, path: str) -> None:
 def _base(loaded: Loaded) -> str:
     """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
     top = loaded.checkout.top
-    refs = places.refs(loaded.workspace.root, loaded.config.campaign, top)
-    kept = snapshot.stored(loaded.checkout.at, f"{refs}/checkout")
+    prefix = refs(loaded.workspace.root, loaded.config.campaign, top)
+    kept = snapshot.stored(loaded.checkout.at, f"{prefix}/checkout")
     if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
         return places.base(loaded).commit
-    ref, ours = f"{refs}/{_TRIED}", places.ours(loaded, loaded.workspace.root)
+    ref, ours = f"{prefix}/{_TRIED}", places.ours(loaded, loaded.workspace.root)
     commit = snapshot.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
     snapshot.forget(top, ref)
     return places.with_accepted(loaded, commit)

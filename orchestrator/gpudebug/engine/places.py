@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
+from gpudebug.engine.private import refs
 
 if TYPE_CHECKING:
     from gpudebug.engine.loaded import Loaded
@@ -73,12 +73,6 @@ class Place:
             at = self.checkout.at
             now = snapshot.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
         return now.changed_since(self.before)
-
-
-def refs(root: Path, campaign: str, top: Path) -> str:
-    """Where a campaign keeps its commits: its name, and where its folder lies in the repository."""
-    place = os.fsencode(os.path.relpath(root, top))
-    return f"refs/gpudebug/{campaign}-{short_digest(place)[:8]}"
 
 
 def _refs(loaded: Loaded) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
+from gpudebug.edges import store
 from gpudebug.engine.loaded import Loaded
 
 _SAID = {
@@ -68,3 +69,26 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
         return "; ".join(against)
     since = changed(loaded, entry)
     return f"{' and '.join(since)} changed since it was measured" if since else None
+
+
+def standing_against(loaded: Loaded, number: int) -> str | None:
+    """Why the verdict of hypothesis `number` may not be handed over; None if it may.
+
+    Weaker terms may if a person confirmed this very verdict by them; what was played back never.
+    """
+    found = loaded.trials[number].doubts
+    if not found.against:
+        return None
+    evidence = not found.replayed or loaded.settings.replay
+    pinned = loaded.settings.pinned
+    confirmed = pinned.confirmed.get(str(number)) if pinned else None
+    if evidence and confirmed is not None and confirmed == digest_of(loaded, number):
+        return None
+    return "; ".join(found.against)
+
+
+def digest_of(loaded: Loaded, number: int) -> str | None:
+    """The digest of the verdict.json that hypothesis `number` stands on; None without one."""
+    runs = loaded.document.hypothesis(number).runs
+    path = loaded.workspace.run(runs[-1]).path / "verdict.json" if runs else None
+    return store.file_digest(path) if path is not None and path.is_file() else None

@@ -7,9 +7,14 @@ from pathlib import Path
 
 from gpudebug.core.digests import short_digest
 from gpudebug.edges import snapshot
-from gpudebug.engine.places import refs
 
 CAMPAIGNS = "campaigns"
+
+
+def refs(root: Path, campaign: str, top: Path) -> str:
+    """Where a campaign keeps its commits: its name, and where its folder lies in the repository."""
+    place = os.fsencode(os.path.relpath(root, top))
+    return f"refs/gpudebug/{campaign}-{short_digest(place)[:8]}"
 
 
 def campaign_folder(root: Path, campaign: str, checkout: snapshot.Checkout | snapshot.Address) -> Path:

@@ -12,9 +12,9 @@ from gpudebug.core.models import Evidence, RunRecord
 from gpudebug.core.readings import parse_row
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import launcher, store
+from gpudebug.edges.host import now
 from gpudebug.engine.bench import Cycle
 from gpudebug.engine.claims import forget
-from gpudebug.engine.measure import now
 from gpudebug.engine.splicing import splice
 from gpudebug.engine.trial import record_result
 from gpudebug.engine.written import record_of

@@ -160,7 +160,7 @@ def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> 
 
 
 def _time() -> str:
-    from gpudebug.engine.measure import now
+    from gpudebug.edges.host import now
 
     return now()
 

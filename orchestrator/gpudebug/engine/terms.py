@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gpudebug.core.pinning import weaker_terms
 from gpudebug.edges import store
 from gpudebug.engine.pinned import Settings
 from gpudebug.engine.replayed import WORD, replayed
-
-if TYPE_CHECKING:
-    from gpudebug.engine.loaded import Loaded
 
 WEAKER = "weaker terms"
 
@@ -39,29 +36,6 @@ def doubts(
     if played and not settings.replay:
         against.append(f"{WORD}: its runs are recordings, and those are not what is pinned as the device")
     return Doubts(weaker, played, tuple(against))
-
-
-def standing_against(loaded: Loaded, number: int) -> str | None:
-    """Why the verdict of hypothesis `number` may not be handed over; None if it may.
-
-    Weaker terms may if a person confirmed this very verdict by them; what was played back never.
-    """
-    found = loaded.trials[number].doubts
-    if not found.against:
-        return None
-    evidence = not found.replayed or loaded.settings.replay
-    pinned = loaded.settings.pinned
-    confirmed = pinned.confirmed.get(str(number)) if pinned else None
-    if evidence and confirmed is not None and confirmed == digest_of(loaded, number):
-        return None
-    return "; ".join(found.against)
-
-
-def digest_of(loaded: Loaded, number: int) -> str | None:
-    """The digest of the verdict.json that hypothesis `number` stands on; None without one."""
-    runs = loaded.document.hypothesis(number).runs
-    path = loaded.workspace.run(runs[-1]).path / "verdict.json" if runs else None
-    return store.file_digest(path) if path is not None and path.is_file() else None
 
 
 def played_back(

@@ -15,11 +15,11 @@ from gpudebug.core.machine import goal
 from gpudebug.core.progress.sanitising import without_controls
 from gpudebug.core.words import Status
 from gpudebug.edges import store
+from gpudebug.edges.host import now
 from gpudebug.engine import diagnosing
 from gpudebug.engine.campaign import load
 from gpudebug.engine.differing import from_reference
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import now
 from gpudebug.engine.replayed import NOTE
 from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudebug.core.errors import GitError, StoreError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.edges import snapshot, store
-from gpudebug.engine.acceptance import Acceptances, acceptances_of
+from gpudebug.engine.accepted import Acceptances, acceptances_of
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.written import Written
