@@ -34,6 +34,9 @@ DOCUMENTED = (0, 1, 2, 4, 5, 6, 7, 130)
 REPEATS = 5
 
 
+UNDECIDED = frozenset({"INCONCLUSIVE", "INVALID"})
+
+
 class Unavailable(Exception):
     """This machine cannot trace: no x86-64 Linux, no compiler, or ptrace is forbidden."""
 
@@ -184,8 +187,11 @@ class Bench:
             problems += self._claims(scenario, at_first, status)
         problems += self.settle(scenario)
         problems += self._read("after the repetition")
-        if not problems and state(self.folder) != self.ends[scenario.name]:
-            problems.append(f"ends as {state(self.folder)}, not as {self.ends[scenario.name]}")
+        end, wanted = state(self.folder), self.ends[scenario.name]
+        # A sampler that was killed costs readings, so that too few may be left for a verdict either way.
+        undecided = point.process == "helper" and end == _undecided(wanted, end)
+        if not problems and end != wanted and not undecided:
+            problems.append(f"ends as {end}, not as {wanted}")
         problems += _compared("the user's files, at the end", theirs, foreign(self.folder))
         problems += [f"left: {what}" for what in left_over(self.folder, self.temporary)]
         problems += [f"still runs: {what}" for what in self.alive()]
@@ -263,6 +269,13 @@ def points(bench: Bench, scenarios: Iterable[Scenario], faults: Iterable[str]) -
                 here = [f for f in faults if fits(f, call)]
                 found += [Point(scenario.name, process, numbers[process], fault) for fault in here]
     return found
+
+
+def _undecided(wanted: State, end: State) -> State:
+    """`wanted` with the statuses of `end` where these are no verdict either way."""
+    told = {number: status for number, _, status, _ in end.hypotheses if status in UNDECIDED}
+    rows = ((n, title, told.get(n, status), runs) for n, title, status, runs in wanted.hypotheses)
+    return wanted._replace(hypotheses=tuple(rows))
 
 
 def _wrong(status: int, text: str) -> str | None:
