@@ -32,8 +32,6 @@ PATIENCE_S = 120.0
 LEFT_S = 20.0
 DOCUMENTED = (0, 1, 2, 4, 5, 6, 7, 130)
 REPEATS = 5
-
-
 UNDECIDED = frozenset({"INCONCLUSIVE", "INVALID"})
 
 
