@@ -69,6 +69,13 @@ def test_a_defect_leaves_a_log(tmp_path: Path, debug: bool) -> None:
     assert ("Traceback" in done.stderr) is debug
 
 
+def test_what_the_machine_refuses_is_no_defect(tmp_path: Path) -> None:
+    done = run("raise OSError(28, 'No space left', '/a/b')", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "gpudebug: /a/b: No space left: b; next: free some space, then run it again\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_defect_is_said_where_no_log_can_be_written(tmp_path: Path) -> None:
     nowhere = "import tempfile; tempfile.tempdir = '/no/such/folder'; raise KeyError(1)"
     done = run(nowhere, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,8 +43,6 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
 
 def in_session() -> bool:
     """Whether an agent may call: what tells it for sure takes longer to load."""
-    import os
-
     return any("SESSION" in name or "THREAD_ID" in name for name in os.environ)
 
 
@@ -64,8 +63,6 @@ def working_folder(directory: Path) -> Path:
 
 def _owner_of_removed_worktree(directory: Path) -> Path | None:
     """The campaign of a caller whose folder is gone because it was a worktree that has had its verdict."""
-    import os
-
     gone = Path(os.environ.get("PWD", "")) if directory == Path() else Path()
     owners = [f.parents[1] for f in gone.parents if f.parts[-2:] == ("runs", "worktrees")]
     return next((root for root in reversed(owners) if (root / "gpudebug.yaml").is_file()), None)
@@ -83,8 +80,6 @@ def timeout(text: str | None) -> float | None:
 
 def _open_closed_streams() -> None:
     """What the caller closed goes nowhere; a lock or a log must not be opened in its place."""
-    import os
-
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(fd)
@@ -104,7 +99,12 @@ def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[
         return INTERRUPTED
     except (_ReaderGone, BrokenPipeError):
         raise
-    except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
+    except Exception as e:  # noqa: BLE001  # a defect of ours, whatever else it is
+        from gpudebug.core.refusals import refused
+
+        known = refused(e)
+        if known is not None and not debug():
+            return report(known, known.exit_code, as_json=json())
         return _defect(e, as_json=json(), debug=debug())
 
 
@@ -135,8 +135,6 @@ def plain_line(text: str) -> str:
 
 
 def _redactor() -> Redactor:
-    import os
-
     from gpudebug.core.redact import Redactor
 
     return Redactor(os.environ, sys.argv)
@@ -225,8 +223,6 @@ def _one_line(text: str) -> str:
 
 def _discard() -> None:
     """Whatever is still to be printed goes nowhere."""
-    import os
-
     fd = os.open(os.devnull, os.O_WRONLY)
     os.dup2(fd, sys.stdout.fileno())
     os.close(fd)
@@ -243,7 +239,6 @@ def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
 
 def defect(error: Exception) -> GpudebugError:
     """What a user is told of a defect of ours; its traceback goes to a log file, which is named."""
-    import os
     import tempfile
     import traceback
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.refusals import refused
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.edges.host import now
@@ -62,6 +63,11 @@ def _cycle(directory: Path, report: _Told, session: str | None) -> Outcome:
         return {"answer": next_cycle(directory, report, session)}
     except GpudebugError as e:
         return failed(e)
+    except OSError as e:
+        known = refused(e)
+        if known is None:
+            raise
+        return failed(known)
     except KeyboardInterrupt:
         return failed(InterruptedRun("the detached run was interrupted", next="gpudebug next"))
 

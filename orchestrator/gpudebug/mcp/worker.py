@@ -12,6 +12,7 @@ from typing import Any
 
 from gpudebug import door
 from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.refusals import refused
 
 # A job that is asked to stop takes this long at most until it is pressed again.
 PRESS_AGAIN_S = 1.5
@@ -120,7 +121,7 @@ def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
     except GpudebugError as e:
         return _failed(e)
     except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
-        return _failed(door.defect(e))
+        return _failed(refused(e) or door.defect(e))
 
 
 def _failed(error: GpudebugError, *, interrupted: bool = False) -> Answer:
