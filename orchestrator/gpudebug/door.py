@@ -100,12 +100,7 @@ def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[
     except (_ReaderGone, BrokenPipeError):
         raise
     except Exception as e:  # noqa: BLE001  # a defect of ours, whatever else it is
-        from gpudebug.core.refusals import refused
-
-        known = refused(e)
-        if known is not None and not debug():
-            return report(known, known.exit_code, as_json=json())
-        return _defect(e, as_json=json(), debug=debug())
+        return _unexpected(e, as_json=json(), debug=debug())
 
 
 def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
@@ -228,12 +223,17 @@ def _discard() -> None:
     os.close(fd)
 
 
-def _defect(error: Exception, *, as_json: bool, debug: bool) -> int:
+def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
+    from gpudebug.core.refusals import refused
+
     if debug:
         import traceback
 
         lines = plain("".join(traceback.format_exception(error))).splitlines()
         sys.stderr.writelines(f"{_one_line(line)}\n" for line in lines)
+    known = refused(error)
+    if known is not None:
+        return report(known, known.exit_code, as_json=as_json)
     return report(defect(error), DEFECT, as_json=as_json)
 
 
