@@ -80,3 +80,18 @@ def test_with_its_own_interpreter_it_exports_what_it_did(
     assert found["combined"]["text"] == "GPU util 20.0% to 56.3%: +36.4pp (95% CI +29.8 to +42.9)"
     patch = old.folder / "runs" / "export" / found["patches"][0]
     assert patch.read_bytes().split(b"\n---\n")[1] == exported().split(b"\n---\n")[1]
+
+
+@pytest.mark.slow
+def test_a_person_pins_it_and_goes_on_with_what_was_accepted(old: OldCampaign) -> None:
+    refused = old.run("next", env={"GPUDEBUG_SESSION": "a"}).expect(1).err
+    assert "no person has pinned the settings" in refused
+    assert "gpudebug settings --accept" in refused
+    done = old.run("next", "--json").expect(0)
+    assert done.json["action"] == "recorded_baseline"
+    assert "hypothesis 1: recorded as accepted" in done.err
+    assert "pinned the settings of gpudebug.yaml" in done.err
+    status = old.json("status")
+    assert [h["number"] for h in status["hypotheses"] if h["accepted"]] == [1]
+    assert old.json("verify")["ok"] is True
+    assert old.json("settings")["differences"] == []
