@@ -71,13 +71,14 @@ class HypothesisEntry:
     `start` and `end` are the byte offsets of its lines, `line` the 1-based line of its heading.
     """
 
-    __slots__ = ("_data", "_fields", "line", "number", "place", "status", "title")
+    __slots__ = ("_data", "_fields", "_result", "line", "number", "place", "status", "title")
 
     def __init__(
         self, data: bytes, *, number: int, title: str, line: int, place: Place, status: Status | None
     ) -> None:
         self._data = data
         self._fields: list[Field] | None = None
+        self._result: dict[str, str] | None = None
         self.number = number
         self.title = title
         self.line = line
@@ -138,8 +139,10 @@ class HypothesisEntry:
     @property
     def result(self) -> dict[str, str]:
         """The Result's values by lower-case key such as `gpu util before`; empty when it is missing."""
-        field = first_of(self.fields, "result")
-        return result_values(field) if field else {}
+        if self._result is None:
+            field = first_of(self.fields, "result")
+            self._result = result_values(field) if field else {}
+        return self._result
 
     @property
     def runs(self) -> tuple[str, ...]:
