@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -305,3 +306,21 @@ def test_folders_that_may_not_be_written_go_too(top: Path) -> None:
     snapshot.remove_worktree(top, made.path)
     assert not made.path.exists()
     assert (top / ".venv" / "bin" / "python").exists()
+
+
+def test_a_lock_that_git_could_not_take_away_blocks_nobody(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, real = base_of(top), shutil.which("git")
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\n{real} "$@"; status=$?\n'
+        f'case "$*" in *"reset --hard"*) for d in {top}/.git/worktrees/*/; do touch "$d/HEAD.lock"; done;; esac\n'
+        "exit $status\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    made = snapshot.add_worktree(top, place(top), commit)
+    assert list(top.glob(".git/worktrees/*/*.lock")) == []
+    git(made.path, "checkout", "--quiet", "--detach", "HEAD")

@@ -199,6 +199,17 @@ def _is_worktree(top: Path, path: Path, folder: Path) -> bool:
     return False
 
 
+def drop_locks(folder: Path) -> None:
+    """Take away the locks that a git which has ended left in git's folder of a worktree that is being made.
+
+    Nobody else knows that worktree yet. With its locks left, every git of its user would fail in it.
+    """
+    with failing("make a worktree", folder), removal.folder(folder) as opened:
+        for name in os.listdir(opened):
+            if name.endswith(".lock"):
+                grounds.drop_file(opened, name)
+
+
 def disown(folder: Path) -> None:
     """Leave a worktree to its user: git knows it as any other."""
     with failing("leave a worktree to its user", folder), removal.folder(folder) as opened:

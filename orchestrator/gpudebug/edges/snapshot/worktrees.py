@@ -117,6 +117,7 @@ def _filled(
     within.run("reset", "--hard", "--quiet")
     _check_out_present(git, within)
     notes = lfs.fetch_stored(within)
+    admin.drop_locks(admin.folder_of(repository.common, record))
     linked, said = links.link_all(git, within.at.place, record.commit, linking, checkout)
     return replace(record, state="ready", linked=tuple(linked), notes=(*notes, *said))
 
