@@ -316,7 +316,8 @@ def test_a_lock_that_git_could_not_take_away_blocks_nobody(
     script.parent.mkdir()
     script.write_text(
         f'#!/bin/sh\n{real} "$@"; status=$?\n'
-        f'case "$*" in *"reset --hard"*) for d in {top}/.git/worktrees/*/; do touch "$d/HEAD.lock"; done;; esac\n'
+        'case "$*" in *"reset --hard"*)\n'
+        f'for d in {top}/.git/worktrees/*/; do touch "$d/HEAD.lock"; done;; esac\n'
         "exit $status\n"
     )
     script.chmod(0o755)
