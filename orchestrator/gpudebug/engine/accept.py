@@ -10,6 +10,7 @@ from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine import acceptance, settings
+from gpudebug.engine.brought import REMEDY
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.patchfiles import refuse_unless_applies
@@ -101,13 +102,16 @@ def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
 
 
 def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
-    """Refuse a verdict by weaker terms, unless a person means it, and one on recordings."""
+    """Refuse a verdict by weaker terms, unless a person means it, one on recordings, and one that came with
+    the repository."""
     against = standing_against(loaded, entry.number)
     if against is None:
         return
     found, file, line = loaded.trials[entry.number].doubts, str(loaded.progress_path), entry.line
     said = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
     again = f"gpudebug reopen {entry.number}, then gpudebug next"
+    if found.brought:
+        raise NotAccepted(said, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
     if found.replayed and not loaded.settings.replay:
         raise NotAccepted(said, file=file, line=line, next=again)
     if not terms_differ:

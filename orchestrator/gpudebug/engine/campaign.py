@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.accepted import acceptances_of, recorded
+from gpudebug.engine.brought import brought, why_brought
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
 from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, in_force
@@ -55,7 +56,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     _refuse_lost_patches(workspace, accepted)
     stack = changes(document, in_force(accepted, trials, acceptances))
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
-    trials = {n: _doubted(settings, workspace, judged, records) for n, judged in trials.items()}
+    foreign = brought(workspace, checkout)
+    trials = {n: _doubted(settings, workspace, judged, records, foreign) for n, judged in trials.items()}
     measured = _measured_tree(document, records)
     code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
     if stack:
@@ -66,6 +68,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         if (workload := workload_of(config, role)) is not None
     }
     baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
+    baselines = {role: _brought(found, foreign) for role, found in baselines.items()}
     if not settings.plays:
         baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
     interventions, problems = _interventions(document, config)
@@ -231,6 +234,12 @@ def _baseline(
     return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
 
 
+def _brought(baseline: Baseline, foreign: Collection[str]) -> Baseline:
+    """The baseline, no valid one if a run of it came with the repository."""
+    found = {*baseline.runs} & {*foreign}
+    return replace(baseline, why=why_brought(found)) if found else baseline
+
+
 def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
     """The baseline, no valid one if a run of it was played back."""
     records = dict(zip(baseline.runs, baseline.records, strict=False))
@@ -283,8 +292,9 @@ def _doubted(
     workspace: store.Workspace,
     judged: Judged,
     records: Mapping[str, Mapping[str, Any]],
+    foreign: Collection[str],
 ) -> Judged:
-    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records))
+    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign))
 
 
 def _interventions(

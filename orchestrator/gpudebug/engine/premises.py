@@ -74,12 +74,13 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
 def standing_against(loaded: Loaded, number: int) -> str | None:
     """Why the verdict of hypothesis `number` may not be handed over; None if it may.
 
-    Weaker terms may if a person confirmed this very verdict by them; what was played back never.
+    Weaker terms may if a person confirmed this very verdict by them; what was played back or came with the
+    repository never.
     """
     found = loaded.trials[number].doubts
     if not found.against:
         return None
-    evidence = not found.replayed or loaded.settings.replay
+    evidence = (not found.replayed or loaded.settings.replay) and not found.brought
     pinned = loaded.settings.pinned
     confirmed = pinned.confirmed.get(str(number)) if pinned else None
     if evidence and confirmed is not None and confirmed == digest_of(loaded, number):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core.pinning import weaker_terms
 from gpudebug.edges import store
+from gpudebug.engine.brought import why_brought
 from gpudebug.engine.pinned import Settings
 from gpudebug.engine.replayed import WORD, replayed
 
@@ -15,10 +16,12 @@ WEAKER = "weaker terms"
 
 class Doubts(NamedTuple):
     """`weaker` is a line for each term that is weaker than the pinned one; `replayed` whether a run of it
-    was played back, None if nothing tells. `against` are the lines that speak against the verdict."""
+    was played back, None if nothing tells; `brought` are those that came with the repository. `against`
+    are the lines that speak against the verdict."""
 
     weaker: tuple[str, ...] = ()
     replayed: bool | None = None
+    brought: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
 
 
@@ -26,16 +29,26 @@ NO_DOUBTS = Doubts()
 
 
 def doubts(
-    settings: Settings, workspace: store.Workspace, verdict: Any, records: Mapping[str, Mapping[str, Any]]
+    settings: Settings,
+    workspace: store.Workspace,
+    verdict: Any,
+    records: Mapping[str, Mapping[str, Any]],
+    foreign: Collection[str] = (),
 ) -> Doubts:
-    """The doubts about a verdict.json as it was read, with the run.json of each run by name."""
+    """The doubts about a verdict.json as it was read, with the run.json of each run by name.
+
+    `foreign` are the names of all runs that came with the repository.
+    """
     terms = verdict.get("terms") if isinstance(verdict, Mapping) else None
     weaker = tuple(d.text for d in weaker_terms(terms, settings.bar)) if isinstance(terms, Mapping) else ()
     played = played_back(workspace, _runs(verdict), records)
     against = [f"{WEAKER}: {'; '.join(weaker)}"] if weaker else []
     if played and not settings.replay:
         against.append(f"{WORD}: its runs are recordings, and those are not what is pinned as the device")
-    return Doubts(weaker, played, tuple(against))
+    others = tuple(sorted({*_runs(verdict)} & {*foreign})) if foreign else ()
+    if others:
+        against.append(why_brought(others))
+    return Doubts(weaker, played, others, tuple(against))
 
 
 def played_back(

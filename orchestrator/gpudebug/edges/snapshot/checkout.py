@@ -23,7 +23,7 @@ class Checkout:
     """The code as it lies there: `tree` digests contents, so committing what was dirty changes nothing.
 
     `common` is the git folder that all worktrees of the repository share: nothing tracked can lie in it.
-    `git_dir` is this work tree's own.
+    `git_dir` is this work tree's own; `left_out` are the tracked paths that were not to be looked at.
     """
 
     top: Path
@@ -32,6 +32,7 @@ class Checkout:
     entries: Mapping[bytes, bytes]
     common: Path
     git_dir: Path
+    left_out: frozenset[bytes] = frozenset()
 
     @property
     def at(self) -> Address:
@@ -86,10 +87,10 @@ def identify_at(
     top, exclude = at.top, tuple(exclude)
     outside = _outside(top, exclude)
     listed = finish(start(at, "ls-files", *_LISTED), top)
-    entries, changed, untracked = _read_listing(listed, outside)
+    entries, changed, untracked, apart = _read_listing(listed, outside)
     theirs = _theirs(entries, campaign)
     if theirs:
-        entries, changed, untracked = _read_listing(listed, _outside(top, (*exclude, *theirs)))
+        entries, changed, untracked, _ = _read_listing(listed, _outside(top, (*exclude, *theirs)))
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
     beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
@@ -102,7 +103,7 @@ def identify_at(
             entries.pop(path, None)
         else:
             entries[path] = content
-    return Checkout(top, commit, _digest(entries), entries, at.common, at.git_dir)
+    return Checkout(top, commit, _digest(entries), entries, at.common, at.git_dir, apart)
 
 
 def digest_of(
@@ -165,24 +166,29 @@ def _theirs(entries: Iterable[bytes], campaign: str | None) -> list[Path]:
 
 def _read_listing(
     listing: bytes, outside: Callable[[bytes], bool]
-) -> tuple[dict[bytes, bytes], set[bytes], set[bytes]]:
-    """Mode and blob of every tracked path as the index has it, changed tracked paths, untracked paths."""
+) -> tuple[dict[bytes, bytes], set[bytes], set[bytes], frozenset[bytes]]:
+    """Mode and blob of every tracked path as the index has it, changed tracked paths, untracked paths; and
+    the tracked paths that are not outside."""
     entries: dict[bytes, bytes] = {}
     changed: set[bytes] = set()
     untracked: set[bytes] = set()
+    apart: set[bytes] = set()
     for line in listing.split(b"\0"):
         tag, _, rest = line.partition(b" ")
         if tag == b"?":
             untracked.add(rest)
             continue
         head, tab, path = rest.partition(b"\t")
-        if not tab or not outside(path):
+        if not tab:
+            continue
+        if not outside(path):
+            apart.add(path)
             continue
         if tag in (b"C", b"R"):
             changed.add(path)
         mode, blob, _stage = head.split(b" ")
         entries[path] = mode[:3] + b" " + blob
-    return entries, changed, {p for p in untracked if outside(p)}
+    return entries, changed, {p for p in untracked if outside(p)}, frozenset(apart)
 
 
 def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> bytes:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.progress import beyond as beyonds
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
+from gpudebug.engine.brought import REMEDY, brought, why_brought
+from gpudebug.engine.campaign import look
 from gpudebug.engine.pinned import Settings
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.acceptances import Accepted
@@ -66,6 +68,7 @@ def verify(
         for claim in outside(written.document):
             where = Problem(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
             findings.differs(where.but(why=claim.why))
+    _name_brought(written, runs, findings)
     return {
         "ok": findings.ok,
         "campaign": written.config.campaign,
@@ -81,6 +84,16 @@ def verify(
             "files": runs.files,
         },
     }
+
+
+def _name_brought(written: Written, runs: Runs, findings: Findings) -> None:
+    """Name what was checked and came with the repository: it fits together, and nobody knows who made it."""
+    try:
+        found = brought(written.workspace, look(written.workspace, written.progress_path)) & {*runs.names}
+    except GpudebugError:
+        return
+    if found:
+        findings.unchecked.append(f"{why_brought(found)}; if they are yours: {REMEDY}")
 
 
 def _claims(entry: HypothesisEntry) -> bool:

@@ -1,0 +1,33 @@
+"""Runs that git tracks: they came with the repository, and whoever can push to it may have written them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from gpudebug.edges import snapshot, store
+
+BROUGHT = "brought along"
+REMEDY = "git rm -r --cached runs"
+_NAMED = 3
+
+
+def brought(workspace: store.Workspace, checkout: snapshot.Checkout) -> frozenset[str]:
+    """The names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
+    try:
+        runs = os.fsencode(workspace.runs.relative_to(checkout.top))
+    except ValueError:
+        return frozenset()
+    if runs in checkout.left_out:
+        return frozenset(workspace.run_names())
+    prefix = runs + b"/"
+    below = (path[len(prefix) :] for path in checkout.left_out if path.startswith(prefix))
+    return frozenset(os.fsdecode(path.partition(b"/")[0]) for path in below)
+
+
+def why_brought(names: Collection[str]) -> str:
+    """A line on runs that were brought along."""
+    listed = sorted(names)
+    shown = ", ".join(f"runs/{name}" for name in listed[:_NAMED])
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return f"{BROUGHT}: git tracks {shown}{more}, so they may be anybody's"
