@@ -325,3 +325,13 @@ def test_a_lock_that_git_could_not_take_away_blocks_nobody(
     made = snapshot.add_worktree(top, place(top), commit)
     assert list(top.glob(".git/worktrees/*/*.lock")) == []
     git(made.path, "checkout", "--quiet", "--detach", "HEAD")
+
+
+def test_the_lock_that_a_killed_removal_left_goes_with_the_next(top: Path) -> None:
+    made = snapshot.add_worktree(top, place(top), base_of(top))
+    common = top / ".git"
+    file = journal.file_of(common, place(top))
+    snapshot.remove_worktree(top, made.path)
+    (file.parent / "h1.lock").touch()
+    snapshot.remove_worktree(top, made.path)
+    assert list(file.parent.iterdir()) == []

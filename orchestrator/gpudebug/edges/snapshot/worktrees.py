@@ -151,7 +151,8 @@ def remove_worktree(top: Path, path: Path) -> list[str]:
     repository, _ = opened(top)
     path = _below(repository, top, path)
     common = repository.common
-    if journal.peek(common, path) is None and not os.path.lexists(path) and not _known(common, path):
+    named = path in journal.worktrees_of(common, path.parent)
+    if not named and not os.path.lexists(path) and not _known(common, path):
         return []
     with journal.held(common, path) as ours:
         record = ours.read() or admin.adopted(repository, ours)
