@@ -18,8 +18,9 @@ VERDICT: dict[str, Any] = {
     "delta": {"value": 1.0, "low": None, "high": 2},
     "training": "SUCCESS",
     "loss": "CONVERGING",
-    "gates": [{"name": "loss", "value": "x", "threshold": "y", "result": "pass"}],
+    "gates": [{"name": "loss", "value": "x", "threshold": "y", "result": "pass", "note": None}],
     "runs": [{"name": "0001-h1", "part": "trial", "fresh": False}],
+    "notes": [],
 }
 
 
@@ -66,9 +67,34 @@ def test_an_endless_loss_is_evidence_all_the_same() -> None:
     assert not sound.evidence({"devices": {}})
 
 
-@pytest.mark.parametrize("key", ["hypothesis", "status", "why", "before", "delta", "gates"])
+@pytest.mark.parametrize("key", ["hypothesis", "status", "why", "before", "delta", "gates", "notes"])
 def test_a_verdict_without_a_key_that_readers_need_is_none(key: str) -> None:
     assert not sound.verdict({k: v for k, v in VERDICT.items() if k != key})
+
+
+def test_a_gate_without_its_note_is_none() -> None:
+    (gate,) = VERDICT["gates"]
+    assert not sound.verdict({**VERDICT, "gates": [{k: v for k, v in gate.items() if k != "note"}]})
+    assert not sound.verdict({**VERDICT, "gates": [{**gate, "note": 1}]})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("role", ["baseline-workload"]),
+        ("outcome", {}),
+        ("hypothesis", True),
+        ("duration_s", "1"),
+        ("identity", {"tree": []}),
+        ("identity", []),
+        ("devices", [{"uuid": "u"}]),
+        ("devices", None),
+    ],
+)
+def test_a_run_whose_record_is_of_another_type_is_none(key: str, value: Any) -> None:
+    ours = {"role": "workload", "hypothesis": 1, "duration_s": 2.5, "identity": {"tree": "t"}, "devices": []}
+    assert sound.run(ours)
+    assert not sound.run({**ours, key: value})
 
 
 def test_every_key_of_evidence_is_looked_at() -> None:

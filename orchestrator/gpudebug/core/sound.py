@@ -14,6 +14,22 @@ _DEEPEST = 40
 _LARGEST = 1e18
 _STATUSES = tuple(status.value for status in VERDICTS)
 _NEEDED = {"before", "after", "delta"}
+_RUN_TEXTS = (
+    *("name", "campaign", "role", "command", "cwd", "commit", "change", "change_digest", "interpreter"),
+    *(
+        "checked_out",
+        "set_aside",
+        "session",
+        "claim",
+        "settings",
+        "host",
+        "start",
+        "end",
+        "outcome",
+        "reason",
+    ),
+)
+_RUN_OBJECTS = ("identity", "packages", "knobs", "imports", "written")
 # Of evidence.json, by what each key holds.
 NUMBERS = frozenset(
     {
@@ -71,8 +87,25 @@ def verdict(data: Any) -> bool:
         and _rows(data.get("gates"), "name", "result", "value", "threshold")
         and _rows(data.get("runs"), "name", "part")
         and all(isinstance(r.get("fresh"), bool) and _RUN.match(r["name"]) for r in data["runs"])
-        and _texts(data.get("notes", []))
+        and all(_text(gate.get("note", 0)) for gate in data["gates"])
+        and _texts(data.get("notes"))
         and _texts(data.get("remarks", []))
+    )
+
+
+def run(data: Any) -> bool:
+    """Whether what decides by a run's record finds in it what it expects."""
+    if not isinstance(data, dict) or not plain(data):
+        return False
+    devices = data.get("devices", [])
+    return (
+        _number(data.get("duration_s"))
+        and type(data.get("hypothesis")) in (int, type(None))
+        and all(_text(data.get(key)) for key in _RUN_TEXTS)
+        and all(isinstance(data.get(key), (dict, type(None))) for key in _RUN_OBJECTS)
+        and all(isinstance(value, str) for value in (data.get("identity") or {}).values())
+        and isinstance(devices, list)
+        and all(isinstance(d, dict) and {"uuid", "name"} <= d.keys() for d in devices)
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present, progress
+from gpudebug.core import present, progress, sound
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.digests import short_digest
@@ -41,8 +41,6 @@ from gpudebug.engine.written import (
     training_environment,
     workload_of,
 )
-
-NoneType = type(None)
 
 
 def load(directory: Path, session: str | None = None) -> Loaded:
@@ -192,15 +190,7 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
 def _record(run: store.RunFolder) -> dict[str, Any]:
     """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
     found = stored_record(run, "run.json")
-    devices = found.get("devices", [])
-    sound = (
-        isinstance(found.get("duration_s"), (int, float, NoneType))
-        and isinstance(found.get("hypothesis"), (int, NoneType))
-        and isinstance(found.get("identity", {}), dict)
-        and isinstance(devices, list)
-        and all(isinstance(d, dict) and {"uuid", "name"} <= d.keys() for d in devices)
-    )
-    return found if sound else {}
+    return found if sound.run(found) else {}
 
 
 def _baseline(
