@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -71,13 +72,18 @@ def _alive(campaign: Campaign) -> list[psutil.Process]:
     return found
 
 
-def _victim(root: int, word: str) -> int | None:
-    """The pid of gpudebug's descendant whose command line holds `word`; None when there is none now."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(root).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if any(word in part for part in process.cmdline()):
-                    return process.pid
+def _victim(root: subprocess.Popen[bytes], word: str) -> int | None:
+    """The pid of gpudebug's descendant whose command line holds `word`, waited for on a busy machine.
+
+    None where gpudebug has ended.
+    """
+    while root.poll() is None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(root.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if any(word in part for part in process.cmdline()):
+                        return process.pid
+        time.sleep(0.02)
     return None
 
 
@@ -85,7 +91,7 @@ def _kill_once(campaign: Campaign, whom: str, moment: float) -> bool:
     """Start a cycle, kill one of its processes at `moment`; False where it was not there to be killed."""
     process = campaign.start("next")
     time.sleep(moment)
-    pid = process.pid if whom == "gpudebug" else _victim(process.pid, whom)
+    pid = process.pid if whom == "gpudebug" else _victim(process, whom)
     killed = pid is not None and process.poll() is None
     if killed:
         with contextlib.suppress(ProcessLookupError):
@@ -154,8 +160,7 @@ def _story(campaign: Campaign, whom: str, moments: int) -> None:
     hits = 0
     for _ in range(moments):
         hits += _kill_once(campaign, whom, rng.uniform(0, cycle))
-    # A busy machine takes longer to reach a trial, and some moments come before it.
-    assert hits >= moments // 10
+    assert hits >= moments // 5
     _finish(campaign, 4 * count + 4)
     _check(campaign, count, whom)
 

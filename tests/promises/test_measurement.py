@@ -183,7 +183,7 @@ def seal(run: Path) -> None:
     (run / "manifest.json").write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("module", ["json", "importlib"])
+@pytest.mark.parametrize("module", ["json", "sitecustomize", "importlib"])
 def test_a_module_of_a_patch_runs_in_its_trial_alone(
     made: Campaign, tmp_path: Path, victim: Path, module: str
 ) -> None:
@@ -203,6 +203,12 @@ def test_a_module_of_a_patch_runs_in_its_trial_alone(
         f"@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
     )
     (campaign.folder / "hypotheses/patches/x.patch").write_text(text + new)
+    if module == "sitecustomize":
+        words = ["propose", "--title", "x", "--method", "x", "--patch", "hypotheses/patches/x.patch"]
+        refused = campaign.run(*words).expect(1)
+        assert "is run by every Python that finds it" in refused.err
+        assert not witness.exists()
+        return
     campaign.propose("--patch hypotheses/patches/x.patch")
     done = campaign.run("next", "--json", env={"SECONDS": "1", "PYTHONPATH": str(campaign.folder)})
     assert "Traceback" not in done.err

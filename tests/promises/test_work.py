@@ -215,7 +215,8 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign.propose(f"--patch {PATCH}")
     answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"}, timeout=270)
     if verdict == "not validated":
-        assert answer["verdict"] != "VALIDATED", json.dumps(answer, indent=1)
+        shared = answer["verdict"] == "INVALID" and "the device was shared" in answer["why"]
+        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED") or shared, json.dumps(answer, indent=1)
     else:
         assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
     assert (gate(answer)["unexplained"] is None) == (said is None)

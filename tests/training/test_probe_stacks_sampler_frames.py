@@ -35,10 +35,8 @@ main()
     slept = part(found, r"time\.sleep")
     assert slept * found.seconds >= 0.2
     assert part(found, r"time\.sleep", state="waiting") >= 0.8 * slept
-    burnt = part(found, stack=r"train\.py:burn$")
-    assert burnt * found.seconds >= 0.1
-    # On a busy machine a thread that could run waits for a core all the same.
-    assert part(found, stack=r"train\.py:burn$", state="running") >= 0.25 * burnt
+    # Half of the processor time that it burns: on a busy machine that takes longer, and it waits for a core.
+    assert part(found, stack=r"train\.py:burn$", state="running") * found.seconds >= 0.15
     assert part(found, stack=r"/train\.py:main$", phase="other") >= 0.95
     (line,) = [line for line in told.lines if line["stacks"]]
     assert (line["kind"], line["of"], line["t0"]) == ("stacks", "training", 0.5)
