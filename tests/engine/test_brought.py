@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, commit_all, copied, git, make_replay_campaign, record
 
+from gpudebug.engine.campaign import load
+
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
@@ -47,6 +49,22 @@ def test_a_clone_brings_no_verdict(pushed: Campaign, tmp_path: Path) -> None:
         refused = clone.run(*words).expect(1).err
         assert "brought along" in refused
         assert "git rm -r --cached runs" in refused
+
+
+def test_a_clone_brings_no_acceptance(pushed: Campaign, tmp_path: Path) -> None:
+    """Without the record in git's folder its `Accepted` line is like one of a campaign of 0.1.0."""
+    pushed.progress.write_text(
+        pushed.text.replace("**Status**: VALIDATED\n", "**Status**: VALIDATED\n- **Accepted**: 1\n")
+    )
+    commit_all(pushed.folder)
+    git(tmp_path, "clone", "--quiet", str(pushed.folder), "repo")
+    clone = Campaign(tmp_path / "repo")
+    found = load(clone.folder)
+    assert found.recorded != ()
+    assert found.accepted == ()
+    assert found.config.workload.argv() == load(pushed.folder).config.workload.argv()
+    clone.pin()
+    assert load(clone.folder).acceptances.entries == {}
 
 
 def test_ones_own_count_again_when_git_tracks_them_no_more(pushed: Campaign) -> None:

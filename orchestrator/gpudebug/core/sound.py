@@ -16,18 +16,8 @@ _STATUSES = tuple(status.value for status in VERDICTS)
 _NEEDED = {"before", "after", "delta"}
 _RUN_TEXTS = (
     *("name", "campaign", "role", "command", "cwd", "commit", "change", "change_digest", "interpreter"),
-    *(
-        "checked_out",
-        "set_aside",
-        "session",
-        "claim",
-        "settings",
-        "host",
-        "start",
-        "end",
-        "outcome",
-        "reason",
-    ),
+    *("checked_out", "set_aside", "session", "claim", "settings"),
+    *("host", "start", "end", "outcome", "reason"),
 )
 _RUN_OBJECTS = ("identity", "packages", "knobs", "imports", "written")
 # Of evidence.json, by what each key holds.

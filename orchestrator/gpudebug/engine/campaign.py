@@ -52,10 +52,10 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
     accepted = recorded(document, acceptances, session)
     _refuse_lost_patches(workspace, accepted)
-    stack = changes(document, in_force(accepted, trials, acceptances))
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     foreign = brought(workspace, checkout)
     trials = {n: _doubted(settings, workspace, judged, records, foreign) for n, judged in trials.items()}
+    stack = changes(document, in_force(accepted, trials, acceptances))
     measured = _measured_tree(document, records)
     code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
     if stack:

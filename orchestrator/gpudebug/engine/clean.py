@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,11 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
     with claim_of(loaded.workspace, "gpudebug clean"):
         if WORKTREE in kinds:
             places.end(loaded)
+        still = {str(there) for kept_there in places.kept_here(loaded) for there in kept_there}
         for one in left:
             if one.kind not in kinds:
                 continue
-            why = _removed(loaded, one)
+            why = _removed(one, still)
             if why is None:
                 removed.append(str(one.path))
             else:
@@ -80,11 +81,13 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
     return {**listing(loaded, left, kinds), "action": "cleaned", "removed": removed, "kept": kept}
 
 
-def _removed(loaded: Loaded, one: Left) -> str | None:
-    """Remove one thing; why it is there still, None if it is not. Worktrees and references went together."""
+def _removed(one: Left, still: Collection[str]) -> str | None:
+    """Remove one thing; why it is there still, None if it is not.
+
+    Worktrees and references went together before this: `still` names those that did not.
+    """
     if one.kind in (WORKTREE, REFERENCE):
-        worktrees, references = places.kept_here(loaded)
-        return _HOLDS if one.path in worktrees or str(one.path) in references else None
+        return _HOLDS if str(one.path) in still else None
     try:
         leftovers.remove(one.path, one.made)
     except GpudebugError as e:

@@ -37,17 +37,27 @@ class Judged:
         """Whether it may solve the campaign, be accepted and handed over."""
         return self.verified and not self.doubts.against
 
+    @property
+    def recorded_here(self) -> bool:
+        """Whether it follows from runs that are here and that no repository brought along."""
+        return self.verified and not self.doubts.brought
+
 
 def in_force(
     entries: Sequence[progress.HypothesisEntry], trials: Mapping[int, Judged], acceptances: Acceptances
 ) -> tuple[progress.HypothesisEntry, ...]:
-    """Those whose changes are part of what runs: their verdicts follow from runs that are here."""
+    """Those whose changes are part of what runs: their verdicts follow from runs that are here.
+
+    A campaign of 0.1.0 recorded no acceptance: of its lines, those of runs that git brought do not count.
+    """
     kept = acceptances.entries
+    if kept is None:
+        return tuple(h for h in entries if trials[h.number].recorded_here)
     return tuple(
         h
         for h in entries
         if (judged := trials[h.number]).verified
-        and (kept is None or (judged.verdict or {}).get("change_digest") == kept[h.number].change)
+        and (judged.verdict or {}).get("change_digest") == kept[h.number].change
     )
 
 
