@@ -76,8 +76,8 @@ def test_the_mark_is_read_again_and_is_no_matter_to_git(top: Path, tmp_path: Pat
     made = admin.folders(top / ".git")[0]
     assert admin.mark_of(made) is None
     path = str(tmp_path / "h1")
-    admin.mark(made, replace(READY, path=path, made=removal.Identity(1, 2)))
-    assert admin.mark_of(made) == admin.Mark(TOKEN, path, removal.Identity(1, 2))
+    admin.mark(made, replace(READY, path=path, made=removal.Identity(1, 2)), "h1")
+    assert admin.mark_of(made) == admin.Mark(TOKEN, path, removal.Identity(1, 2), "h1")
     assert admin.path_of(made) == tmp_path / "h1"
     git(top, "worktree", "prune")
     assert git(tmp_path / "h1", "status", "--porcelain") == ""

@@ -165,11 +165,11 @@ def test_a_copied_repository_minds_its_own_worktrees(top: Path, worktree: Path, 
     (path / "train.py").write_text("in the copy\n")
     assert change_in(path, commit).files == ("train.py",)
     assert change_in(worktree, commit).files == ()
-    told = snapshot.repair(copy, path.parent, keep=[path])
+    told = snapshot.repair(copy, path.parent, written=lambda name: True)
     assert told == [
-        f"h1: {path} is not the folder that gpudebug made (its device or inode differs): it stays"
+        f"h1: {path} is not the folder that gpudebug made (device, inode or birth differ): it stays"
     ]
-    assert snapshot.repair(copy, path.parent, keep=[path]) == []
+    assert snapshot.repair(copy, path.parent, written=lambda name: True) == []
     made = snapshot.add_worktree(copy, path, commit)
     assert made.path == path.with_name("h1-2")
     snapshot.remove_worktree(copy, path)

@@ -172,7 +172,7 @@ class TestByHand:
     def test_the_folder(self, top: Path, commit: str) -> None:
         made = add(top, commit)
         shutil.rmtree(made.path)
-        told = snapshot.repair(top, made.path.parent, keep=[made.path])
+        told = snapshot.repair(top, made.path.parent, written=lambda name: True)
         assert told == ["h1: its folder was deleted; the worktree is forgotten"]
         assert registered(top) == []
         assert add(top, commit).path.is_dir()
@@ -201,7 +201,7 @@ class TestByHand:
         made, other = add(top, commit), add(top, commit, "h2")
         (made.path / "train.py").write_text("work of hours\n")
         shutil.rmtree(top / ".git" / "worktrees")
-        told = snapshot.repair(top, made.path.parent, keep=[made.path])
+        told = snapshot.repair(top, made.path.parent, written=lambda name: name == "h1")
         assert told == [
             "h1: git had forgotten the worktree; it is registered again",
             "h2: git's record of it was deleted; the worktree is forgotten",
@@ -216,7 +216,7 @@ class TestByHand:
     def test_its_git_file(self, top: Path, commit: str) -> None:
         made = add(top, commit)
         (made.path / ".git").unlink()
-        told = snapshot.repair(top, made.path.parent, keep=[made.path])
+        told = snapshot.repair(top, made.path.parent, written=lambda name: True)
         assert told == ["h1: its .git file was gone or led elsewhere; it is written again"]
         assert git(made.path, "status", "--porcelain") == ""
 
@@ -234,7 +234,7 @@ class TestByHand:
         (top / "aside").rename(made.path)
         git(top, "worktree", "add", "--quiet", "--detach", str(top.with_name("h1")))
         (made.path / "train.py").write_text("work of hours\n")
-        snapshot.repair(top, made.path.parent, keep=[made.path])
+        snapshot.repair(top, made.path.parent, written=lambda name: True)
         assert change_in(made.path, commit).files == ("train.py",)
         assert worktrees(top) == [str(top.with_name("h1")), str(made.path)]
         snapshot.remove_worktree(top, made.path)
@@ -246,7 +246,7 @@ def test_a_moved_repository(top: Path, commit: str) -> None:
     (made.path / "train.py").write_text("work of hours\n")
     moved = top.with_name("moved")
     top.rename(moved)
-    told = snapshot.repair(moved, place(moved).parent, keep=[place(moved)])
+    told = snapshot.repair(moved, place(moved).parent, written=lambda name: True)
     assert told == ["h1: git had forgotten the worktree; it is registered again"]
     assert change_in(place(moved), commit).files == ("train.py",)
     snapshot.remove_worktree(moved, place(moved))

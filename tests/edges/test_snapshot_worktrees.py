@@ -132,7 +132,7 @@ def test_a_folder_that_was_made_a_link_afterwards_is_left(top: Path, tmp_path: P
     (tmp_path / "victim").rename(made.path.parent)
     left = snapshot.remove_worktree(top, place(top))
     assert left == [
-        f"h1: {made.path} is not the folder that gpudebug made (its device or inode differs): it stays"
+        f"h1: {made.path} is not the folder that gpudebug made (device, inode or birth differ): it stays"
     ]
     assert (made.path / "thesis").read_text() == "mine"
     assert registered(top) == []

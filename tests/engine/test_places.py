@@ -11,6 +11,7 @@ import pytest
 from tests.support.campaigns import Campaign, commit_all, git
 
 from gpudebug.core.errors import GitError
+from gpudebug.edges import snapshot
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Code
 from gpudebug.engine.places import base, in_checkout, place_of_base, refs
@@ -144,4 +145,5 @@ def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -
 
 def test_two_campaigns_of_one_repository_keep_their_commits_apart(tmp_path: Path) -> None:
     places = [(tmp_path, "a"), (tmp_path / "x", "a"), (tmp_path / "y", "a"), (tmp_path, "b")]
-    assert len({refs(root, name, tmp_path) for root, name in places}) == 4
+    at = snapshot.Address(tmp_path, tmp_path / ".git", tmp_path / ".git")
+    assert len({refs(root, name, at) for root, name in places}) == 4

@@ -23,6 +23,8 @@ from tests.support.campaigns import (
 )
 from tests.support.patches import write_patch
 
+from gpudebug.edges import removal
+
 OLD = {"state": "making", "token": "", "commit": ""}
 PATCH = "hypotheses/patches/one.patch"
 
@@ -260,6 +262,105 @@ class TestARemoval:
         assert again["worktree"] == answer["worktree"]
         assert "is not the folder" not in " ".join(again.get("notes", []))
 
+    def test_a_folder_with_the_inode_of_a_removed_one_stays(self, campaign: Campaign) -> None:
+        """A file system hands out a freed inode at once: the time of birth tells the two apart."""
+        worktree = write_by_code(campaign)
+        made = worktree.stat()
+        for _ in range(50):
+            shutil.rmtree(worktree)
+            worktree.mkdir()
+            if worktree.stat().st_ino == made.st_ino:
+                break
+        else:
+            pytest.skip("this file system hands out other inodes")
+        with removal.folder(worktree) as inside:
+            if removal.born(inside) is None:
+                pytest.skip("this file system does not tell when a folder was made")
+        (worktree / "thesis").write_text("mine")
+        campaign.run("next")
+        campaign.run("release", "1")
+        campaign.run("clean", "--worktrees", "--yes")
+        assert (worktree / "thesis").read_text() == "mine"
+
+    def test_a_worktree_of_another_name_keeps_what_was_written(self, campaign: Campaign) -> None:
+        """Its name was taken, so that it is `h1-2`: it is the hypothesis's all the same."""
+        taken = campaign.folder / "runs/worktrees/test/h1"
+        taken.mkdir(parents=True)
+        (taken / "x").write_text("mine")
+        worktree = write_by_code(campaign)
+        assert worktree.name == "h1-2"
+        (worktree / "helper.py").write_text("y = 2\n")
+        assert campaign.json("next")["action"] == "tested"
+        (patch,) = campaign.folder.glob("hypotheses/patches/h1-*")
+        assert "+y = 2" in patch.read_text()
+        assert (taken / "x").read_text() == "mine"
+
+    def test_a_worktree_of_another_name_is_known_by_its_mark(self, campaign: Campaign) -> None:
+        taken = campaign.folder / "runs/worktrees/test/h1"
+        taken.mkdir(parents=True)
+        (taken / "x").write_text("mine")
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 2\n")
+        shutil.rmtree(campaign.folder / ".git/gpudebug/worktrees")
+        assert campaign.json("next", status=5)["worktree"] == str(worktree)
+        assert campaign.json("next")["action"] == "tested"
+
+    def test_a_copied_repository_keeps_what_was_written_in_it(
+        self, campaign: Campaign, tmp_path: Path
+    ) -> None:
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 2\n")
+        copy = Campaign(Path(shutil.copytree(campaign.folder, tmp_path / "copy", symlinks=True)))
+        answer = copy.json("next", status=5)
+        notes = " ".join(answer["notes"])
+        assert "h1: what was written in it is kept in hypotheses/patches/h1-by-code.patch" in notes
+        written = Path(answer["worktree"])
+        assert written.name == "h1-2"
+        (written / "sub/deep.py").write_text("z = 3\n")
+        assert copy.json("next")["action"] == "tested"
+        assert any("+z = 3" in p.read_text() for p in copy.folder.glob("hypotheses/patches/*"))
+
+    @pytest.mark.parametrize("lost", ["moved and pruned", "git's folder", "index"])
+    @pytest.mark.parametrize("command", [["clean", "--worktrees", "--yes"], ["next"]], ids=["clean", "next"])
+    def test_what_git_cannot_tell_of_is_not_taken_for_unchanged(
+        self, campaign: Campaign, tmp_path: Path, lost: str, command: list[str]
+    ) -> None:
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 'three hours'\n")
+        if command == ["next"]:
+            campaign.progress.write_text(campaign.text.replace("TESTING", "REJECTED"))
+        if lost == "moved and pruned":
+            campaign = Campaign(campaign.folder.rename(tmp_path / "moved"))
+            git(campaign.folder, "worktree", "prune", "--expire=now")
+        elif lost == "index":
+            (index,) = campaign.folder.glob(".git/worktrees/*/index")
+            index.write_bytes(b"junk")
+        else:
+            shutil.rmtree(campaign.folder / ".git/worktrees")
+        campaign.run(*command)
+        kept = [
+            *campaign.folder.glob("hypotheses/patches/*"),
+            *campaign.folder.glob("runs/worktrees/test/*/*"),
+        ]
+        assert any("three hours" in p.read_text() for p in kept if p.is_file())
+
+    def test_a_worktree_whose_commit_is_gone_is_left_to_its_user(
+        self, campaign: Campaign, tmp_path: Path
+    ) -> None:
+        worktree = write_by_code(campaign)
+        (worktree / "helper.py").write_text("y = 2\n")
+        (campaign.folder / "sub/deep.py").write_text("z = 7\n")
+        commit_all(campaign.folder)
+        campaign.json("baseline")
+        moved = Campaign(campaign.folder.rename(tmp_path / "moved"))
+        git(moved.folder, "worktree", "prune", "--expire=now")
+        git(moved.folder, "reflog", "expire", "--expire=now", "--all")
+        git(moved.folder, "gc", "--quiet", "--prune=now")
+        answer = moved.json("next", status=5)
+        assert "git has lost the commit" in " ".join(answer["notes"])
+        assert (moved.folder / "runs/worktrees/test/h1/helper.py").read_text() == "y = 2\n"
+        assert Path(answer["worktree"]).name == "h1-2"
+
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
     def test_another_user_takes_nothing_of_the_owners(self, campaign: Campaign, tmp_path: Path) -> None:
         scratch = tmp_path / "scratch"
@@ -325,6 +426,13 @@ class TestTheBase:
         campaign.json("baseline")
         assert campaign.json("next")["action"] == "tested"
         assert "another" not in git(campaign.folder, "show", f"{name}:helper.py")
+
+    def test_one_that_a_power_failure_emptied_is_written_again(self, campaign: Campaign) -> None:
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        (name,) = git(campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug").split()
+        campaign.folder.joinpath(".git", name).write_bytes(b"")
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        assert campaign.json("next")["action"] == "tested"
 
     def test_its_record_gone_too_it_is_made_of_the_checkout(self, campaign: Campaign) -> None:
         name = self.forged(campaign)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,9 @@ _DEEPEST = 64
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR)
 # RENAME_NOREPLACE of renameat2(2).
 _NOT_OVER = 1
+# Of statx(2): its flags, the size of what it fills, and the mask and the time of birth in that.
+_AT_EMPTY_PATH, _STATX_BTIME, _STATX_SIZE = 0x1000, 0x800, 256
+_STATX = struct.Struct("=I76xqI")
 
 
 class NotOurs(StoreError):
@@ -53,6 +57,23 @@ def made_at(parent: int, name: str) -> Identity:
     return identity_of(os.stat(_plain(name), dir_fd=parent, follow_symlinks=False))
 
 
+def born(descriptor: int) -> int | None:
+    """When an open file was made, in nanoseconds since the epoch; None if the file system does not tell.
+
+    A file system may hand out the inode of what was removed at once; the moment is another one then.
+    Source: statx(2).
+    """
+    import ctypes
+
+    found = ctypes.create_string_buffer(_STATX_SIZE)
+    try:
+        failed = ctypes.CDLL(None).statx(descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, found)
+    except AttributeError:
+        return None
+    mask, seconds, nanoseconds = _STATX.unpack_from(found)
+    return None if failed or not mask & _STATX_BTIME else seconds * 10**9 + nanoseconds
+
+
 def give_owner_rights(parent: int, name: str) -> None:
     """Let the owner of the folder `name` of `parent` open it and write to it.
 
@@ -68,17 +89,18 @@ def give_owner_rights(parent: int, name: str) -> None:
 
 
 @contextmanager
-def folder(anchor: Path, *names: str) -> Iterator[int]:
-    """Open `anchor/names…` for the block, following no link below `anchor`.
+def folder(anchor: Path, *names: str, linked: str | None = None) -> Iterator[int]:
+    """Open `anchor/names…` for the block, following no link below `anchor` but one that is named `linked`.
 
-    NotOurs if one of the names is a link or a file; OSError if one is missing or may not be opened.
+    NotOurs if one of the names is a link or a file, or `linked` leads to another user's folder; OSError if
+    one is missing or may not be opened.
     """
     descriptor = os.open(anchor, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         at = anchor
         for name in names:
             at = at / name
-            below = _opened(descriptor, name, at)
+            below = _followed(descriptor, name, at) if name == linked else _opened(descriptor, name, at)
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -215,6 +237,19 @@ def _first_folder(parent: int, upwards: int | None, device: int) -> tuple[int, s
                     raise NotOurs("is a mount inside of a folder of gpudebug's", file=path, next="unmount it")
                 return below, entry.name
     return None
+
+
+def _followed(parent: int, name: str, path: Path) -> int:
+    """Open the folder `name` of `parent`, or the user's own folder that a link of that name leads to."""
+    descriptor = os.open(_plain(name), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+    if os.fstat(descriptor).st_uid != os.geteuid() and _is_link(parent, name):
+        os.close(descriptor)
+        raise NotOurs("leads to a folder of another user", file=str(path), next="move it away")
+    return descriptor
+
+
+def _is_link(parent: int, name: str) -> bool:
+    return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
 
 
 def _opened(parent: int, name: str, path: Path, *, closed_too: bool = False) -> int:

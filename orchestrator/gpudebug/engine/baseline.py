@@ -45,8 +45,9 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None
-    bench = open_bench(cycle, workload)
+    # First: a base that was lost or replaced is what the workload would run at.
     remembered = remember(loaded)
+    bench = open_bench(cycle, workload)
     made = _sealed_already(cycle, role, bench)
     wanted = loaded.config.protocol.baseline_runs
     while len(runs := _warm(made)) < wanted:

@@ -134,7 +134,7 @@ def _code(
     patches = tuple(patch for patch in found if patch is not None)
     if session is None:
         return Code(checkout.tree, patches)
-    ref = f"{refs(workspace.root, config.campaign, checkout.top)}/checkout"
+    ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = snapshot.stored(checkout.at, ref)
     counted = snapshot.Measured(apart, store.CONFIG)
     if base is not None and snapshot.trusted(checkout.at, ref, base.commit, base.tree, counted):

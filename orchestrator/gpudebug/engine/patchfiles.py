@@ -94,7 +94,7 @@ def refuse_unless_applies(loaded: Loaded, path: str) -> None:
 def _base(loaded: Loaded) -> str:
     """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
     top = loaded.checkout.top
-    prefix = refs(loaded.workspace.root, loaded.config.campaign, top)
+    prefix = refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
     kept = snapshot.stored(loaded.checkout.at, f"{prefix}/checkout")
     if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
         return places.base(loaded).commit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 PATCHES = "hypotheses/patches"
 _STACKED = "an accepted patch"
+# Worktrees that a run happens in: nobody writes there.
+_OF_RUNS = re.compile(r"base|h[0-9]+-trial")
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Place:
 
 
 def _refs(loaded: Loaded) -> str:
-    return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout.top)
+    return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
 
 
 def folder(loaded: Loaded) -> Path:
@@ -287,7 +290,7 @@ def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
 
 def is_written(loaded: Loaded, number: int) -> bool:
     """Whether the worktree of a hypothesis was changed. `written_change` says what of that is a change."""
-    return snapshot.touched(loaded.checkout.at, folder(loaded) / f"h{number}")
+    return bool(snapshot.touched(loaded.checkout.at, folder(loaded) / f"h{number}"))
 
 
 def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
@@ -349,32 +352,48 @@ def tidy(loaded: Loaded) -> list[str]:
     hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch; so
     does what is in a worktree whose folder is not the one that gpudebug made, and so is left there.
     """
-    top, at, where = loaded.checkout.top, loaded.checkout.at, folder(loaded)
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
-    for path in snapshot.worktrees_in(at, where):
-        if snapshot.estranged(at, path):
-            _rescued(loaded, path)
-    told = snapshot.repair(top, where, keep=[where / name for name in waiting])
-    for path in snapshot.worktrees_in(at, where):
-        if path.name not in waiting and _cleared(loaded, path):
-            told.append(f"{path.name}: nobody needs it any more; it is removed")
+    told = _repaired(loaded)
+    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
+        if path.name not in waiting:
+            told += _cleared(loaded, path)
     return told
 
 
-def _rescued(loaded: Loaded, path: Path) -> bool:
-    """Keep what was written in a worktree as a patch. False where it has to stay there."""
-    number = path.name.removeprefix("h")
-    if not (number.isdecimal() and snapshot.touched(loaded.checkout.at, path)):
-        return True
-    return rescue(loaded, int(number)).worktree is None
+def _repaired(loaded: Loaded) -> list[str]:
+    """Mend the campaign's worktrees; what was written in one whose folder is another by now is kept first."""
+    at, where, told = loaded.checkout.at, folder(loaded), list[str]()
+    for path in snapshot.worktrees_in(at, where):
+        if snapshot.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
+            told.append(f"{path.name}: what was written in it is kept in {kept.patch}")
+    return told + snapshot.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
 
 
-def _cleared(loaded: Loaded, path: Path) -> bool:
-    """Remove a worktree; what was written in it becomes a patch first. False where it has to stay."""
-    if not _rescued(loaded, path):
-        return False
+def _numbered(name: str) -> int | None:
+    """The hypothesis whose change is written in a worktree of this name; None for those of runs."""
+    found = re.fullmatch(r"h([0-9]+)", name)
+    return int(found[1]) if found else None
+
+
+def _rescued(loaded: Loaded, path: Path) -> Kept | None:
+    """Keep what was written in a worktree, as a patch or there. None where git cannot tell what it is."""
+    number = _numbered(path.name)
+    if number is None:
+        return Kept() if _OF_RUNS.fullmatch(path.name) else None
+    touched = snapshot.touched(loaded.checkout.at, path)
+    return rescue(loaded, number) if touched else None if touched is None else Kept()
+
+
+def _cleared(loaded: Loaded, path: Path) -> list[str]:
+    """Remove a worktree; what was written in it becomes a patch first. A line on what was done."""
+    kept = _rescued(loaded, path)
+    place = snapshot.place_of(loaded.checkout.at, path)
+    if kept is None:
+        return [f"{path.name}: git cannot tell what was written in it, so {place} stays as it is"]
+    if kept.worktree is not None:
+        return []
     snapshot.remove_worktree(loaded.checkout.top, path)
-    return True
+    return [f"{path.name}: nobody needs it any more; it is removed"]
 
 
 def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
@@ -387,6 +406,7 @@ def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree where it holds a secret."""
+    _repaired(loaded)
     for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
         _cleared(loaded, path)
     snapshot.forget(loaded.checkout.top, _refs(loaded))

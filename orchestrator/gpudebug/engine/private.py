@@ -11,18 +11,21 @@ from gpudebug.edges import snapshot
 CAMPAIGNS = "campaigns"
 
 
-def refs(root: Path, campaign: str, top: Path) -> str:
-    """Where a campaign keeps its commits: its name, and where its folder lies in the repository."""
-    place = os.fsencode(os.path.relpath(root, top))
-    return f"refs/gpudebug/{campaign}-{short_digest(place)[:8]}"
+def refs(root: Path, campaign: str, checkout: snapshot.Checkout | snapshot.Address) -> str:
+    """Where a campaign keeps its commits: its name, and where its folder lies in the repository.
+
+    Linked worktrees share the references: each has a campaign of its own among them.
+    """
+    name = f"{campaign}-{_short(os.path.relpath(root, checkout.top))}"
+    if checkout.common != checkout.top / ".git":
+        name = f"{name}-{_short(str(checkout.top))}"
+    return f"refs/gpudebug/{name}"
+
+
+def _short(path: str) -> str:
+    return short_digest(os.fsencode(path))[:8]
 
 
 def campaign_folder(root: Path, campaign: str, checkout: snapshot.Checkout | snapshot.Address) -> Path:
-    """The folder of the campaign at `root` in git's common folder; it may not exist yet.
-
-    Linked worktrees share that folder: each has a campaign of its own in it.
-    """
-    key = refs(root, campaign, checkout.top).rpartition("/")[2]
-    if checkout.common != checkout.top / ".git":
-        key = f"{key}-{short_digest(os.fsencode(checkout.top))[:8]}"
-    return checkout.private / CAMPAIGNS / key
+    """The folder of the campaign at `root` in git's common folder; it may not exist yet."""
+    return checkout.private / CAMPAIGNS / refs(root, campaign, checkout).rpartition("/")[2]

@@ -26,11 +26,16 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What says in git's folder of a worktree that it is ours. 0.1.0 wrote no `made`."""
+    """What says in git's folder of a worktree that it is ours, and as what it was asked for.
+
+    0.1.0 wrote neither `asked`, which is the name of the path then, nor `made`.
+    """
 
     token: str
     path: str
     made: Identity | None = None
+    asked: str = ""
+    born: int | None = None
 
 
 def folders(common: Path) -> list[Path]:
@@ -47,9 +52,15 @@ def address_of(common: Path, record: Record, path: Path, descriptor: int) -> Add
     return Address(path, folder_of(common, record), common, descriptor)
 
 
-def mark(folder: Path, record: Record) -> None:
-    """Say in git's folder of a worktree that it is ours."""
-    facts = {"token": record.token, "path": record.path, "made": record.made}
+def mark(folder: Path, record: Record, asked: str) -> None:
+    """Say in git's folder of a worktree that it is ours, asked for under the name `asked`."""
+    facts = {
+        "token": record.token,
+        "path": record.path,
+        "asked": asked,
+        "made": record.made,
+        "born": record.born,
+    }
     with failing("mark a worktree", folder), removal.folder(folder) as opened:
         grounds.replace_file(opened, MARK, json.dumps(facts).encode())
 
@@ -58,11 +69,24 @@ def mark_of(folder: Path) -> Mark | None:
     """The mark of a worktree that is ours; None for any other."""
     try:
         facts = json.loads((folder / MARK).read_bytes())
-        made = facts.get("made")
-        found = Mark(facts["token"], str(facts["path"]), Identity(*map(int, made)) if made else None)
+        made, born, path = facts.get("made"), facts.get("born"), str(facts["path"])
+        found = Mark(
+            facts["token"],
+            path,
+            Identity(*map(int, made)) if made else None,
+            _name(facts.get("asked") or Path(path).name),
+            None if born is None else int(born),
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return found if isinstance(found.token, str) and re.fullmatch(r"[0-9a-f]{16}", found.token) else None
+
+
+def _name(asked: str) -> str:
+    """A name of a file in a folder. ValueError if it is none."""
+    if asked in ("", ".", "..") or "/" in asked or "\0" in asked:
+        raise ValueError(asked)
+    return asked
 
 
 def path_of(folder: Path) -> Path | None:
@@ -121,7 +145,7 @@ def register(repository: Repository, record: Record, ours: Journal, inside: int)
                 "git did not register the worktree", file=str(path), next="see `git worktree list`"
             )
         record = replace(record, admin=made)
-        mark(folder, record)
+        mark(folder, record, ours.path.name)
         point(record, folder, path, inside)
         _drop_staging(staging, record)
     return record
@@ -182,15 +206,34 @@ def _clear_folder(top: Path, path: Path, record: Record) -> str | None:
         suppress(FileNotFoundError),
         grounds.folder_of(top, path) as parent,
     ):
-        found = removal.identity_at(parent, path.name)
         if record.made is None:
             # Made, and killed before it was recorded: then it is empty.
             removal.remove_empty(parent, path.name)
-        elif found == record.made:
+        elif is_made(top, path, record):
             removal.remove_folder(parent, path.name, record.made)
-        elif found is not None:
-            return f"{path} is not the folder that gpudebug made (its device or inode differs): it stays"
+        elif removal.identity_at(parent, path.name) is not None:
+            return f"{path} is not the folder that gpudebug made (device, inode or birth differ): it stays"
     return None
+
+
+def is_made(top: Path, path: Path, record: Record | Mark) -> bool | None:
+    """Whether the folder at `path` is the one that gpudebug made; None if nothing is there.
+
+    A file system hands out the inode of what was removed again: where it tells the time of birth, that must
+    be the same. removal.NotOurs if a link leads there.
+    """
+    found = grounds.identity(top, path)
+    if found is None:
+        return None
+    if found != record.made:
+        return False
+    try:
+        with grounds.opened(top, path) as inside:
+            same = removal.identity_of(os.fstat(inside)) == record.made
+            born = None if record.born is None else removal.born(inside)
+    except GitError:
+        return False
+    return same and (born is None or born == record.born)
 
 
 def _is_worktree(top: Path, path: Path, folder: Path) -> bool:
@@ -243,19 +286,20 @@ def adopted(repository: Repository, ours: Journal) -> Record | None:
 
     The folder must be the one that gpudebug made, or, as 0.1.0 did not record that, name git's folder.
     """
-    path, common = ours.path, repository.common
+    asked, common = ours.path, repository.common
     for folder in folders(common):
-        known = mark_of(folder)
-        if known is None or path_of(folder) != path:
+        known, path = mark_of(folder), path_of(folder)
+        if known is None or path is None or path.parent != asked.parent or known.asked != asked.name:
             continue
         with suppress(GitError), grounds.opened(repository.top, path) as inside:
             made = removal.identity_of(os.fstat(inside))
-            if made == known.made or (known.made is None and points(folder, inside)):
+            ours_still = is_made(repository.top, path, known) if known.made else points(folder, inside)
+            commit = _first_commit(folder)
+            if ours_still and commit is not None:
                 admin = removal.identity_of(os.stat(folder, follow_symlinks=False))
                 linked = tuple(_linked(repository.top, path))
-                commit = _first_commit(folder)
-                if commit is not None:
-                    return Record("ready", known.token, commit, str(path), folder.name, made, admin, linked)
+                token, name, born = known.token, folder.name, removal.born(inside)
+                return Record("ready", token, commit, str(path), name, made, admin, linked, born=born)
     return None
 
 

@@ -240,9 +240,10 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
     return kind + b" " + made.hexdigest().encode()
 
 
-def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool:
-    """Whether anything but `borrowed` paths is changed or new in a worktree; False where git cannot tell,
-    for then a person has to mend it first. What is ignored is not looked at, nor what submodules hold.
+def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | None:
+    """Whether anything but `borrowed` paths is changed or new in a worktree; None where git cannot tell.
+
+    What is ignored is not looked at, nor what submodules hold.
     """
     others = [f":(top,literal,exclude){path}" for path in borrowed]
     # In a submodule git would ask the git folder that lies there.
@@ -250,8 +251,9 @@ def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool:
     process = start(at, "diff", "--quiet", *plain, commit, "--", ".", *others)
     answer(process, at.top)
     if process.returncode:
-        return process.returncode == 1
-    return bool(looked(at, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others))
+        return True if process.returncode == 1 else None
+    new = looked(at, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others)
+    return None if new is None else bool(new)
 
 
 def ignores(folder: Path, path: str) -> bool:

@@ -12,8 +12,10 @@ from pathlib import Path
 from gpudebug.core.errors import GitError
 from gpudebug.edges import removal
 from gpudebug.edges.removal import Identity
+from gpudebug.edges.snapshot.address import answer, find, start
 
 PRIVATE = "gpudebug"
+_RUNS = "runs"
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -83,7 +85,7 @@ def folder_of(top: Path, path: Path, *, make: bool = False) -> Iterator[int]:
     if make:
         with failing("make the folder of worktrees", path.parent):
             _make(top, names, 0o777)
-    with removal.folder(top, *names) as descriptor:
+    with removal.folder(top, *names, linked=_own_link(top, names)) as descriptor:
         yield descriptor
 
 
@@ -91,7 +93,8 @@ def folder_of(top: Path, path: Path, *, make: bool = False) -> Iterator[int]:
 def opened(top: Path, path: Path) -> Iterator[int]:
     """Open the folder at `path`, below the work tree `top`. GitError if it is missing."""
     with failing("open a worktree", path):
-        held = removal.folder(top, *_below(top, path))
+        names = _below(top, path)
+        held = removal.folder(top, *names, linked=_own_link(top, names))
         descriptor = held.__enter__()
     try:
         yield descriptor
@@ -112,9 +115,31 @@ def _below(top: Path, path: Path) -> tuple[str, ...]:
     return path.relative_to(top).parts
 
 
+def _own_link(top: Path, names: tuple[str, ...]) -> str | None:
+    """The name of a link on the way that is followed: a runs/ that its owner keeps on another disk.
+
+    Git ignores it, so that no clone brings it, and it is the user's, as is the folder that it leads to.
+    """
+    if _RUNS not in names:
+        return None
+    link = top.joinpath(*names[: names.index(_RUNS) + 1])
+    try:
+        own = link.is_symlink() and {link.lstat().st_uid, link.stat().st_uid} == {os.geteuid()}
+    except (OSError, RuntimeError):
+        return None
+    if not own:
+        return None
+    with suppress(GitError):
+        process = start(find(top).at, "check-ignore", "--quiet", "--", str(link))
+        answer(process, top)
+        return _RUNS if process.returncode == 0 else None
+    return None
+
+
 def _make(anchor: Path, names: tuple[str, ...], mode: int) -> None:
+    linked = _own_link(anchor, names)
     for count, name in enumerate(names):
-        with removal.folder(anchor, *names[:count]) as parent, suppress(FileExistsError):
+        with removal.folder(anchor, *names[:count], linked=linked) as parent, suppress(FileExistsError):
             os.mkdir(name, mode, dir_fd=parent)
 
 

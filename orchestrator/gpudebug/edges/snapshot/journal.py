@@ -40,7 +40,8 @@ class Record:
     """One worktree. `token` is in git's folder of it too, and in that folder's name `id`.
 
     `path` is where the worktree is: of another name where that was taken. `made` and `admin` are the
-    identities of the worktree's folder and of git's folder of it, None before gpudebug made them.
+    identities of the worktree's folder and of git's folder of it, None before gpudebug made them; `born` is
+    when the worktree's folder was made, None also if the file system does not tell.
     """
 
     state: Literal["making", "ready", "removing"]
@@ -52,6 +53,7 @@ class Record:
     admin: Identity | None = None
     linked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    born: int | None = None
 
     def at(self, path: Path) -> Path:
         """Where the worktree that is asked for as `path` is: beside it, also in a repository that moved."""
@@ -148,6 +150,8 @@ def _read(data: bytes | None, file: Path) -> Record | None:
 def _plain_value(key: str, value: Any) -> Any:
     if key in ("made", "admin"):
         return None if value is None else Identity(*map(int, value))
+    if key == "born":
+        return None if value is None else int(value)
     if key in ("linked", "notes"):
         return tuple(str(word) for word in value)
     if not isinstance(value, str):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ _ASKED = "ref.json"
 _OTHERS = ("packed-refs.lock", "packed-refs.new")
 # Of the file system's clock: a lock may be made in the same tick as the note on it.
 _TICK_S = 0.02
+_COMMIT = re.compile(rb"[0-9a-f]{40,64}\n?")
 
 
 def change(repository: Repository, ref: str, commit: str | None) -> None:
@@ -47,9 +49,24 @@ def change(repository: Repository, ref: str, commit: str | None) -> None:
         if answer.status and str(common / lock) in answer.err:
             _wait_or_break(common, lock)
             answer = git.ask(*arguments)
+        if answer.status and _drop_broken(common, ref):
+            answer = git.ask(*arguments)
         _mend(common, private)
     if answer.status:
         raise repository.failure(answer.err)
+
+
+def _drop_broken(common: Path, ref: str) -> bool:
+    """Remove the file of a reference that holds no commit, as a power failure leaves it; whether it did."""
+    *folders, last = refs_name(ref).split("/")
+    with suppress(FileNotFoundError), removal.folder(common, *folders) as parent:
+        found = removal.identity_at(parent, last)
+        data = grounds.read_file(parent, last)
+        if found is not None and data is not None and not _COMMIT.fullmatch(data):
+            with failing("remove a broken reference", common / ref):
+                removal.remove_file(parent, last, found)
+            return True
+    return False
 
 
 def mend(repository: Repository) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from gpudebug.edges.snapshot.repository import Repository, opened
 from gpudebug.edges.snapshot.worktrees import forget_gone, sound
 
 
-def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
+def repair(top: Path, folder: Path, written: Callable[[str], bool] = lambda name: False) -> list[str]:
     """Mend or take away the worktrees of ours in `folder` that are not whole; a line for each.
 
     One that was half-made or half-removed is taken away. One that was whole and lost git's folder is given
-    it again if it is in `keep`. What another command is at work on stays, as do whole ones and those that
-    are not ours. Locks that a killed git of ours left go too.
+    it again if somebody may have `written` in one of its name; where git cannot have it again, it is left
+    to its user. What another command is at work on stays, as do whole ones and those that are not ours.
+    Locks that a killed git of ours left go too.
     """
     repository, _ = opened(top)
     refs.mend(repository)
@@ -30,7 +31,7 @@ def repair(top: Path, folder: Path, keep: Collection[Path] = ()) -> list[str]:
     for path in journal.worktrees_of(repository.common, folder):
         try:
             with journal.held(repository.common, path, patience=0) as ours:
-                lines += _mended(repository, path, ours, path in keep)
+                lines += _mended(repository, path, ours, written(path.name))
         except BusyError:
             continue
     return lines + _forgotten(repository, folder)
@@ -43,13 +44,19 @@ def _mended(repository: Repository, path: Path, ours: Journal, keep: bool) -> li
     if record.state != "ready":
         half = "made" if record.state == "making" else "removed"
         return _cleared(repository, ours, f"was left half-{half}; it is removed")
-    found = grounds.identity(repository.top, record.at(path))
-    if found is None:
+    made = admin.is_made(repository.top, record.at(path), record)
+    if made is None:
         return _cleared(repository, ours, "its folder was deleted; the worktree is forgotten")
-    if found != record.made:
+    if not made:
         return _cleared(repository, ours, None)
     if sound(repository, path, record):
         return []
+    if keep and repository.ask("cat-file", "-e", f"{record.commit}^{{commit}}").status:
+        _disowned(repository, ours, record)
+        return [
+            f"{path.name}: git has lost the commit that it was made of, so it is no worktree any more; "
+            f"{record.at(path)} stays as it is"
+        ]
     if keep:
         return _rebuilt(repository, path, ours, record)
     return _cleared(repository, ours, "git's record of it was deleted; the worktree is forgotten")
@@ -61,6 +68,13 @@ def _cleared(repository: Repository, ours: Journal, line: str | None) -> list[st
     left = admin.clear(repository.top, repository.common, ours.path, record)
     ours.remove()
     return left or ([f"{ours.path.name}: {line}"] if line else [])
+
+
+def _disowned(repository: Repository, ours: Journal, record: Record) -> None:
+    folder = admin.proven(repository.common, record)
+    if folder is not None:
+        admin.disown(folder)
+    ours.remove()
 
 
 def _rebuilt(repository: Repository, path: Path, ours: Journal, record: Record) -> list[str]:
@@ -80,7 +94,7 @@ def _rebuilt(repository: Repository, path: Path, ours: Journal, record: Record) 
         else:
             forgotten = admin.path_of(folder) != place or not (folder / "index").exists()
             record = replace(record, path=str(place))
-            admin.mark(folder, record)
+            admin.mark(folder, record, path.name)
             admin.point(record, folder, place, inside)
         folder = admin.folder_of(repository.common, record)
         if not (folder / "index").exists():
@@ -101,13 +115,13 @@ def _file_or_none(inside: int) -> bool:
 
 def _adopt(repository: Repository, folder: Path) -> None:
     """Keep a record of worktrees of ours that have none: 0.1.0 made them, or theirs was lost."""
-    known = journal.worktrees_of(repository.common, folder)
+    known = _places(repository, folder)
     for found in admin.folders(repository.common):
-        path = admin.path_of(found)
-        if admin.mark_of(found) is None or path is None or path.parent != folder or path in known:
+        path, mark = admin.path_of(found), admin.mark_of(found)
+        if mark is None or path is None or path.parent != folder or path in known:
             continue
         try:
-            with journal.held(repository.common, path, patience=0) as ours:
+            with journal.held(repository.common, folder / mark.asked, patience=0) as ours:
                 record = admin.adopted(repository, ours) if ours.read() is None else None
                 if record is not None:
                     ours.write(record)
@@ -118,11 +132,7 @@ def _adopt(repository: Repository, folder: Path) -> None:
 def _forgotten(repository: Repository, folder: Path) -> list[str]:
     """Git's folders of worktrees of ours whose own folder and record were deleted by hand."""
     lines = []
-    known = {
-        record.at(path)
-        for path in journal.worktrees_of(repository.common, folder)
-        if (record := journal.peek(repository.common, path)) is not None
-    }
+    known = _places(repository, folder)
     for found in admin.folders(repository.common):
         path = admin.path_of(found)
         if path is None or path.parent != folder or path in known:
@@ -130,3 +140,12 @@ def _forgotten(repository: Repository, folder: Path) -> list[str]:
         if forget_gone(repository.common, path):
             lines.append(f"{path.name}: its folder was deleted; the worktree is forgotten")
     return lines
+
+
+def _places(repository: Repository, folder: Path) -> set[Path]:
+    """Where the worktrees in `folder` that have a record are, under whatever name they were asked for."""
+    return {
+        record.at(path)
+        for path in journal.worktrees_of(repository.common, folder)
+        if (record := journal.peek(repository.common, path)) is not None
+    }

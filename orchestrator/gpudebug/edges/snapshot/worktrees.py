@@ -71,7 +71,7 @@ def _made(
             with grounds.failing("make a worktree", path):
                 os.mkdir(path.name, dir_fd=parent)
             with grounds.opened(repository.top, path) as inside:
-                record = replace(record, made=_new(inside, path))
+                record = replace(record, made=_new(inside, path), born=removal.born(inside))
                 ours.write(record)
                 record = admin.register(repository, record, ours, inside)
                 ours.write(record)
@@ -212,12 +212,14 @@ def looking(at: Address, path: Path) -> Iterator[tuple[Address, Record]]:
         yield admin.address_of(at.common, record, place, inside), record
 
 
-def touched(at: Address, path: Path) -> bool:
-    """Whether anything was changed in a whole worktree of ours since it was made. Needs no gitpython."""
-    # Where git's folder of it is gone nothing can be told: whoever reads the change says so.
+def touched(at: Address, path: Path) -> bool | None:
+    """Whether anything was changed in a worktree of ours since it was made; None where git cannot tell.
+
+    Needs no gitpython.
+    """
     with suppress(GitError, removal.NotOurs), looking(at, path) as (inside, record):
         return differs(inside, record.commit, record.linked)
-    return False
+    return None
 
 
 def identify_worktree(
@@ -234,7 +236,7 @@ def estranged(at: Address, path: Path) -> bool:
     if record is None or record.state != "ready":
         return False
     with suppress(removal.NotOurs):
-        return grounds.identity(at.top, record.at(path)) not in (None, record.made)
+        return admin.is_made(at.top, record.at(path), record) is False
     return False
 
 
@@ -243,7 +245,7 @@ def sound(repository: Repository, path: Path, record: Record) -> bool:
     folder, place = admin.proven(repository.common, record), record.at(path)
     if folder is None or admin.path_of(folder) != place or not (folder / "index").exists():
         return False
-    if grounds.identity(repository.top, place) != record.made:
+    if not admin.is_made(repository.top, place, record):
         return False
     with grounds.opened(repository.top, place) as inside:
         return admin.points(folder, inside)
