@@ -469,3 +469,40 @@ class TestTheBase:
         (folder / "helper.py").write_text("y = 4\n")
         campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
         assert campaign.json("next", env={"GPUDEBUG_SESSION": "a"})["action"] == "tested"
+
+    def test_a_person_puts_it_right_where_a_patch_is_accepted(self, campaign: Campaign) -> None:
+        write_patch(campaign, PATCH, {"sub/deep.py": "z = 2\n"})
+        campaign.add(f"### Hypothesis 1: It\n- **Intervention**: --patch {PATCH}\n- **Status**: UNTESTED\n\n")
+        assert campaign.json("next")["verdict"] == "VALIDATED"
+        campaign.json("accept", "1")
+        (name,) = git(
+            campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug/*/checkout"
+        ).split()
+        git(campaign.folder, "update-ref", name, "HEAD")
+        assert campaign.json("baseline")["action"] == "recorded_baseline"
+
+
+def test_worktrees_lie_on_the_disk_that_runs_leads_to(campaign: Campaign, tmp_path: Path) -> None:
+    (campaign.folder / "runs").rename(tmp_path / "disk")
+    (campaign.folder / "runs").symlink_to(tmp_path / "disk")
+    with (campaign.folder / ".git/info/exclude").open("a") as exclude:
+        exclude.write("/runs\n")
+    worktree = write_by_code(campaign)
+    (worktree / "helper.py").write_text("y = 2\n")
+    assert (tmp_path / "disk/worktrees/test/h1/helper.py").is_file()
+    assert campaign.json("next")["verdict"] == "VALIDATED"
+    assert [*(tmp_path / "disk/worktrees/test").iterdir()] == []
+    assert campaign.json("verify")["ok"] is True
+
+
+def test_linked_worktrees_of_git_measure_their_own_code(campaign: Campaign, tmp_path: Path) -> None:
+    git(campaign.folder, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "other"))
+    other = Campaign(tmp_path / "other")
+    (other.folder / "helper.py").write_text("y = 77\n")
+    commit_all(other.folder)
+    other.pin()
+    before = git(campaign.folder, "for-each-ref", "refs/gpudebug")
+    other.json("baseline")
+    assert before in git(campaign.folder, "for-each-ref", "refs/gpudebug")
+    assert campaign.json("status", env={"GPUDEBUG_SESSION": "a"})["next"]["action"] == "propose"
+    assert other.json("status", env={"GPUDEBUG_SESSION": "a"})["next"]["action"] == "propose"

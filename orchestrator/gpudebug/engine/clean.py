@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges.store import leftovers
-from gpudebug.engine import places
+from gpudebug.engine import upkeep
 from gpudebug.engine.bench import claim_of
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
@@ -68,8 +68,8 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
     removed, kept = list[str](), list[dict[str, str]]()
     with claim_of(loaded.workspace, "gpudebug clean"):
         if WORKTREE in kinds:
-            places.end(loaded)
-        still = {str(there) for kept_there in places.kept_here(loaded) for there in kept_there}
+            upkeep.end(loaded)
+        still = {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}
         for one in left:
             if one.kind not in kinds:
                 continue
@@ -104,7 +104,7 @@ def _left(loaded: Loaded) -> Iterator[Left]:
         # A folder whose own record names another run, or none, is not proven to be one.
         if not run.path.is_symlink() and stored_record(run, "run.json").get("name") == name:
             yield _one(EVIDENCE if name in named else UNUSED, run.path)
-    worktrees, references = places.kept_here(loaded)
+    worktrees, references = upkeep.kept_here(loaded)
     for path in worktrees:
         yield _one(WORKTREE, path)
     for name in references:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.machine import Action, Claimed, Kind, decide
-from gpudebug.engine import baseline, claims, places, recover, trial
+from gpudebug.engine import baseline, claims, places, recover, trial, upkeep
 from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
@@ -49,7 +49,7 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict
         if found is not None:
             return found
         claims.tidy(cycle.loaded)
-        tidied = places.tidy(cycle.loaded)
+        tidied = upkeep.tidy(cycle.loaded)
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _do(cycle)
@@ -171,7 +171,7 @@ def _ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str
         claims.take(loaded, action.hypothesis)
         worktree = places.worktree_for(loaded, action.hypothesis)
     elif action.kind is Kind.STOP:
-        places.end(loaded)
+        upkeep.end(loaded)
     page = None
     if action.kind is not Kind.STOP:
         from gpudebug.engine.brief import brief

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpudebug.core.agents import AGENTS
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError, InterventionError
-from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
 from gpudebug.engine.private import refs
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 PATCHES = "hypotheses/patches"
 _STACKED = "an accepted patch"
-# Worktrees that a run happens in: nobody writes there.
-_OF_RUNS = re.compile(r"base|h[0-9]+-trial")
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,8 @@ class Place:
         return now.changed_since(self.before)
 
 
-def _refs(loaded: Loaded) -> str:
+def references(loaded: Loaded) -> str:
+    """Where this campaign keeps its commits."""
     return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
 
 
@@ -106,7 +103,7 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
 
     GitError where another commit has its place, unless a person says with `renew` that the checkout is it.
     """
-    ref = f"{_refs(loaded)}/checkout"
+    ref = f"{references(loaded)}/checkout"
     top, at = loaded.checkout.top, loaded.checkout.at
     apart = unmeasured(loaded, loaded.workspace.root)
     measured = snapshot.Measured(apart, store.CONFIG)
@@ -156,7 +153,7 @@ def base(loaded: Loaded) -> snapshot.Base:
     commit = with_accepted(loaded, found.commit)
     # Last: a base that lacks a patch must not be taken for the whole one.
     if commit != found.commit:
-        snapshot.keep(loaded.checkout.top, f"{_refs(loaded)}/base", commit)
+        snapshot.keep(loaded.checkout.top, f"{references(loaded)}/base", commit)
     return snapshot.Base(commit, loaded.code.digest)
 
 
@@ -219,7 +216,7 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
             loaded.checkout.top,
             commit,
             patch,
-            ref=f"{_refs(loaded)}/h{number}-trial",
+            ref=f"{references(loaded)}/h{number}-trial",
             label=short_digest(patch),
             file=file,
         )
@@ -320,7 +317,7 @@ def remove(loaded: Loaded, number: int) -> None:
     top = loaded.checkout.top
     for name in (f"h{number}", f"h{number}-trial"):
         snapshot.remove_worktree(top, folder(loaded) / name)
-    snapshot.forget(top, f"{_refs(loaded)}/h{number}-trial")
+    snapshot.forget(top, f"{references(loaded)}/h{number}-trial")
 
 
 class Kept(NamedTuple):
@@ -343,70 +340,3 @@ def rescue(loaded: Loaded, number: int) -> Kept:
 def _holds_secret(loaded: Loaded, patch: bytes) -> bool:
     text = patch.decode("utf-8", "surrogateescape")
     return loaded.workspace.scrub(text) != text
-
-
-def tidy(loaded: Loaded) -> list[str]:
-    """Repair or remove what a kill left half-made, and remove what ran; what was done.
-
-    A change that has no verdict yet stays in its worktree, also where the claim has run out. Where a
-    hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch; so
-    does what is in a worktree whose folder is not the one that gpudebug made, and so is left there.
-    """
-    waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
-    told = _repaired(loaded)
-    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
-        if path.name not in waiting:
-            told += _cleared(loaded, path)
-    return told
-
-
-def _repaired(loaded: Loaded) -> list[str]:
-    """Mend the campaign's worktrees; what was written in one whose folder is another by now is kept first."""
-    at, where, told = loaded.checkout.at, folder(loaded), list[str]()
-    for path in snapshot.worktrees_in(at, where):
-        if snapshot.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
-            told.append(f"{path.name}: what was written in it is kept in {kept.patch}")
-    return told + snapshot.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
-
-
-def _numbered(name: str) -> int | None:
-    """The hypothesis whose change is written in a worktree of this name; None for those of runs."""
-    found = re.fullmatch(r"h([0-9]+)", name)
-    return int(found[1]) if found else None
-
-
-def _rescued(loaded: Loaded, path: Path) -> Kept | None:
-    """Keep what was written in a worktree, as a patch or there. None where git cannot tell what it is."""
-    number = _numbered(path.name)
-    if number is None:
-        return Kept() if _OF_RUNS.fullmatch(path.name) else None
-    touched = snapshot.touched(loaded.checkout.at, path)
-    return rescue(loaded, number) if touched else None if touched is None else Kept()
-
-
-def _cleared(loaded: Loaded, path: Path) -> list[str]:
-    """Remove a worktree; what was written in it becomes a patch first. A line on what was done."""
-    kept = _rescued(loaded, path)
-    place = snapshot.place_of(loaded.checkout.at, path)
-    if kept is None:
-        return [f"{path.name}: git cannot tell what was written in it, so {place} stays as it is"]
-    if kept.worktree is not None:
-        return []
-    snapshot.remove_worktree(loaded.checkout.top, path)
-    return [f"{path.name}: nobody needs it any more; it is removed"]
-
-
-def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
-    """The worktrees and the references of this campaign."""
-    at = loaded.checkout.at
-    found = [snapshot.place_of(at, path) for path in snapshot.worktrees_in(at, folder(loaded))]
-    return found, snapshot.refs_below(at, _refs(loaded))
-
-
-def end(loaded: Loaded) -> None:
-    """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
-    or stays in its worktree where it holds a secret."""
-    _repaired(loaded)
-    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
-        _cleared(loaded, path)
-    snapshot.forget(loaded.checkout.top, _refs(loaded))
