@@ -355,6 +355,18 @@ def replaces(tree: ast.Module) -> list[str]:
     return found
 
 
+# The library's temporary folders are removed by their path, which may be another folder's by then.
+MAKING = "TemporaryDirectory mkdtemp"
+# Modules that make one all the same, and why.
+MAY_MAKE = {"gpudebug.engine.demo": "its folder stays"}
+
+
+@each(MODULES)
+def test_temporary_folders_are_workplaces(module: Module) -> None:
+    used = {getattr(node, "attr", getattr(node, "name", None)) for node in ast.walk(module.tree)}
+    assert module.name in MAY_MAKE or not used & set(MAKING.split())
+
+
 @each([m for m in MODULES if m.name != REMOVALS])
 def test_only_one_module_removes(module: Module) -> None:
     found = removes(module.tree)

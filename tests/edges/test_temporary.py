@@ -83,6 +83,52 @@ def test_links_and_pipes_with_a_temporarys_name_stay(tmp_path: Path) -> None:
     assert names(tmp_path) == {"mine", link.name, pipe.name, "file"}
 
 
+def test_a_workplace_is_gone_with_all_that_was_left_in_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), temporary.workplace("work-", tmp_path) as made:
+        assert (made.path.parent, made.path.stat().st_mode & 0o777) == (tmp_path, 0o700)
+        (made.path / "below").mkdir()
+        (made.path / "below" / "link").symlink_to(tmp_path)
+        raise KeyboardInterrupt
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("around", ["the folder itself", "the one around it"])
+def test_what_is_put_in_the_place_of_a_workplace_stays(tmp_path: Path, around: str) -> None:
+    (tmp_path / "at").mkdir()
+    mine = tmp_path / "mine"
+    with temporary.workplace("work-", tmp_path / "at") as made:
+        if around == "the folder itself":
+            made.path.rename(tmp_path / "aside")
+            mine.mkdir()
+            mine.rename(made.path)
+        else:
+            (tmp_path / "at").rename(tmp_path / "aside")
+            (mine / made.path.name).mkdir(parents=True)
+            mine.rename(tmp_path / "at")
+        (made.path / "thesis").write_text("three years")
+    assert (made.path / "thesis").read_text() == "three years"
+    if around == "the one around it":
+        assert names(tmp_path / "aside") == set()
+
+
+def test_a_folder_that_takes_the_place_of_a_workplace_at_once_is_not_worked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis").write_text("three years")
+    make = os.mkdir
+
+    def make_and_swap(name: str, mode: int, *, dir_fd: int) -> None:
+        make(name, mode, dir_fd=dir_fd)
+        (tmp_path / name).rename(tmp_path / "aside")
+        (tmp_path / "mine").rename(tmp_path / name)
+
+    monkeypatch.setattr(os, "mkdir", make_and_swap)
+    with pytest.raises(OSError, match="in its place"), temporary.workplace("work-", tmp_path):
+        pass
+    assert [path.read_text() for path in tmp_path.glob("work-*/thesis")] == ["three years"]
+
+
 def test_a_folder_is_locked_while_it_is_made(tmp_path: Path) -> None:
     with removal.folder(tmp_path) as parent:
         with temporary.new_folder(parent) as made:

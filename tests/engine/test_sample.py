@@ -87,6 +87,19 @@ def test_a_program_that_takes_the_folder_away_that_it_is_to_tell_in_is_sampled_a
     assert (done.json["outcome"], done.json["probe"], done.json["sections"]) == ("COMPLETED", None, None)
 
 
+def test_a_folder_that_was_put_in_the_place_of_its_temporary_one_stays(tmp_path: Path) -> None:
+    """Whoever may write beside the samples can rename there while the command runs."""
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("three years")
+    swap = 'd=$(dirname "$GPUDEBUG_RUN_DIR"); mv "$d" .aside; mv thesis "$d"; echo "$d" > swapped'
+    words = ("--json", "sample", "--device=cpu:1", "--torch-profile=default", "-o", "F.csv")
+    done = gpudebug(tmp_path, *words, "--", "sh", "-c", swap).expect(0)
+    place = Path((tmp_path / "swapped").read_text().strip())
+    assert place.parent == tmp_path
+    assert (place / "chapter").read_text() == "three years"
+    assert any("was moved away" in note for note in done.json["notes"])
+
+
 def test_without_a_name_nothing_is_overwritten(tmp_path: Path) -> None:
     for _ in range(2):
         gpudebug(tmp_path, "sample", "--device=cpu:1", "--", "true").expect(0)

@@ -13,6 +13,7 @@ from tests.support.campaigns import gpudebug
 
 from gpudebug.core.models import Evidence
 from gpudebug.core.words import Outcome
+from gpudebug.edges import removal
 from gpudebug.engine.traces import keep_beside, located, slowed, trace_of
 
 TOLD = {"kind": "torch_profile", "pid": 1, "file": "trace.json.gz", "steps": 4, "overhead": 0.5}
@@ -81,7 +82,8 @@ def test_every_rank_goes_beside_the_samples(tmp_path: Path) -> None:
     for name in ("trace.json.gz", "trace.rank1.json.gz"):
         (told / name).write_text(name)
     evidence = Evidence(run="run", role="sample", outcome=Outcome.COMPLETED, trace=trace_of(told))
-    kept = keep_beside(evidence, told, beside).trace
+    with removal.folder(told) as folder:
+        kept = keep_beside(evidence, folder, beside).trace
     assert kept is not None
     assert kept["files"] == ["run.trace.json.gz", "run.trace.rank1.json.gz"]
     assert (tmp_path / "run.trace.rank1.json.gz").read_text() == "trace.rank1.json.gz"

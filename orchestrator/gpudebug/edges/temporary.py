@@ -11,8 +11,10 @@ import fcntl
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.edges import removal
@@ -84,6 +86,39 @@ def new_folder(parent: int) -> Iterator[Made]:
         yield made
     finally:
         os.close(made.fd)
+
+
+class Workplace(NamedTuple):
+    """A private folder for as long as a block lasts: its absolute path, its descriptor and what it is."""
+
+    path: Path
+    fd: int
+    identity: Identity
+
+
+@contextmanager
+def workplace(prefix: str, within: Path | None = None) -> Iterator[Workplace]:
+    """A new folder in `within`, or where the system keeps temporary files, mode 0700; afterwards it is gone
+    with all that is in it.
+
+    Others may write to the folder around it: what they put in its place stays, and so does what cannot be
+    removed.
+    """
+    place = Path(tempfile.gettempdir()) if within is None else within.absolute()
+    name = f"{prefix}{os.urandom(8).hex()}"
+    with removal.folder(place) as parent:
+        fd = _bear_folder(parent, name)
+        try:
+            identity = identity_of(os.fstat(fd))
+            if os.listdir(fd):
+                raise OSError(errno.EAGAIN, "another folder was put in its place", str(place / name))
+            try:
+                yield Workplace(place / name, fd, identity)
+            finally:
+                with suppress(OSError, removal.NotOurs):
+                    removal.remove_folder(parent, name, identity)
+        finally:
+            os.close(fd)
 
 
 def name_of(identity: Identity) -> str:

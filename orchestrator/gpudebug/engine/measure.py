@@ -247,6 +247,8 @@ def run_files(
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)
     read_from = files.without(found.altered)
+    if files.lost:
+        read_from = replace(read_from, told=None)
     return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from gpudebug.core.models import Evidence
 from gpudebug.core.readings import parse_row
 from gpudebug.core.torchprofile import TorchProfile, remarks
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher, removal, store
+from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine import outputs, settings
 from gpudebug.engine.bench import claim_of, devices_held, lone_bench
 from gpudebug.engine.campaign import load
@@ -60,8 +59,8 @@ def sample(
         if output is None and root is not None:
             return _in_campaign(bench, job)
         files = _files(directory, output, force=force)
-        launched, evidence = _beside(bench, job, files)
-    notes = (*_replays(bench), *bench.notes, *_remarks(job, evidence))
+        launched, evidence, lost = _beside(bench, job, files)
+    notes = (*_replays(bench), *bench.notes, *lost, *_remarks(job, evidence))
     answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
     return answer | {"replayed": bench.replays}
 
@@ -104,16 +103,17 @@ def _workload(directory: Path, root: Path | None) -> Job:
     )
 
 
-def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence]:
-    """Run `job` outside a campaign; the folder in which its processes tell of themselves is removed."""
+def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence, list[str]]:
+    """Run `job` outside a campaign, and remarks; the folder in which its processes tell of themselves is
+    removed."""
     # A trace may be too large for the system's temporary folder.
     where = files.samples.parent if job.torch_profile else None
-    with tempfile.TemporaryDirectory(prefix=".gpudebug-run-", dir=where, ignore_cleanup_errors=True) as told:
-        (Path(told) / "job").mkdir(0o700)
-        made = removal.identity_of(os.lstat(told))
-        told_files = replace(files, told=Path(told), job=Path(told) / "job", made=made)
-        ran = run_files(bench, job, told_files, files.samples.stem, str(files.samples))
-        return ran.launched, keep_beside(ran.evidence, Path(told), files.samples)
+    with temporary.workplace(".gpudebug-run-", where) as made:
+        os.mkdir("job", 0o700, dir_fd=made.fd)
+        files = replace(files, told=made.path, job=made.path / "job", made=made.identity)
+        ran = run_files(bench, job, files, files.samples.stem, str(files.samples))
+        moved = [f"{made.path} was moved away: what the training told there is unknown"] if files.lost else []
+        return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
 
 
 def _remarks(job: Job, evidence: Evidence) -> list[str]:

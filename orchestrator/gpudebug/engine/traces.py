@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,9 @@ def slowed(runs: Iterable[Evidence]) -> list[str]:
     return [f"PyTorch's profiler was in {', '.join(names)}: it takes time of its own"] if names else []
 
 
-def keep_beside(evidence: Evidence, folder: Path, samples: Path) -> Evidence:
-    """Move the traces of a run beside its samples: `trace.json.gz` becomes `F.trace.json.gz`.
+def keep_beside(evidence: Evidence, folder: int, samples: Path) -> Evidence:
+    """Move the traces of a run out of an open folder, beside its samples: `trace.json.gz` becomes
+    `F.trace.json.gz`.
 
     The evidence names them as they are then. StoreError where they cannot go there.
     """
@@ -78,7 +80,7 @@ def keep_beside(evidence: Evidence, folder: Path, samples: Path) -> Evidence:
     names = {name: f"{samples.stem}.{name}" for name in map(str, trace["files"])}  # type: ignore[call-overload]
     for name, new in names.items():
         try:
-            (folder / name).replace(samples.with_name(new))
+            os.replace(name, samples.with_name(new), src_dir_fd=folder)
         except OSError as e:
             raise StoreError(
                 f"cannot be written: {e.strerror}", file=str(samples.with_name(new)), next="name another -o"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 
 from gpudebug.core.errors import LaunchError
 from gpudebug.core.words import Outcome
-from gpudebug.edges import removal
+from gpudebug.edges import temporary
 from gpudebug.edges.launcher.following import WARDEN_LOST, LaunchSpec, launch
 
 PATIENCE_S = 10.0
@@ -87,7 +85,8 @@ def inside(path: str, folders: tuple[Path, ...]) -> bool:
 def _asked(
     path: str, binary: tuple[int, ...], env: tuple[tuple[str, str], ...], names: tuple[str, ...]
 ) -> Asked | None:
-    with _workplace() as folder:
+    with temporary.workplace("gpudebug-ask-") as made:
+        folder = made.path
         empty = folder / "empty"
         empty.mkdir()
         spec = LaunchSpec(
@@ -132,15 +131,3 @@ def _answer(text: bytes) -> Asked | None:
 
 def _places(said: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
     return {str(name): (str(folder), bool(namespace)) for name, (folder, namespace) in said.items()}
-
-
-@contextmanager
-def _workplace() -> Iterator[Path]:
-    """A new folder of ours, removed afterwards with all that was left in it."""
-    folder = Path(tempfile.mkdtemp(prefix="gpudebug-ask-"))
-    made = removal.identity_of(folder.lstat())
-    try:
-        yield folder
-    finally:
-        with removal.folder(folder.parent) as parent:
-            removal.remove_folder(parent, folder.name, made)

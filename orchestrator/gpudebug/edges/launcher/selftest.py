@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import temporary
 
 _TRAINING = Path(__file__).resolve().parents[2] / "training"
 _SHIM = _TRAINING / "shim"
@@ -25,18 +25,19 @@ def try_profiling(python: str) -> dict[str, Any]:
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDEBUG_")}
     env = {**env, "PYTHONPATH": str(_SHIM), "GPUDEBUG_PROFILE": "at-exit.json"}
-    with tempfile.TemporaryDirectory(prefix="gpudebug-profiling-") as folder:
+    with temporary.workplace("gpudebug-profiling-") as made:
+        folder = made.path
         done = _run(python, folder, env)
         try:
             told = json.loads(done.stdout.splitlines()[-1])
-            at_exit = json.loads(Path(folder, "at-exit.json").read_text("utf-8"))
-            report = json.loads(Path(folder, "report.json").read_text("utf-8"))
+            at_exit = json.loads((folder / "at-exit.json").read_text("utf-8"))
+            report = json.loads((folder / "report.json").read_text("utf-8"))
         except (OSError, ValueError, IndexError) as e:
             raise _failed(python, f"no report that can be read: {e}") from e
     return {**told, "report": report, "at_exit": at_exit}
 
 
-def _run(python: str, folder: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run(python: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     try:
         done = subprocess.run(
             [python, str(_PROGRAM)],
