@@ -10,7 +10,17 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents, copied, git, gpudebug, make_replay_campaign, record
+from tests.support.campaigns import (
+    Campaign,
+    commit_all,
+    contents,
+    copied,
+    git,
+    gpudebug,
+    make_replay_campaign,
+    make_repository,
+    record,
+)
 from tests.support.processes import fork
 
 from gpudebug.core.errors import BusyError, StoreError
@@ -42,6 +52,10 @@ def refused(campaign: Campaign, *words: str, says: str) -> None:
     done = campaign.run(*words).expect(1)
     (line,) = done.err.splitlines()
     assert says in line and "; next: " in line
+
+
+def of_git(folder: Path) -> dict[str, tuple[int, str]]:
+    return {path: what for path, what in contents(folder).items() if path.startswith(".git/")}
 
 
 # Links that lead elsewhere
@@ -81,6 +95,87 @@ def test_a_folder_of_gpudebugs_that_is_a_link_is_refused(
     with pytest.raises(StoreError, match="is a link"):
         find(campaign.folder)
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755 and os.listdir(elsewhere) == []
+
+
+def test_runs_that_lead_into_gits_folder_are_not_followed(campaign: Campaign) -> None:
+    shutil.move(campaign.folder / "runs", campaign.folder / ".git" / "runs")
+    (campaign.folder / ".gitignore").write_text("/runs\n")
+    (campaign.folder / "runs").symlink_to(".git/runs")
+    refused(campaign, "next", says="leads into git's folder")
+
+
+IN_GIT = {
+    "gpudebug.yaml": "refs/heads/x",
+    ".gitignore": "config",
+    "AGENTS.md": "config",
+    "CLAUDE.md": "refs/heads/x",
+    "progress/repo.md": "refs/heads/x",
+}
+
+
+@pytest.mark.parametrize(("name", "target"), IN_GIT.items())
+def test_no_link_of_a_clone_leads_a_write_into_gits_folder(tmp_path: Path, name: str, target: str) -> None:
+    folder = make_repository(tmp_path / "repo", {"train.py": "print(1)\n"})
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(os.path.relpath(folder / ".git" / target, (folder / name).parent))
+    commit_all(folder)
+    before = of_git(folder)
+    words = ("--command", "python train.py", "--agent", "codex", "--agent", "claude")
+    done = gpudebug(folder, "init", *words).expect(1)
+    (line,) = done.err.splitlines()
+    assert name in line and "leads into git's folder" in line and "; next: " in line
+    assert of_git(folder) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "-o", "out/F.html"),
+        ("export", "-o", "out/F"),
+        ("show", "1", "--plot", "out/F.png"),
+        ("sample", "--device=cpu:1", "-o", "out/F.csv", "--", "true"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_output_goes_into_the_git_folder_of_a_submodule(
+    campaign: Campaign, words: tuple[str, ...]
+) -> None:
+    git(campaign.folder, "init", "--quiet", f"--separate-git-dir={campaign.folder}/vendored", "sub")
+    before = contents(campaign.folder / "vendored")
+    (campaign.folder / "out").symlink_to("vendored/refs/heads")
+    done = campaign.run(*words)
+    assert done.status in (1, 125) and "; next: " in done.err
+    assert contents(campaign.folder / "vendored") == before
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("patches", ".git/refs/heads"),
+        ("patches", "vendored/refs/heads"),
+        ("patches", "bare"),
+        ("patches/new.patch", "sub/.git"),
+        ("patches/new.patch", "sub/.GIT/x"),
+    ],
+)
+def test_no_patch_is_placed_in_a_git_folder(tmp_path: Path, link: str, target: str) -> None:
+    top = make_repository(tmp_path / "repo", {"train.py": "print(1)\n"})
+    git(top, "init", "--quiet", f"--separate-git-dir={top}/vendored", "sub")
+    git(top, "init", "--quiet", "--bare", "bare")
+    (top / link).parent.mkdir(exist_ok=True)
+    (top / link).symlink_to(top / target)
+    before = contents(top)
+    with pytest.raises(StoreError, match="leads into git's folder"):
+        store.place_new(top, "patches/new.patch", b"x")
+    assert contents(top) == before
+
+
+def test_a_work_tree_within_a_git_folder_is_no_part_of_it(tmp_path: Path) -> None:
+    """As `git worktree add` makes one beside the branches of a bare clone."""
+    origin = make_repository(tmp_path / "origin", {"train.py": "print(1)\n"})
+    git(tmp_path, "clone", "--quiet", "--bare", str(origin), "bare")
+    git(tmp_path / "bare", "worktree", "add", "--quiet", "here", "main")
+    assert store.place_new(tmp_path / "bare" / "here", "patches/new.patch", b"x")
 
 
 def test_a_training_that_replaces_its_run_folder_by_a_link_gets_nothing_written_there(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def _refuse_foreign_runs(workspace: store.Workspace) -> None:
             file=str(runs),
             next=f"rm {runs}, or let it lead to a folder of yours",
         )
+    if store.in_git(runs.resolve()):
+        raise StoreError("leads into git's folder", file=str(runs), next=f"rm {runs}")
     if not snapshot.ignores(workspace.root, store.RUNS):
         raise StoreError(
             f"is a link to {os.path.realpath(runs)} that git does not ignore; a clone could bring it",

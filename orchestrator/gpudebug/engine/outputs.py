@@ -71,7 +71,7 @@ def refuse_campaigns_own(path: Path, target: Path) -> None:
         raise StoreError(
             f"lies in the run folder {run.name}, whose manifest it would break", file=str(path), next=_ANOTHER
         )
-    if ".git" in target.parts or any(p.parts[-2:] == ("runs", "worktrees") for p in target.parents):
+    if store.in_git(target) or any(p.parts[-2:] == ("runs", "worktrees") for p in target.parents):
         raise StoreError("lies in a worktree or in .git", file=str(path), next=_ANOTHER)
     if target.name.lower() == store.CONFIG:
         raise StoreError("is the settings of a campaign", file=str(path), next=_ANOTHER)

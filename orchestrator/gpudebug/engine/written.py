@@ -84,16 +84,9 @@ def progress_path(workspace: store.Workspace, config: Config) -> Path:
     target = store.resolve_inside(path, workspace.root)
     if target == workspace.config.resolve():
         raise _no_progress_file(path, "is gpudebug.yaml itself")
-    if any(_of_git(folder) for folder in target.parents if folder.is_relative_to(workspace.root.resolve())):
-        raise _no_progress_file(path, "leads into git's folder")
     if not target.exists() and target.suffix.lower() not in _MARKDOWN:
         raise _no_progress_file(path, "would be a new file that is not Markdown")
     return path
-
-
-def _of_git(folder: Path) -> bool:
-    """Whether a folder is git's, also under another name."""
-    return folder.name == ".git" or all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _no_progress_file(path: Path, why: str) -> StoreError:

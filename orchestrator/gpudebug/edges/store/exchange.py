@@ -11,7 +11,7 @@ from pathlib import Path
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import removal, temporary
 from gpudebug.edges.removal import Identity, identity_of
-from gpudebug.edges.store.files import os_error, saying
+from gpudebug.edges.store.files import in_git, os_error, saying
 
 _HEAD = 200
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -103,7 +103,7 @@ def refuse_foreign(path: Path, is_ours: IsOurs) -> None:
     where = str(path)
     if path.is_symlink():
         raise StoreError("is a link", file=where, next=_ANOTHER)
-    if ".git" in (*path.absolute().parts, *path.resolve().parts):
+    if ".git" in path.absolute().parts or in_git(path.resolve()):
         raise StoreError("lies inside of .git", file=where, next=_ANOTHER)
     try:
         fd = os.open(path, _FOLDER)

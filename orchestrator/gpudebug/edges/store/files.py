@@ -190,7 +190,8 @@ def saying(path: Path, what: str) -> Iterator[None]:
 
 
 def resolve_inside(path: Path, root: Path) -> Path:
-    """`path` with its links followed; refused where it leaves `root` or is no regular file."""
+    """`path` with its links followed; refused where it leaves `root`, leads into git's folder or is no
+    regular file."""
     try:
         target = path.resolve()
     except (OSError, RuntimeError):  # RuntimeError up to Python 3.12
@@ -198,6 +199,10 @@ def resolve_inside(path: Path, root: Path) -> Path:
     if not target.is_relative_to(root.resolve()):
         raise StoreError(
             f"leads out of the repository, to {target}", file=str(path), next="keep it inside the repository"
+        )
+    if in_git(target):
+        raise StoreError(
+            f"leads into git's folder, to {target}", file=str(path), next="keep it outside of .git"
         )
     try:
         status = target.stat()
@@ -208,6 +213,21 @@ def resolve_inside(path: Path, root: Path) -> Path:
     if not stat.S_ISREG(status.st_mode):
         raise StoreError("not a regular file", file=str(path), next="put a plain file in its place")
     return target
+
+
+def in_git(target: Path) -> bool:
+    """Whether a path without links is git's own, or lies in a folder of git's, whatever that is called.
+
+    A work tree may lie in such a folder; what is in the work tree is not git's.
+    """
+    for place in (target, *target.parents):
+        if place.name.lower() == ".git" or all(
+            (place / name).exists() for name in ("HEAD", "objects", "refs")
+        ):
+            return True
+        if os.path.lexists(place / ".git"):
+            return False
+    return False
 
 
 def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -> None:

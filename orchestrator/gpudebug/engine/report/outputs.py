@@ -41,13 +41,13 @@ def ours_of(path: Path) -> Ours:
 def check(workspace: store.Workspace, path: Path, *, force: bool = False) -> None:
     """StoreError if `path` cannot be written, or may not be: see `refuse`; or a link leads it out of the
     repository, other than runs/ itself."""
+    refuse(path, ours_of(path), force=force)
     place = Path(os.path.normpath(path.absolute()))
     inside = workspace.root
     if workspace.runs.is_symlink() and place.is_relative_to(workspace.runs):
         inside = workspace.runs
     if place.is_relative_to(inside):
         store.resolve_inside(place, inside)
-    refuse(path, ours_of(path), force=force)
     store.check_output(path, make_folder=True)
 
 
