@@ -29,6 +29,7 @@ AGENTS = frozenset(
 )
 # Their first word that is no option is the program.
 _INTERPRETERS = ("node", "bun", "deno", "python", "pypy")
+_MODULES = ("gpudebug", "gpudebug.__main__")
 _DEEPEST = 64
 _MOST_BYTES = 1 << 20
 LOOP = "loop"
@@ -99,9 +100,35 @@ def _agent(name: str, argv: list[str]) -> str | None:
 
 
 def _is_loop(argv: list[str]) -> bool:
-    """Whether this is `gpudebug loop`, however it was started."""
-    words = argv[: argv.index("--agent")] if "--agent" in argv else argv
-    return LOOP in words and any(_base(word) == "gpudebug" for word in words[: words.index(LOOP)])
+    """Whether this is `gpudebug loop` itself, however it was started, and not what started it."""
+    words = iter(_own_words(argv))
+    for word in words:
+        if word == "-C":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word == LOOP
+    return False
+
+
+def _own_words(argv: list[str]) -> list[str]:
+    """What gpudebug was told, if this process's program is gpudebug; else nothing."""
+    if argv and _base(argv[0]) == "gpudebug":
+        return argv[1:]
+    if not argv or not _base(argv[0]).startswith(("python", "pypy")):
+        return []
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-"):
+            return list(words) if _base(word.removesuffix("/__main__.py")) == "gpudebug" else []
+        letters = "" if word.startswith("--") else word[1:]
+        # Single letters may stand together: -Im.
+        taking = next((i for i, letter in enumerate(letters) if letter in "cmXW"), None)
+        if taking is None:
+            continue
+        value = letters[taking + 1 :] or next(words, "")
+        if letters[taking] in "cm":
+            return list(words) if letters[taking] == "m" and value in _MODULES else []
+    return []
 
 
 def _base(word: str) -> str:
