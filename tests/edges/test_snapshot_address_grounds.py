@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.support.campaigns import git, make_repository
 from gpudebug.core.errors import GitError, StoreError
 from gpudebug.edges.snapshot import grounds
 from gpudebug.edges.snapshot.address import Address, find, find_at, looked
-from gpudebug.edges.snapshot.checkout import identify
+from gpudebug.edges.snapshot.checkout import differs, identify
 
 
 @pytest.fixture
@@ -27,6 +28,69 @@ def test_it_is_found_from_any_folder_and_named_to_git(top: Path, tmp_path: Path)
     second = tmp_path / "second"
     git(top, "worktree", "add", "--quiet", "--detach", str(second))
     assert find(second).at == Address(second, top / ".git" / "worktrees" / "second", top / ".git")
+
+
+def damaged(tmp_path: Path, command: str) -> GitError:
+    top = make_repository(tmp_path / "repo", {"train.py": "1\n", "sub/x.py": "2\n"})
+    subprocess.run(command, shell=True, cwd=top, check=True)
+    with pytest.raises(GitError) as caught:
+        identify(top / "sub" if "sub" in command else top)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (": > .git/HEAD", "takes it for no repository"),
+        ("echo junk > .git/HEAD", "takes it for no repository"),
+        ("echo junk > .git/HEAD; cd sub", "takes it for no repository"),
+        (": > .git/index", "index file smaller"),
+        ("head -c 200 /dev/urandom > .git/index", "bad signature"),
+    ],
+)
+def test_what_is_said_of_a_damaged_repository_mends_it(tmp_path: Path, damage: str, says: str) -> None:
+    error = damaged(tmp_path, damage)
+    assert says in str(error)
+    top = tmp_path / "repo"
+    subprocess.run((error.next or "").partition(": ")[2], shell=True, cwd=top, check=True)
+    assert git(top, "status", "--porcelain") == ""
+    assert identify(top).commit == git(top, "rev-parse", "main").strip()
+
+
+def test_a_git_folder_without_its_objects_is_not_mended_by_git_init(tmp_path: Path) -> None:
+    error = damaged(tmp_path, "rm -rf .git/objects")
+    assert error.file == str(tmp_path / "repo" / ".git")
+    assert "move" in (error.next or "") and "&&" not in (error.next or "")
+
+
+def test_a_work_tree_that_is_set_elsewhere_is_named(tmp_path: Path) -> None:
+    error = damaged(tmp_path, "git config core.worktree /usr")
+    assert "core.worktree is set to /usr" in error.message
+    subprocess.run((error.next or "").partition(",")[0], shell=True, cwd=tmp_path / "repo", check=True)
+    assert identify(tmp_path / "repo").commit
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a repository of another user, which only root may")
+def test_a_repository_of_another_owner_is_named_with_what_trusts_it(tmp_path: Path) -> None:
+    error = damaged(tmp_path, "chown 65534 . .git; cd sub")
+    assert error.next == f"git config --global --add safe.directory {tmp_path / 'repo'}"
+
+
+def test_looking_leaves_the_index_of_a_worktree_as_it_is(tmp_path: Path) -> None:
+    """Whose times are older than its files': `git diff` would write them anew."""
+    top = make_repository(tmp_path / "repo", {"train.py": "1\n"})
+    index = top / ".git" / "index"
+    os.utime(top / "train.py", (1, 1))
+    before = index.read_bytes(), index.stat().st_ino
+    assert not differs(find(top).at, "HEAD")
+    assert (index.read_bytes(), index.stat().st_ino) == before
+    for change in (
+        "chmod +x train.py",
+        "chmod -x train.py; echo 2 > train.py",
+        "git checkout -q . ; touch new",
+    ):
+        subprocess.run(change, shell=True, cwd=top, check=True)
+        assert differs(find(top).at, "HEAD")
 
 
 def test_a_repository_around_it_is_not_taken_for_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
 from gpudebug.edges.snapshot import indexes
 from gpudebug.edges.snapshot import repository as module
-from gpudebug.edges.snapshot.address import Address
+from gpudebug.edges.snapshot.address import Address, said
 
 HOOKS = """
     post-checkout pre-commit commit-msg post-commit reference-transaction post-index-change pre-auto-gc
@@ -219,13 +219,16 @@ SAID = {
 
 @pytest.mark.parametrize("err, line", SAID.items())
 def test_of_many_lines_the_one_that_says_it(err: str, line: str) -> None:
-    assert module.said(err) == line
+    assert said(err) == line
 
 
 @pytest.mark.parametrize(
     "err, message, advice",
     [
         ("error: unable to write file x: No space left on device", "no space left", "free some space"),
+        ("fatal: Out of diskspace", "no space left", "free some space"),
+        ("fatal: .git/index: index file smaller than expected", "smaller", "&& git reset"),
+        ("error: bad signature 0x6a756e6b\nfatal: index file corrupt", "bad signature", "&& git reset"),
         ("fatal: detected dubious ownership in repository at '/x'", "dubious", "safe.directory"),
         ("error: external filter 'git-lfs filter-process' failed", "git-lfs", "install git-lfs"),
         ("fatal: bad object", "bad object", "git fsck"),

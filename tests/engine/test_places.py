@@ -6,6 +6,8 @@ import difflib
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from tests.support.campaigns import Campaign, commit_all, git
@@ -13,8 +15,8 @@ from tests.support.campaigns import Campaign, commit_all, git
 from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
 from gpudebug.engine.campaign import load
-from gpudebug.engine.loaded import Code
-from gpudebug.engine.places import base, in_checkout, place_of_base, refs
+from gpudebug.engine.loaded import Code, Loaded
+from gpudebug.engine.places import _accepted_as, base, in_checkout, place_of_base, refs
 
 
 def lose(campaign: Campaign) -> None:
@@ -141,6 +143,15 @@ def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -
         with pytest.raises(GitError, match="does not apply") as e:
             base(loaded)
         assert "checkout" in str(e.value.next)
+
+
+def test_an_accepted_patch_is_named_by_its_hypothesis_and_its_file() -> None:
+    changes = (None, "hypotheses/patches/x.patch")
+    loaded = SimpleNamespace(
+        accepted=(SimpleNamespace(number=3), SimpleNamespace(number=5)),
+        stack=tuple(SimpleNamespace(intervention=SimpleNamespace(patch=patch)) for patch in changes),
+    )
+    assert _accepted_as(cast(Loaded, loaded), 0) == "hypothesis 5, hypotheses/patches/x.patch"
 
 
 def test_two_campaigns_of_one_repository_keep_their_commits_apart(tmp_path: Path) -> None:

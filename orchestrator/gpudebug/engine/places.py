@@ -160,11 +160,12 @@ def base(loaded: Loaded) -> snapshot.Base:
 def with_accepted(loaded: Loaded, commit: str) -> str:
     """A commit with every accepted patch on top of it, but for those that the user applied there already."""
     top, stack = loaded.checkout.top, loaded.code.patches
-    for patch in stack[snapshot.first_there(top, commit, stack) :]:
+    for place, patch in list(enumerate(stack))[snapshot.first_there(top, commit, stack) :]:
         if not snapshot.already_there(top, commit, patch):
             try:
                 made = snapshot.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
             except GitError as e:
+                e.file, e.message = _accepted_as(loaded, place), f"accepted, {e.message}"
                 e.next = (
                     "take back what was changed there in the checkout, apply the patch there yourself, or "
                     "delete the Accepted line of its hypothesis"
@@ -172,6 +173,13 @@ def with_accepted(loaded: Loaded, commit: str) -> str:
                 raise
             commit = made.commit
     return commit
+
+
+def _accepted_as(loaded: Loaded, place: int) -> str:
+    """The file of the accepted patch at a place in the stack, and whose it is."""
+    accepted = zip(loaded.accepted, loaded.stack, strict=True)
+    files = [f"hypothesis {e.number}, {file}" for e, step in accepted if (file := step.intervention.patch)]
+    return files[place] if place < len(files) else _STACKED
 
 
 def remember(loaded: Loaded) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,10 @@ from gpudebug.core.errors import GitError
 SAFE = ("-c", "safe.bareRepository=explicit")
 
 # Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
-_QUIET = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *SAFE)
+_QUIET = (
+    *("--no-optional-locks", "-c", "diff.autoRefreshIndex=false"),
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *SAFE),
+)
 
 # A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.
 PATIENCE_S = 300.0
@@ -26,6 +30,7 @@ _ASKED = (
     *("--is-bare-repository", "--git-common-dir"),
 )
 _FOUND = re.compile(rb"(/.*?)\ntrue\n(/.*?)\n(?:true|false)\n(/.*?)\n(?:([0-9a-f]{40,64})\n)?", re.DOTALL)
+_BAD_INDEX = re.compile(r"index file (corrupt|smaller)|bad index |bad signature 0x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +130,7 @@ def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
     """What a command wrote. GitError if it failed."""
     out, err = answer(process, folder)
     if process.returncode:
-        lines = err.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
-        raise GitError(lines[0].removeprefix("fatal: "), file=str(folder), next="mend the git repository")
+        raise failed(folder, err.decode("utf-8", "replace"))
     return out
 
 
@@ -146,7 +150,7 @@ def find(folder: Path) -> Found:
     out, err = answer(process, folder)
     found = _FOUND.fullmatch(out)
     if found is None:
-        raise _not_found(folder, err.decode("utf-8", "replace").strip())
+        raise _not_found(folder, err.decode("utf-8", "replace"))
     top, git_dir, common = (Path(os.fsdecode(path)) for path in found.groups()[:3])
     if not any(leads_to(above / ".git", git_dir) for above in (folder.resolve(), *folder.resolve().parents)):
         raise _bare(folder)
@@ -190,6 +194,10 @@ def _bare(folder: Path) -> GitError:
 
 def _not_found(folder: Path, text: str) -> GitError:
     if "not a git repository" in text:
+        entries = (above / ".git" for above in (folder.resolve(), *folder.resolve().parents))
+        entry = next(filter(os.path.lexists, entries), None)
+        if entry is not None:
+            return _no_repository(entry)
         return GitError(
             "not in a git repository: every measurement is tied to the code that it measured",
             file=str(folder),
@@ -197,5 +205,52 @@ def _not_found(folder: Path, text: str) -> GitError:
         )
     if "must be run in a work tree" in text or "cannot use bare repository" in text:
         return _bare(folder)
-    line = text.splitlines()[0].removeprefix("fatal: ") if text else "git failed"
-    return GitError(line, file=str(folder), next="mend the git repository")
+    process = _run(("-C", str(folder), *_QUIET, "config", "--get", "core.worktree"), folder)
+    elsewhere = os.fsdecode(answer(process, folder)[0]).strip()
+    if elsewhere:
+        return GitError(
+            f"the work tree of its repository is elsewhere: core.worktree is set to {elsewhere}",
+            file=str(folder),
+            next="git config --unset core.worktree, or work in that folder",
+        )
+    return failed(folder, text)
+
+
+def _no_repository(entry: Path) -> GitError:
+    """The error for a `.git` that git takes for none."""
+    head, heads = entry / "HEAD", entry / "refs" / "heads"
+    advice = f"put back what it lacks, or move {entry} away and git init"
+    if head.is_file() and not re.match(rb"ref: refs/|[0-9a-f]{40}", head.read_bytes()[:40]):
+        branches = sorted(str(path.relative_to(heads)) for path in heads.rglob("*") if path.is_file())
+        usual = [name for name in ("main", "master") if name in branches]
+        line = shlex.quote(f"ref: refs/heads/{[*usual, *branches, 'main'][0]}")
+        advice = f"name the branch that you were on: echo {line} > {shlex.quote(str(head))}"
+    return GitError("git takes it for no repository", file=str(entry), next=advice)
+
+
+def said(err: str) -> str:
+    """What of git's lines says what was wrong: the first error, and what it was fatal for."""
+    lines = [line for line in err.splitlines() if line.strip()]
+    found = [
+        next((line.removeprefix(kind) for line in lines if line.startswith(kind)), None)
+        for kind in ("error: ", "fatal: ")
+    ]
+    return "; ".join(line for line in found if line) or (lines[0] if lines else "git failed")
+
+
+def failed(top: Path, err: str) -> GitError:
+    """The error for what git wrote on standard error."""
+    advice = "mend the git repository: `git fsck` and `git status` say more"
+    if any(words in err for words in ("No space left", "Disk quota", "Out of diskspace")):
+        return GitError("no space left on the device", file=str(top), next="free some space")
+    if "dubious ownership" in err:
+        named = re.search(r"dubious ownership in repository at '(.+)'", err)
+        owned = shlex.quote(named.group(1) if named else str(top))
+        advice = f"git config --global --add safe.directory {owned}"
+    if "already registered worktree" in err:
+        advice = "git worktree list shows it, git worktree remove -f -f PATH takes it away"
+    if "filter" in err and "lfs" in err:
+        advice = "install git-lfs (its filter is configured), or run `git lfs uninstall`"
+    if _BAD_INDEX.search(err):
+        advice = 'your files stay as they are: rm "$(git rev-parse --git-path index)" && git reset'
+    return GitError(said(err), file=str(top), next=advice)

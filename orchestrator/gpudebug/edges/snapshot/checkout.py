@@ -248,10 +248,10 @@ def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | No
     others = [f":(top,literal,exclude){path}" for path in borrowed]
     # In a submodule git would ask the git folder that lies there.
     plain = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-    process = start(at, "diff", "--quiet", *plain, commit, "--", ".", *others)
-    answer(process, at.top)
-    if process.returncode:
-        return True if process.returncode == 1 else None
+    # Files whose times alone are new have no line here, though the index is not refreshed.
+    changed = looked(at, "diff", "--numstat", *plain, commit, "--", ".", *others)
+    if changed is None or changed:
+        return None if changed is None else True
     new = looked(at, "ls-files", "-z", "--others", "--exclude-standard", "--", ".", *others)
     return None if new is None else bool(new)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges.snapshot import indexes
-from gpudebug.edges.snapshot.address import PATIENCE_S, Address, find_at
+from gpudebug.edges.snapshot.address import PATIENCE_S, Address, failed, find_at
 from gpudebug.edges.snapshot.grounds import failing
 
 if TYPE_CHECKING:
@@ -74,16 +74,6 @@ def _library() -> Any:
             raise GitError("gitpython is not installed", next="pip install gitpython") from None
         raise _not_installed() from None
     return git
-
-
-def said(err: str) -> str:
-    """What of git's lines says what was wrong: the first error, and what it was fatal for."""
-    lines = [line for line in err.splitlines() if line.strip()]
-    found = [
-        next((line.removeprefix(kind) for line in lines if line.startswith(kind)), None)
-        for kind in ("error: ", "fatal: ")
-    ]
-    return "; ".join(line for line in found if line) or (lines[0] if lines else "git failed")
 
 
 class Repository:
@@ -169,16 +159,7 @@ class Repository:
 
     def failure(self, err: str) -> GitError:
         """The error for what git wrote on standard error."""
-        advice = "mend the git repository: `git fsck` and `git status` say more"
-        if "No space left" in err or "Disk quota" in err:
-            return GitError("no space left on the device", file=str(self.top), next="free some space")
-        if "dubious ownership" in err:
-            advice = f"git config --global --add safe.directory '{self.top}'"
-        if "already registered worktree" in err:
-            advice = "git worktree list shows it, git worktree remove -f -f PATH takes it away"
-        if "filter" in err and "lfs" in err:
-            advice = "install git-lfs (its filter is configured), or run `git lfs uninstall`"
-        return GitError(said(err), file=str(self.top), next=advice)
+        return failed(self.top, err)
 
     def names(self, *arguments: str, data: bytes = b"") -> list[bytes]:
         """The NUL-separated names that a command lists."""
