@@ -89,6 +89,9 @@ TEXTS = {
     "a figure": ("+9.1pp (95% CI +8 to +10)", "+9[redacted])", False),
     "an outcome": ("SUCCESS", "[redacted]", False),
     "too short for a secret": ("lr is 0.1 now", "lr is [redacted] now", False),
+    "an option": ("train.py --lr=0.1 --work=0.2", "train.py --lr=0.1 [redacted]", False),
+    "two words": ("login with abcdef12 and more failed", "login with [redacted] failed", False),
+    "a part of a word": ("login with abcdef12 failed", "login with ab[redacted] failed", False),
     "the parts overlap": ("aba", "ab[redacted]ba", False),
 }
 

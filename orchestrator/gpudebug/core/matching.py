@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 # Sums over the same values may round otherwise on another machine or Python.
 _ROUNDING = 1e-9
-# Shorter values are redacted beside their names alone.
-_SHORTEST = 6
+# What is redacted without its name is one whole word; a shorter one is beside its name alone.
+_WORD = re.compile(r"(?!-)[^\s=]{6,}={0,2}")
 _NAMED = re.compile(r"([A-Za-z][\w.-]{1,80})[\"'\]]{0,2}(?:\s?[:=]>?\s?|\s)[\"']?\Z")
 _OURS = re.compile(
     r"\d\s?(?:%|pp\b|x\b|\w+/s\b)|\A[\d\s.,:+-]*\Z"
@@ -58,22 +58,24 @@ def _covers(masked: str, plain: str) -> bool:
     position = len(first)
     for part in parts[:-1]:
         found = plain.find(part, position)
-        if found < 0 or not _secret(plain[position:found], plain[:position]):
+        if found < 0 or not _secret(plain[position:found], plain[:position], plain[found:]):
             return False
         position = found + len(part)
     end = len(plain) - len(parts[-1])
-    return end >= position and plain.endswith(parts[-1]) and _secret(plain[position:end], plain[:position])
+    ends = end >= position and plain.endswith(parts[-1])
+    return ends and _secret(plain[position:end], plain[:position], plain[end:])
 
 
-def _secret(text: str, before: str) -> bool:
-    """Whether a redaction may have taken this out: behind a name of a secret anything, else a text that is
-    long enough and no figure, verdict or outcome of ours."""
+def _secret(text: str, before: str, after: str) -> bool:
+    """Whether a redaction may have taken this out: behind a name of a secret anything, else a whole word that
+    is long enough, no option with its value and no figure, verdict or outcome of ours."""
     from gpudebug.core.redact import sensitive_variable
 
     named = _NAMED.search(before)
     if named is not None and sensitive_variable(named[1]):
         return bool(text)
-    return len(text) >= _SHORTEST and _OURS.search(text) is None
+    whole = not (before[-1:].isalnum() or after[:1].isalnum()) and _WORD.fullmatch(text) is not None
+    return whole and _OURS.search(text) is None
 
 
 def differences(expected: Any, found: Any, steps: tuple[Step, ...] = ()) -> Iterator[Difference]:
