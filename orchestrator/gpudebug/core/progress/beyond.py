@@ -7,42 +7,36 @@ behind a verdict says more than the evidence does, whatever the evidence says.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gpudebug.core.progress import shapes
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import (
     EARLIER_RESULT,
     RESULT_KEYS,
     Field,
+    Item,
     earlier,
     is_known,
     is_result,
-    key_on,
     read_fields,
     read_status,
     result_items,
     result_values,
 )
+from gpudebug.core.progress.shapes import fold, measured
+from gpudebug.core.progress.shown import ShownLine, shown_lines
 from gpudebug.core.words import VERDICTS
 
-_CLAIMS = frozenset({"status", "accepted", "result", "gpu util", *RESULT_KEYS})
-_BASELINE = frozenset({"command", "gpu util", "metric", "throughput", "training", "loss", "notes", "runs"})
-_MEASURED = re.compile(
-    r"\d|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|SUCCESS|FAILED|CONVERGING|PLATEAU|DIVERGING)\b"
-)
-_UNIT = r"\d[\d.,]*\s?(?:%|pp\b|x\b|×|times\b|percent|points|[a-z]+/s\b)"
-_WITH_UNIT = re.compile(_UNIT, re.IGNORECASE)
-_FIGURE = re.compile(rf"[\W_]*(?:{_UNIT}|(?<=\+)\d)", re.IGNORECASE)
-_RESULT_LIKE = re.compile(
-    r"\b(?:speed|speedup|gain|util|gpu|improve|improved|improvement|faster|delta|results?|verdict|outcome|score"
-    r"|throughput|measured|validated|rejected|verified)\b"
-)
-_HOPED = re.compile(r"\b(?:expected|estimated|predicted|hoped|target|goal|wanted|idea|prior)\b")
-_LEAD = re.compile(
-    rb"[ \t]*(?:>[ \t]*)*(?:#{1,6}[ \t]+)?(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?"
-)
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_CLAIMS = frozenset({"status", "accepted", "accepted by", "result", "gpu util", *RESULT_KEYS})
+_BASELINE = frozenset({"command", "gpu util", "metric", "throughput", "training", "loss"})
+_FREE = ("description", "test method")
+_COLUMN = re.compile(r"\b(?:before|after|delta|gpu|util\w*|improvement|throughput|speed-?up|result)\b", re.I)
+_PSEUDO = re.compile(r"\W*(?:hypothesis\W*(?:\d|[IVX]+\b)|h\d+\b|(?:\w+\W+)?baseline\b)", re.IGNORECASE)
+_SEE = re.compile(r"\W*\((?:see|cf)\b[^()]*\)\W*", re.IGNORECASE)
+_TARGET = re.compile(r"\A[*_`\s]*\(\S*\)")
 
 TWICE = "a second line of this key: gpudebug writes one"
 OUTSIDE = "a figure that no run of this entry stands for"
@@ -50,6 +44,8 @@ BESIDE = "own text with a figure inside of the Result: move it out of there"
 REMARK = "a remark behind the status: gpudebug writes none"
 UNJUDGED = "a figure of a hypothesis that has no verdict"
 NO_ENTRY = "a figure outside of every entry"
+TITLE = "a verdict or a figure in a title: gpudebug writes none there"
+NAMES = "more than the names of runs"
 
 
 class Beyond(NamedTuple):
@@ -61,51 +57,67 @@ class Beyond(NamedTuple):
     why: str
 
 
-def measured(text: str) -> bool:
-    """Whether a text says a number, a verdict or an outcome."""
-    return _MEASURED.search(text) is not None
+class _Read:
+    """What is found in one entry. `checked` are offsets of lines that something else looks at, `free` those
+    of a person's own text, in which only what is written as gpudebug writes it claims."""
+
+    def __init__(self) -> None:
+        self.found: list[Beyond] = []
+        self.checked: set[int] = set()
+        self.free: set[int] = set()
+
+    def whole(self, field: Field) -> None:
+        self.checked.update(line.offset for line in (field.first, *field.rest))
 
 
 def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond]:
     """What a hypothesis claims beside its checked lines, in the order of the file."""
     judged = entry.status in VERDICTS
-    known: set[int] = set()
-    found: list[Beyond] = []
+    bare = not judged and not entry.runs
+    read = _Read()
     seen: set[tuple[str, int]] = set()
+    if shapes.titled(fold(entry.title)):
+        read.found.append(_at(document, entry.start, "title", entry.title, TITLE))
     for field in entry.fields:
         turn = (field.name, earlier(field.name))
         if is_result(field.name):
-            found += _in_result(document, field, known, checked=judged or bool(entry.runs) or turn[1] > 0)
-        elif field.name == "status" and turn not in seen:
-            found += _behind_status(document, field, judged)
-        elif not is_known(field.name):
-            found += _own(document, field)
-        checked = field.name not in RESULT_KEYS or field.name == "runs"
-        if turn not in seen and checked:
-            known.add(field.first.offset)
+            _in_result(document, field, read, checked=not bare or turn[1] > 0, first=turn not in seen)
         elif turn in seen and field.name == "intervention":
-            found.append(_at(document, field.first.offset, field.name, field.text(" "), TWICE))
+            read.found.append(_at(document, field.first.offset, field.name, field.text(" "), TWICE))
+        elif field.name in _FREE:
+            _free(field, read)
+        elif field.name == "runs" or turn[1]:
+            _runs(document, field, read, first=turn not in seen)
+        elif not is_known(field.name):
+            _own(document, field, read, bare=bare)
+        elif turn not in seen and field.name not in RESULT_KEYS:
+            if field.name == "status":
+                read.found += _behind_status(document, field, judged)
+            read.whole(field)
         seen.add(turn)
-    found += _lines(document, entry, known, OUTSIDE if judged or entry.runs else UNJUDGED)
-    return _once(found)
+    read.found += _lines(document, entry, read, UNJUDGED if bare else OUTSIDE)
+    return _once(read.found)
 
 
 def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
     """What a baseline claims beside its checked lines, in the order of the file."""
     place = entry.place
-    known: set[int] = set()
-    found: list[Beyond] = []
+    read = _Read()
     seen: set[str] = set()
     for field in read_fields(document.data, place.fields_start, place.fields_end, place.opaque):
-        if field.name in _BASELINE and field.name not in seen:
-            known.add(field.first.offset)
-            seen.add(field.name)
-        elif not is_known(field.name):
-            found += _own(document, field)
-    if measured(entry.title.lower().partition(entry.role)[2]):
-        found.append(_at(document, entry.start, "title", entry.title, OUTSIDE))
-    found += _lines(document, entry, known, OUTSIDE)
-    return _once(found)
+        first = field.name not in seen
+        if field.name == "runs":
+            _runs(document, field, read, first=first)
+        elif field.name in _BASELINE and first:
+            read.whole(field)
+        elif not is_known(field.name) or field.name in (*_FREE, "notes"):
+            _own(document, field, read, bare=False)
+        seen.add(field.name)
+    title = fold(entry.title)
+    if shapes.figured(title) or shapes.titled(title):
+        read.found.append(_at(document, entry.start, "title", entry.title, OUTSIDE))
+    read.found += _lines(document, entry, read, OUTSIDE)
+    return _once(read.found)
 
 
 def _once(found: list[Beyond]) -> list[Beyond]:
@@ -117,43 +129,92 @@ def _once(found: list[Beyond]) -> list[Beyond]:
 
 
 def outside(document: ProgressFile) -> list[Beyond]:
-    """Figures written as gpudebug writes them, but in no entry."""
+    """Claims in no entry, but for what an entry that is named on the same line says as well."""
     spans = sorted(
         [(b.start, b.end) for b in document.baselines] + [(h.start, h.end) for h in document.hypotheses]
     )
     found: list[Beyond] = []
     position = 0
     for start, end in [*spans, (len(document.data), len(document.data))]:
-        for offset, key, text in _keyed(document, position, start):
-            written = key.startswith("gpu util ") or key in ("improvement", "accepted", "status")
-            if written and measured(text):
-                found.append(_at(document, offset, key, text, NO_ENTRY))
+        for line in shown_lines(document, position, start):
+            key, text = line.keyed or ("text", line.text)
+            ours = key in _CLAIMS or earlier(key) > 0
+            if line.fenced:
+                claim = ours and shapes.only_ours(key) and shapes.starts(key, text)
+            else:
+                strict = shapes.figured(line.text) and _pseudo(document, line)
+                claim = strict or (ours and shapes.starts(key, text)) or _claims(line)
+            if claim and not line.text.startswith("Goal:") and not _borne_out(document, line.text):
+                found.append(_at(document, line.offset, key, line.written, NO_ENTRY))
         position = max(position, end)
     return found
 
 
-def _in_result(document: ProgressFile, result: Field, known: set[int], *, checked: bool) -> Iterator[Beyond]:
-    """Twins and own figures of a Result; the lines that are checked become `known`."""
+def _pseudo(document: ProgressFile, line: ShownLine) -> bool:
+    """Whether a line stands below a heading that a reader takes for an entry's."""
+    headings = document.outline.headings
+    at = bisect_right(headings, line.offset, key=lambda heading: heading.start) - 1
+    return at >= 0 and _PSEUDO.match(fold(headings[at].text.decode("utf-8", "replace"))) is not None
+
+
+def _borne_out(document: ProgressFile, text: str) -> bool:
+    """Whether the hypotheses that a line names say all of its verdicts and figures."""
+    numbers = {int(n) for n in re.findall(r"(?i)\b(?:hypothesis |h)(\d{1,9})\b", text)}
+    named = [h for h in document.hypotheses if h.number in numbers]
+    said = " ".join(fold(f"{h.status} {' '.join(h.result.values())}") for h in named)
+    return bool(named) and all(token in said for token in shapes.tokens(text))
+
+
+def _claims(line: ShownLine) -> bool:
+    """Whether a line claims in any words; a table's cell with the heading of its column."""
+    if not line.cells:
+        return shapes.claimed(line.text)
+    cells = [(fold(head), cell) for head, cell in line.cells]
+    return any(shapes.claimed(c) or (_COLUMN.search(h) and shapes.figured(c)) for h, c in cells)
+
+
+def _in_result(document: ProgressFile, result: Field, read: _Read, *, checked: bool, first: bool) -> None:
+    """Twins and own figures of a Result; the lines that something else compares are checked."""
     inline = result.value.decode("utf-8", "replace")
-    values = result_values(result)
-    items = result_items(result)
+    values, items = result_values(result), result_items(result)
     seen = set(values) - {item.name for item in items} - {"summary"}
-    if not checked and measured(inline):
-        yield _at(document, result.first.offset, "result", inline, UNJUDGED)
-    elif measured(values.get("summary", "")):
-        yield _at(document, result.first.offset, "result", values["summary"], BESIDE)
+    at = result.first.offset
+    if first:
+        read.checked.add(at)
+    if not checked and measured(fold(inline)) and not shapes.choice(inline):
+        read.found.append(_at(document, at, "result", inline, UNJUDGED))
+    elif measured(fold(values.get("summary", ""))):
+        read.found.append(_at(document, at, "result", values["summary"], BESIDE))
     doubled = inline and any(len(re.findall(rf"(?i)\b{name}[*_`]*:", inline)) > 1 for name in RESULT_KEYS)
     if doubled or (seen and items and seen & {item.name for item in items}):
-        yield _at(document, result.first.offset, "result", inline, TWICE)
+        read.found.append(_at(document, at, "result", inline, TWICE))
     for item in items:
         if item.name in RESULT_KEYS:
             if item.name in seen:
-                yield _at(document, item.start, item.name, item.text, TWICE)
+                read.found.append(_at(document, item.start, item.name, item.text, TWICE))
             elif checked:
                 seen.add(item.name)
-                known.add(item.start)
-        elif measured(item.text) or (item.name and measured(item.name.upper())):
-            yield _at(document, item.start, item.name or "result", item.text, BESIDE)
+                _checked_item(document, result, item, read)
+        elif measured(fold(item.text)) or (item.name and measured(item.name.upper())):
+            read.found.append(_at(document, item.start, item.name or "result", item.text, BESIDE))
+
+
+def _checked_item(document: ProgressFile, result: Field, item: Item, read: _Read) -> None:
+    read.checked.update(line.offset for line in result.rest if item.start <= line.offset < item.end)
+    if item.name == "runs" and shapes.beside_runs(item.text):
+        read.found.append(_at(document, item.start, "runs", item.text, NAMES))
+
+
+def _runs(document: ProgressFile, field: Field, read: _Read, *, first: bool) -> None:
+    if first:
+        read.whole(field)
+        if shapes.beside_runs(field.text(" ")):
+            read.found.append(_at(document, field.first.offset, field.name, field.text(" "), NAMES))
+
+
+def _free(field: Field, read: _Read) -> None:
+    read.checked.add(field.first.offset)
+    read.free.update(line.offset for line in field.rest)
 
 
 def _behind_status(document: ProgressFile, status: Field, judged: bool) -> Iterator[Beyond]:
@@ -163,59 +224,48 @@ def _behind_status(document: ProgressFile, status: Field, judged: bool) -> Itera
     rest = " ".join(line.text.decode("utf-8", "replace").strip() for line in status.rest if not line.hidden)
     if rest.startswith(value.strip()):
         rest = ""
-    note = f"{reading.note} {rest}".strip()
-    claim = _FIGURE.match(note) or _WITH_UNIT.search(note) or measured(re.sub(r"\d", "", note))
-    if measured(before) or (judged and note) or (note and claim and not judged):
+    linked = before.rstrip("*_`").endswith("[")
+    note = fold(f"{_TARGET.sub('', reading.note) if linked else reading.note} {rest}")
+    claim = shapes.begins(note) or shapes.figured(note) or measured(re.sub(r"\d", "", note))
+    plain = re.search(r"\w", note) is None or _SEE.fullmatch(note)
+    if measured(before) or claim or (judged and not plain):
         yield _at(document, reading.start, "status", value.strip() or note, REMARK)
 
 
-def _own(document: ProgressFile, field: Field) -> Iterator[Beyond]:
-    """An own bullet that looks like a result: `Speedup: 9x`, `A100: +95pp`."""
+def _own(document: ProgressFile, field: Field, read: _Read, *, bare: bool) -> None:
+    """An own bullet that looks like a result: `Speedup: 9x`, `A100: +95pp`. Its further lines are looked at
+    one by one as well."""
     text = field.text(" ") if field.key else field.first.text.decode("utf-8", "replace").lstrip(" \t-*+")
-    if _HOPED.search(field.name):
-        return
-    like = _RESULT_LIKE.search(field.name) is not None
-    if (like and measured(text)) or _FIGURE.match(text) or re.match(r"[\W_]*(?:VALIDATED|REJECTED)\b", text):
-        yield _at(document, field.first.offset, field.name or "text", text, OUTSIDE)
+    key, text = fold(field.name), fold(text)
+    read.checked.add(field.first.offset)
+    whole = f"{key}: {text}" if key else text
+    like = shapes.gained(key) and measured(text) and not shapes.hoped(whole)
+    begins = not bare and shapes.begins(text) and not shapes.hoped(whole)
+    if like or begins or shapes.claimed(whole) or (key.startswith("accepted") and shapes.starts(key, text)):
+        read.found.append(_at(document, field.first.offset, field.name or "text", text, OUTSIDE))
 
 
 def _lines(
-    document: ProgressFile, entry: HypothesisEntry | BaselineEntry, known: set[int], why: str
+    document: ProgressFile, entry: HypothesisEntry | BaselineEntry, read: _Read, why: str
 ) -> Iterator[Beyond]:
-    """Every other line of an entry, its own sections among them, that says a known key and a figure."""
+    """Every other line of an entry, its own sections among them, that claims."""
     data = document.data[entry.place.fields_start : entry.end]
-    if sum(1 for line in data.splitlines() if line.strip()) == len(known):
+    if sum(1 for line in data.splitlines() if line.strip()) == len(read.checked):
         return  # As gpudebug wrote it: each line is one that is checked.
-    for offset, key, text in _keyed(document, entry.place.fields_start, entry.end):
-        if offset not in known and measured(text):
+    for line in shown_lines(document, entry.place.fields_start, entry.end):
+        key, text = line.keyed or ("text", line.text)
+        ours = key in _CLAIMS or earlier(key) > 0
+        if line.offset in read.checked:
+            continue
+        if line.fenced:
+            claim = ours and shapes.only_ours(key) and shapes.starts(key, text)
+        elif line.offset in read.free:
+            claim = ours and shapes.starts(key, text)
+        else:
+            claim = _claims(line) or (ours and shapes.says(key, text))
+        if claim:
             twin = key in ("status", "accepted", "result")
-            yield _at(document, offset, key, text, TWICE if twin else why)
-
-
-def _keyed(document: ProgressFile, start: int, end: int) -> Iterator[tuple[int, str, str]]:
-    """(offset, key, value) of the lines with a key that claims; what a comment hides is not shown."""
-    data = document.data[start:end]
-    if b"<!--" in data:
-        data = _COMMENT.sub(lambda match: re.sub(rb"[^\n]", b" ", match[0]), data)
-    offset = start
-    for raw in data.splitlines(keepends=True):
-        text = raw.rstrip()
-        found = _row(text) if text.lstrip()[:1] == b"|" else key_on(text, _lead(text))
-        if found is not None and (found[0] in _CLAIMS or earlier(found[0])):
-            yield offset, found[0], found[1]
-        offset += len(raw)
-
-
-def _lead(text: bytes) -> int:
-    match = _LEAD.match(text)
-    return match.end() if match else 0
-
-
-def _row(text: bytes) -> tuple[str, str] | None:
-    """A table's row as key and value."""
-    first, _, rest = text.strip().strip(b"|").partition(b"|")
-    found = key_on(first.strip() + b": " + rest.replace(b"|", b" "), 0)
-    return found if rest else None
+            yield _at(document, line.offset, key, line.written, TWICE if twin else why)
 
 
 def _at(document: ProgressFile, offset: int, key: str, text: str, why: str) -> Beyond:

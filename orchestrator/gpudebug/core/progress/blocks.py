@@ -131,7 +131,7 @@ def _skip(text: bytes, match: re.Match[bytes], indent: int, found: Outline, line
     if container and (outdent := _outdent(container).search(text, opened)):
         limit = outdent.start()
     if match["comment"]:
-        closed = text.find(b"-->", match.end(), limit)
+        closed = text.find(b"-->", match.end() - 2, limit)
         end = _line_end(text, closed) if closed >= 0 else limit
     else:
         closed = _fence_end(text, match["fence"], opened, limit, container + DEEPEST_INDENT)

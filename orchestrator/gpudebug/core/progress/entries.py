@@ -21,6 +21,7 @@ from gpudebug.core.progress.fields import (
     run_names,
     uncode,
 )
+from gpudebug.core.progress.spelling import options
 from gpudebug.core.words import Status
 
 _CAUSE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -115,7 +116,7 @@ class HypothesisEntry:
     @property
     def intervention(self) -> str | None:
         """The change in `propose`'s syntax on one line; None when somebody has yet to write it."""
-        text = uncode(self._text("intervention", " "))
+        text = options(uncode(self._text("intervention", " ")))
         return None if text.lower() in _NO_CHANGE else text
 
     @property
@@ -164,7 +165,7 @@ class HypothesisEntry:
             turn = earlier(field.name)
             if turn and is_result(field.name) and field.key is not None:
                 written = field.first.text[field.key.at : field.key.at + field.key.length]
-                word = re.search(rb"\(([A-Z]+)\)", written)
+                word = re.search(rb"\((.*?)\)?\Z", written)
                 values = result_values(field)
                 runs = run_names(values.get("runs", "")) or flat.get(turn, ())
                 line = self.line_of(field.first.offset)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.progress.blocks import width
+from gpudebug.core.progress.spelling import plain
 from gpudebug.core.words import Status
 
 EARLIER_RESULT = "earlier result"
@@ -204,12 +205,12 @@ def result_values(result: Field) -> dict[str, str]:
     for item in result_items(result):
         if item.name:
             values.setdefault(item.name, item.text)
-    return values
+    return {key: plain(value) for key, value in values.items()}
 
 
 def run_names(text: str) -> tuple[str, ...]:
     """Names of run folders in a Runs value, without folder and without doubles: `0005-h1`."""
-    return tuple(dict.fromkeys(match.rstrip(".-") for match in _RUN.findall(text)))
+    return tuple(dict.fromkeys(match.rstrip(".-") for match in _RUN.findall(plain(text))))
 
 
 def read_status(status: Field) -> StatusReading:

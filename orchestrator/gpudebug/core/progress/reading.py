@@ -16,6 +16,7 @@ from gpudebug.core.progress.entries import (
     UnknownStatus,
 )
 from gpudebug.core.progress.fields import Field, first_of, read_fields, run_names, uncode
+from gpudebug.core.progress.spelling import plain
 from gpudebug.core.words import Status
 
 _BOM = b"\xef\xbb\xbf"
@@ -248,7 +249,8 @@ class _Reader:
         values: dict[str, str] = {}
         for field in self._fields(place):
             if field.name:
-                values.setdefault(field.name, uncode(field.text(" ")))
+                value = uncode(field.text(" "))
+                values.setdefault(field.name, value if field.name == "command" else plain(value))
         return BaselineEntry(
             role=each.role or "",
             title=each.title,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.progress import BaselineEntry, HypothesisEntry
-from gpudebug.core.progress import beyond as beyonds
+from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.brought import REMEDY, brought, why_brought
@@ -107,7 +106,7 @@ def _baseline(
     shown = Shown(written, entry, findings)
     beyond = in_baseline(written.document, entry)
     if entry.role not in ROLES or entry is not written.document.baseline(entry.role):
-        shows = entry.runs or beyond or any(beyonds.measured(text) for text in entry.fields.values())
+        shows = entry.runs or beyond or any(shapes.measured(text) for text in entry.fields.values())
         if shows:
             why = _SECOND if entry.role in ROLES else _NO_ROLE
             findings.differs(shown.at("baseline").but(line=entry.line, found=entry.title, why=why))
@@ -165,7 +164,7 @@ def _former(shown: Shown, entry: HypothesisEntry, runs: Runs, former: Former) ->
     """A Result of an earlier test is its verdict's, too."""
     at = shown.at(former.field).but(line=former.line, found=former.status)
     if not former.runs:
-        if former.status or any(beyonds.measured(text) for text in former.values.values()):
+        if former.status or any(shapes.measured(text) for text in former.values.values()):
             shown.findings.differs(at.but(why=_BY_HAND))
     elif runs.all_absent:
         shown.findings.is_absent(former.runs, hypothesis=entry.number)

@@ -10,7 +10,8 @@ from gpudebug.core.matching import alike
 from gpudebug.core.metrics import GPU_UTIL, Metric
 from gpudebug.core.models import Verdict
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
-from gpudebug.core.progress.beyond import Beyond, measured
+from gpudebug.core.progress.beyond import Beyond
+from gpudebug.core.progress.shapes import figured, fold, measured
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline
@@ -59,18 +60,25 @@ class Shown:
         self.findings.differs(self.at(field).but(**said))
 
     def compare(self, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-        """Each value of `expected`, and of Runs the value as it is."""
+        """Each value of `expected`, and every figure of a checked key that `expected` lacks."""
         for field, value in expected.items():
             said = found.get(field)
             if said is None or not _says(field, value, said):
                 self.differs(field, expected=value, found=said)
+        for field in sorted(_CHECKED & found.keys() - expected.keys()):
+            if measured(fold(found[field])):
+                self.differs(field, found=found[field], why=_NONE_WRITTEN)
+
+
+_CHECKED = frozenset({"gpu util", "metric", "throughput", "training", "loss"})
+_NONE_WRITTEN = "a figure that gpudebug does not write here"
 
 
 def _says(field: str, expected: str, found: str) -> bool:
     """Whether it says what follows. A person may add words to the notes, and no figures."""
     expected, found = " ".join(expected.split()), " ".join(found.split())
     if field == "notes" and found.startswith(expected):
-        return not measured(found[len(expected) :])
+        return not figured(fold(found[len(expected) :]))
     return alike(expected, found)
 
 
