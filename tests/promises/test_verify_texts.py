@@ -66,6 +66,8 @@ CLAIMS: dict[str, tuple[str, str]] = {
     "status outside": _out("Status: SOLVED"),
     "another status of an entry outside": _out("Hypothesis 2 is VALIDATED"),
     "other points of an entry outside": _out("Hypothesis 1 is VALIDATED: +95pp"),
+    "the level of an interval for a figure": _out("Hypothesis 1: GPU util 95%"),
+    "acceptance that names an entry": _out("Accepted: H1"),
     "heading of level 1": _out("# Hypothesis 9: Faster\n\nVALIDATED, +95pp\n"),
     "short heading": _out("### H9\n\n- **Verdict**: VALIDATED, +95pp\n"),
     "short heading and a share": _out("### H9\n\n99.9% on an A100\n"),

@@ -161,8 +161,8 @@ def _borne_out(document: ProgressFile, text: str) -> bool:
     """Whether the hypotheses that a line names say all of its verdicts and figures."""
     numbers = {int(n) for n in re.findall(r"(?i)\b(?:hypothesis |h)(\d{1,9})\b", text)}
     named = [h for h in document.hypotheses if h.number in numbers]
-    said = " ".join(fold(f"{h.status} {' '.join(h.result.values())}") for h in named)
-    return bool(named) and all(token in said for token in shapes.tokens(text))
+    said = shapes.tokens(" ".join(fold(f"{h.status}; {'; '.join(h.result.values())}") for h in named))
+    return bool(shapes.tokens(text)) and shapes.tokens(text) <= said
 
 
 def _claims(line: ShownLine) -> bool:

@@ -117,9 +117,10 @@ def choice(text: str) -> bool:
     return _CHOICE.fullmatch(text) is not None
 
 
-def tokens(text: str) -> list[str]:
-    """The verdicts and the figures with a unit in a text."""
-    return [*_VERDICT.findall(text), *(match.strip() for match in _WITH_UNIT.findall(text))]
+def tokens(text: str) -> set[str]:
+    """The verdicts and the figures with a unit in a text, but for the level of an interval."""
+    figures = _WITH_UNIT.findall(text.replace("95% CI", "CI"))
+    return {*_VERDICT.findall(text), *(figure.strip(" +") for figure in figures)}
 
 
 def gained(key: str) -> bool:
