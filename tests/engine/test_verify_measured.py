@@ -81,6 +81,27 @@ def test_flags_on_other_code_than_the_baselines_are_a_problem(judged: Campaign) 
     assert problem["why"] == "its flags ran other code than the baseline measured"
 
 
+def test_the_patch_of_a_trial_is_that_of_its_change(judged: Campaign) -> None:
+    run = trial_with_patch(judged)
+    record = json.loads((run / "run.json").read_text())
+    patch = (run / "change.patch").read_text()
+    (run / "change.patch").write_text(patch.replace("+", "+#", 1))
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["files"]["change.patch"] = hashlib.sha256((run / "change.patch").read_bytes()).hexdigest()
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    named = {"written.change.patch", "change.patch"}
+
+    def found() -> set[str]:
+        return named & {p["field"] for p in judged.run("verify", "--json").json["problems"]}
+
+    assert found() == named
+    del record["written"]["change.patch"]
+    changed(run, written=record["written"])
+    assert found() == {"change.patch"}
+    changed(run, written=None)
+    assert found() == set()
+
+
 @pytest.mark.parametrize("commit", ["0" * 40, "HEAD~1", "--output=x", ""])
 def test_a_commit_that_is_not_there_is_unknown(judged: Campaign, commit: str) -> None:
     changed(trial_with_patch(judged), commit=commit)

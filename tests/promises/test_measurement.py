@@ -26,6 +26,8 @@ ALTERED = {
     "a_link": "samples.csv was altered during the run: it was removed, or another thing was put in its place",
     "a_fifo": "it was removed, or another thing was put in its place",
     "a_folder": "it was removed, or another thing was put in its place",
+    "another_record": "run.json was altered during the run: it has ",
+    "a_folder_as_record": "run.json was altered during the run: it was removed, or another thing was put in",
     "the_past_of_the_log": "train.log was altered during the run: the ",
     "a_log_begun_anew": "train.log was altered during the run: it has 18 bytes, ",
     "a_log_that_is_a_link": "train.log was altered during the run: it was removed",
@@ -35,7 +37,12 @@ ALTERED = {
     "a_folder_of_the_users": "runs/0001-sample was altered during the run: the folder was moved",
     "no_run_folder": "runs/0001-sample was altered during the run: the folder was moved or removed",
 }
-HARMLESS = ("nothing", "links_beside_its_own_folder", "a_link_to_its_own_folder")
+HARMLESS = (
+    "nothing",
+    "links_beside_its_own_folder",
+    "a_link_to_its_own_folder",
+    "a_change_that_is_none",
+)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +115,7 @@ def test_what_else_a_training_leaves_in_its_run_folder_is_followed_nowhere(
     assert (answer["outcome"], answer["exit_status"]) == ("COMPLETED", 0)
     assert contents(victim) == before
     run = plain.folder / "runs" / "0001-sample"
-    assert [p.name for p in run.iterdir() if p.is_symlink()] == []
+    assert [p.name for p in run.iterdir() if p.is_symlink() or p.name == "change.patch"] == []
     record = json.loads((run / "run.json").read_text())
     for name in ("samples.csv", "train.log"):
         assert record["written"][name]["bytes"] == (run / name).stat().st_size
@@ -134,6 +141,37 @@ def test_a_trial_that_makes_its_device_busier_on_paper_is_never_validated(
     assert answer["verdict"] == "INVALID"
     assert campaign.statuses() == ["INVALID"]
     assert "SAMPLER_LOST: samples.csv was altered during the run" in campaign.text
+    assert campaign.json("verify")["problems"] == []
+
+
+@pytest.mark.parametrize("attack", ["another_change", "no_change", "a_folder_as_change"])
+def test_the_change_that_is_judged_is_the_one_that_was_applied(
+    made: Campaign, tmp_path: Path, attack: str
+) -> None:
+    """Else a patch that prints steps which nobody made could pass for one that prints nothing."""
+    campaign = copied(made, tmp_path / "repo")
+    train = PROGRAM.read_text().replace('default="nothing"', f'default="{attack}"')
+    patch = write_patch(campaign, "hypotheses/patches/x.patch", {"train.py": train})
+    campaign.propose("--patch hypotheses/patches/x.patch")
+    answer = campaign.json("next", env={"SECONDS": "1.5"})
+    assert answer["verdict"] == "INVALID"
+    assert campaign.statuses() == ["INVALID"]
+    assert "SAMPLER_LOST: change.patch was altered during the run" in campaign.text
+    for name in campaign.runs()[1:]:
+        run = campaign.folder / "runs" / name
+        assert (run / "change.patch").read_text() == patch
+        record = json.loads((run / "run.json").read_text())
+        assert record["written"]["change.patch"]["bytes"] == len(patch)
+    assert campaign.json("verify")["problems"] == []
+
+
+def test_a_folder_in_the_place_of_its_record_does_not_stop_the_campaign(
+    made: Campaign, tmp_path: Path
+) -> None:
+    campaign = copied(made, tmp_path / "repo")
+    campaign.propose("--set --attack=a_folder_as_record")
+    answer = campaign.json("next", env={"SECONDS": "1.5"})
+    assert (answer["action"], answer["verdict"]) == ("tested", "INVALID")
     assert campaign.json("verify")["problems"] == []
 
 

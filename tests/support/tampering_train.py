@@ -63,6 +63,29 @@ def a_folder() -> None:
     SAMPLES.mkdir()
 
 
+def another_record() -> None:
+    (RUN / "run.json").write_text((RUN / "run.json").read_text().replace("COMPLETED", "CRASHED") + " ")
+
+
+def a_folder_as_record() -> None:
+    (RUN / "run.json").unlink()
+    (RUN / "run.json" / "below").mkdir(parents=True)
+    (RUN / "run.json").chmod(0o500)
+
+
+def another_change() -> None:
+    (RUN / "change.patch").write_text("diff --git a/loader.py b/loader.py\n")
+
+
+def no_change() -> None:
+    (RUN / "change.patch").unlink()
+
+
+def a_folder_as_change() -> None:
+    no_change()
+    (RUN / "change.patch").mkdir()
+
+
 def the_past_of_the_log() -> None:
     time.sleep(SEEN_S)
     with LOG.open("r+b") as file:
@@ -116,6 +139,10 @@ def links_beside_its_own_folder() -> None:
     for name in ("configuration", "probe.jsonl", "evidence.json", "sampler.json", "verdict.json"):
         (RUN / name).symlink_to(os.environ["VICTIM"])
     (JOB / "config.json").write_text('{"lr": 1}')
+
+
+def a_change_that_is_none() -> None:
+    another_change()
 
 
 def a_link_to_its_own_folder() -> None:

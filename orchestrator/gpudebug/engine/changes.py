@@ -65,7 +65,12 @@ def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
 
 def change_digest(intervention: Intervention, patch: bytes | None = None) -> str:
     """What tells one change from another: how it is written, and what its patch holds."""
-    text = intervention.text.encode("utf-8", "surrogateescape")
+    return digest_of(intervention.text, patch)
+
+
+def digest_of(written: str, patch: bytes | None) -> str:
+    """The digest of a change that is `written` like this."""
+    text = written.encode("utf-8", "surrogateescape")
     return short_digest(text if patch is None else text + b"\0" + patch)
 
 

@@ -14,10 +14,10 @@ from gpudebug.core.loaded import has_package, strays
 from gpudebug.core.patches.touching import touches_count
 from gpudebug.core.probe import counts
 from gpudebug.edges import store
+from gpudebug.engine.counted import PATCH
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
 
-PATCH = "change.patch"
 # Another batch makes another step; another seed another curve.
 _STEP_KNOBS = (
     *("batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "bs"),
@@ -75,7 +75,10 @@ def _touches(run: Measured) -> str | None:
 
 def _patch(run: Measured) -> patches.Patch | None:
     path = run.folder.path / PATCH
-    return patches.read(store.read_file(path), str(path)) if path.exists() else None
+    data = run.patch
+    if data is None and path.exists():
+        data = store.read_file(path)
+    return patches.read(data, str(path)) if data is not None else None
 
 
 def _knob(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:

@@ -17,7 +17,10 @@ from gpudebug.engine.reading import LONGEST_RECORD, Files
 
 SAMPLES = "samples.csv"
 LOG = "train.log"
-_OURS = frozenset({"run.json", "change.patch", SAMPLES, LOG})
+RUN = "run.json"
+PATCH = "change.patch"
+# To these is added for as long as the job runs; the others are whole before or after.
+GROWING = frozenset({LOG, launcher.PROBE})
 _SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
 _MOST_SECTIONS = 64
 _LONGEST_SECTIONS = 16 << 20
@@ -28,18 +31,23 @@ _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was counted of each file, and how those that are something else by now were `altered`."""
+    """What was counted of each file that is kept as it is, and how those that are something else by now were
+    `altered`."""
 
     written: Mapping[str, Counted]
     altered: Mapping[str, str]
 
 
 def compare(files: Files, launched: launcher.Launched) -> Comparison:
-    """Each file that the job could write to beside what its writer or follower counted of it."""
+    """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
+    had put there before the launch."""
     sampler = launched.sampler or {}
     counts = {SAMPLES: sampler.get("counted"), **launched.counted}
     written = {name: Counted.model_validate(count) for name, count in counts.items() if count}
+    written |= {name: count_of(data) for name, data in files.ours.items()}
     places = {SAMPLES: files.samples, LOG: files.log}
+    if files.folder is not None:
+        places |= {name: files.folder / name for name in files.ours}
     if files.job is not None:
         places[launcher.PROBE] = files.job / launcher.PROBE
     last = written.get(SAMPLES)
@@ -49,9 +57,16 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
     altered = {
         name: how
         for name, counted in written.items()
-        if name in places and (how := change_of(places[name], counted, whole=name == SAMPLES))
+        if name in places and (how := change_of(places[name], counted, whole=name not in GROWING))
     }
+    # Its last word on the run is yet to be written.
+    written.pop(RUN, None)
     return Comparison(written, altered)
+
+
+def count_of(data: bytes) -> Counted:
+    """What is counted of a file that holds `data`."""
+    return Counted(bytes=len(data), sha256=store.digest(data))
 
 
 def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | None:
@@ -86,11 +101,16 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
 
 
 def tidy(files: Files, altered: Mapping[str, str]) -> None:
-    """Leave nothing in a run folder that the job put there: it is moved into the job's folder."""
+    """Leave nothing in a run folder that the job put there: it is moved into the job's folder. What gpudebug
+    had written there before is there again."""
     if files.told is None:
         return
-    names = [name for name in altered if name in _OURS and files.folder is not None]
-    jobfiles.put_aside(files.told, [*names, *jobfiles.strangers(files.told, _OURS)])
+    jobfiles.regain(files.told)
+    ours = {SAMPLES, LOG, *files.ours}
+    names = [name for name in altered if name in ours and files.folder is not None]
+    jobfiles.put_aside(files.told, [*names, *jobfiles.strangers(files.told, ours)])
+    for name in files.ours.keys() & altered.keys():
+        store.copy_into(files.told / name, files.ours[name])
 
 
 def take_over(folder: Path, altered: Mapping[str, str]) -> None:

@@ -95,11 +95,12 @@ class Bench:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that has ended, or what is known of one that goes on."""
+    """A run that has ended, or what is known of one that goes on; with its patch, if this process ran it."""
 
     folder: store.RunFolder
     record: RunRecord
     evidence: Evidence
+    patch: bytes | None = None
 
 
 def resolve_device(
@@ -119,15 +120,16 @@ def measure(bench: Bench, job: Job) -> Measured:
     around = surroundings_of(bench, job)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
-    folder.write("run.json", record)
+    ours = {counted.RUN: folder.write(counted.RUN, record)}
     if job.patch is not None:
-        folder.keep("change.patch", job.patch)
+        folder.keep(counted.PATCH, job.patch)
+        ours[counted.PATCH] = job.patch
     for remark in (*job.notes, *_remarks(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     certain = job.certain
-    look = (lambda evidence: certain(Measured(folder, record, evidence))) if certain else None
+    look = (lambda evidence: certain(Measured(folder, record, evidence, job.patch))) if certain else None
     try:
-        ran = run_files(bench, job, files_of(folder), folder.name, str(folder.path), look)
+        ran = run_files(bench, job, replace(files_of(folder), ours=ours), folder.name, str(folder.path), look)
     except (DeviceError, LaunchError):
         # Nothing was started, so there is nothing to keep.
         bench.workspace.discard(folder)
@@ -149,8 +151,8 @@ def measure(bench: Bench, job: Job) -> Measured:
         }
     )
     folder.write("evidence.json", evidence)
-    folder.write("run.json", record)
-    return Measured(folder, record, evidence)
+    folder.write(counted.RUN, record)
+    return Measured(folder, record, evidence, job.patch)
 
 
 def set_aside(run: Measured, why: str) -> None:
@@ -185,7 +187,7 @@ def _made_anew(
         duration_s=launched.duration_s,
     )
     if job.patch is not None:
-        anew.keep("change.patch", job.patch)
+        anew.keep(counted.PATCH, job.patch)
     return anew, launched, blank
 
 

@@ -9,7 +9,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Protocol
@@ -49,7 +49,8 @@ class Files:
     `job` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
     (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the run has
     ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
-    `made` is the identity of `told` as it was made.
+    `made` is the identity of `told` as it was made. `ours` is what gpudebug wrote into `folder` before the
+    launch, by its name there.
     """
 
     samples: Path
@@ -59,6 +60,7 @@ class Files:
     told: Path | None = None
     job: Path | None = None
     made: removal.Identity | None = None
+    ours: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def lost(self) -> bool:

@@ -101,8 +101,8 @@ class RunRecord(Record):
     version that read them. `knobs` are the variables that steer libraries, `imports` the packages
     of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
     the training's Python was made to tell of itself. `written` is what was counted of the files that the job
-    could write to, by name: by the sampler of samples.csv, by the warden of train.log and probe.jsonl.
-    `checked_out` digests the tree that was run. None: not known.
+    could write to, by name: by the sampler of samples.csv, by the warden of train.log and probe.jsonl, before
+    the launch of change.patch. `checked_out` digests the tree that was run. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. None: not known.

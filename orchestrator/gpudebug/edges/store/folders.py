@@ -151,9 +151,9 @@ class RunFolder:
             return True
         return True
 
-    def write(self, name: str, record: Record) -> None:
-        """Write one JSON record of the run, redacted, at once."""
-        self._put(name, record.model_dump(mode="json"))
+    def write(self, name: str, record: Record) -> bytes:
+        """Write one JSON record of the run, redacted, at once; what the file holds."""
+        return self._put(name, record.model_dump(mode="json"))
 
     def keep(self, name: str, data: bytes) -> None:
         """Write one file of the run as it is, at once."""
@@ -200,11 +200,13 @@ class RunFolder:
             # Not dumped for JSON, which would lose of a file's name what is not UTF-8.
             self._put("manifest.json", Manifest(run=self.name, files=digests).model_dump())
 
-    def _put(self, name: str, data: Any) -> None:
+    def _put(self, name: str, data: Any) -> bytes:
         from gpudebug.core.redact import scrubbed
 
         text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
-        self.keep(name, text.encode("utf-8", "surrogateescape") + b"\n")
+        written = text.encode("utf-8", "surrogateescape") + b"\n"
+        self.keep(name, written)
+        return written
 
     @contextmanager
     def opened(self) -> Iterator[int]:

@@ -81,6 +81,12 @@ def strangers(folder: Path, ours: Collection[str]) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name not in ours and name != JOB)
 
 
+def regain(folder: Path) -> None:
+    """Let its owner look into a run folder and write to it, whatever the job made of its rights."""
+    with suppress(OSError), removal.folder(folder.parent) as runs:
+        removal.give_owner_rights(runs, folder.name)
+
+
 def put_aside(folder: Path, names: Collection[str]) -> dict[str, str]:
     """Move files, folders or links of a run folder into its job's folder, as they are: name -> new path.
 
@@ -94,7 +100,12 @@ def put_aside(folder: Path, names: Collection[str]) -> dict[str, str]:
         for name in names:
             new = f"{name}.{secrets.token_hex(4)}"
             with suppress(OSError):
-                removal.set_aside(run, name, new, into=aside)
+                try:
+                    removal.set_aside(run, name, new, into=aside)
+                except PermissionError:
+                    # A folder that is closed to its owner cannot get another parent.
+                    removal.give_owner_rights(run, name)
+                    removal.set_aside(run, name, new, into=aside)
                 moved[name] = f"{job}/{new}"
     return moved
 

@@ -8,22 +8,24 @@ from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.models import Counted, RunRecord
+from gpudebug.core.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import launcher, snapshot, store
 from gpudebug.engine import counted
 from gpudebug.engine.campaign import look
-from gpudebug.engine.conduct import PATCH
+from gpudebug.engine.changes import digest_of
 from gpudebug.engine.reading import LONGEST_RECORD
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.written import Written
 
-_FILES = (counted.SAMPLES, counted.LOG, launcher.PROBE)
+_FILES = (counted.SAMPLES, counted.LOG, launcher.PROBE, counted.PATCH)
 
 
 def check_written(
     folder: store.RunFolder, record: RunRecord, where: Problem, altered: frozenset[str], findings: Findings
 ) -> None:
-    """Each file of a run beside what its writer counted. A record of 0.1.0 says nothing of that."""
+    """Each file of a run beside what its writer counted, and its patch beside the digest of its change. A
+    record of 0.1.0 says nothing of that."""
     # Of a run that was cut off nothing is believed; what was altered since it was sealed is named already.
     if record.written is None or record.outcome in INFRASTRUCTURE:
         return
@@ -31,7 +33,7 @@ def check_written(
         count = record.written.get(name)
         if count is None or name in altered or (name == launcher.PROBE and count.bytes > LONGEST_RECORD):
             continue
-        how = counted.change_of(folder.path / name, count, whole=name == counted.SAMPLES)
+        how = counted.change_of(folder.path / name, count, whole=name not in counted.GROWING)
         if how is not None:
             findings.differs(
                 where.but(
@@ -42,6 +44,22 @@ def check_written(
                     why="not what was counted while the run wrote it",
                 )
             )
+    if counted.PATCH not in altered:
+        _check_patch(folder, record, where, findings)
+
+
+def _check_patch(folder: store.RunFolder, record: RunRecord, where: Problem, findings: Findings) -> None:
+    """The patch that lies here is that of the change whose digest the record has."""
+    # The digest is of the change as it was written.
+    if record.change is None or record.change_digest is None or REDACTED in record.change:
+        return
+    path = folder.path / counted.PATCH
+    found = digest_of(record.change, store.read_file(path) if folder.has(counted.PATCH) else None)
+    if found != record.change_digest:
+        why = "the patch is not that of the change that was tested"
+        findings.differs(
+            where.but(field=counted.PATCH, expected=record.change_digest, found=found, file=path, why=why)
+        )
 
 
 def _shown(count: Counted) -> str:
@@ -86,7 +104,7 @@ def _check_bases(
     for trial in trials:
         if trial.commit is None or trial.identity.get("tree") != here.tree or here.tree not in trees:
             continue
-        patched = written.workspace.run(trial.name).has(PATCH)
+        patched = written.workspace.run(trial.name).has(counted.PATCH)
         base = snapshot.base_of(here.top, trial.commit, patched=patched)
         other = _other(base, here.entries) if base is not None else []
         if other:
