@@ -21,9 +21,9 @@ def digest(data: bytes) -> dict[str, Any]:
 
 
 def counted(folder: Path, statement: str) -> dict[str, Any]:
-    (folder / "job").mkdir(parents=True)
+    (folder / "records").mkdir(parents=True)
     argv = (sys.executable, "-c", f"import os, time\n{statement}")
-    return dict(launch(spec_for(argv, folder, job=str(folder / "job"))).counted)
+    return dict(launch(spec_for(argv, folder, records=str(folder / "records"))).counted)
 
 
 def test_the_log_is_counted_as_it_grows(tmp_path: Path) -> None:
@@ -38,12 +38,12 @@ def test_what_was_seen_stays_counted(tmp_path: Path) -> None:
 
 
 def test_the_probe_record_is_counted_once_it_is_there(tmp_path: Path) -> None:
-    statement = "time.sleep(0.3); open('job/probe.jsonl', 'w').write('{}\\n'); time.sleep(0.4)"
+    statement = "time.sleep(0.3); open('records/probe.jsonl', 'w').write('{}\\n'); time.sleep(0.4)"
     assert counted(tmp_path, statement)["probe.jsonl"] == digest(b"{}\n")
 
 
 @pytest.mark.parametrize(
-    "put", ["os.symlink('train.log', 'job/probe.jsonl')", "os.mkfifo('job/probe.jsonl')"]
+    "put", ["os.symlink('train.log', 'records/probe.jsonl')", "os.mkfifo('records/probe.jsonl')"]
 )
 def test_what_is_no_file_is_not_followed(tmp_path: Path, put: str) -> None:
     assert set(counted(tmp_path, f"{put}; time.sleep(0.6)")) == {"train.log"}

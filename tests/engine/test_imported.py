@@ -152,7 +152,7 @@ def train(trees: Trees, **more: str) -> tuple[Placed, str, Mapping[str, Any]]:
     run.mkdir()
     done = subprocess.run(
         made.argv,
-        env={**injected(made.env, trees), "GPUDEBUG_RUN_DIR": str(run)},
+        env={**injected(made.env, trees), "GPUDEBUG_RECORDS_DIR": str(run)},
         cwd=trees.tree,
         capture_output=True,
         text=True,

@@ -75,7 +75,7 @@ def test_why_there_is_nothing_from_inside(tmp_path: Path, command: list[str], wh
 
 def test_a_folder_that_the_training_cannot_write_costs_it_nothing(tmp_path: Path) -> None:
     command = shlex.join([*TRAIN, "--steps=15", "--truth=truth.json"])
-    answer = sampled(tmp_path, "sh", "-c", f"GPUDEBUG_RUN_DIR=/proc/1 exec {command}")
+    answer = sampled(tmp_path, "sh", "-c", f"GPUDEBUG_RECORDS_DIR=/proc/1 exec {command}")
     assert (answer["outcome"], answer["probe"]) == ("COMPLETED", None)
     assert json.loads((tmp_path / "truth.json").read_text())["steps"] == 15
     assert (tmp_path / "sample-1.log").read_text() == ""

@@ -82,7 +82,7 @@ def test_output_and_log_lie_beside_each_other(tmp_path: Path) -> None:
 def test_a_program_that_takes_the_folder_away_that_it_is_to_tell_in_is_sampled_all_the_same(
     tmp_path: Path,
 ) -> None:
-    command = ["sh", "-c", 'rm -rf "$GPUDEBUG_RUN_DIR"']
+    command = ["sh", "-c", 'rm -rf "$GPUDEBUG_RUN_DIR" "$GPUDEBUG_RECORDS_DIR"']
     done = gpudebug(tmp_path, "--json", "sample", "--device=cpu:1", "--", *command).expect(0)
     assert (done.json["outcome"], done.json["probe"], done.json["sections"]) == ("COMPLETED", None, None)
 

@@ -42,6 +42,9 @@ HARMLESS = (
     "links_beside_its_own_folder",
     "a_link_to_its_own_folder",
     "a_change_that_is_none",
+    "a_link_to_its_records",
+    "an_output_folder_begun_anew",
+    "an_output_folder_moved",
 )
 
 

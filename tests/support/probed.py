@@ -61,7 +61,7 @@ def lines_of(folder: Path) -> list[Line]:
 def variables(run: Path, **more: str | None) -> dict[str, str]:
     """The environment of a run that is probed; its lines go to the folder `run`."""
     env = environment({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": None, "OMP_NUM_THREADS": "1", **more})
-    return {**launcher.inject(env), "GPUDEBUG_RUN_DIR": str(run), "GPUDEBUG_T0": "12.5"}
+    return {**launcher.inject(env), "GPUDEBUG_RECORDS_DIR": str(run), "GPUDEBUG_T0": "12.5"}
 
 
 def probed(
@@ -73,7 +73,7 @@ def probed(
     program.write_text(textwrap.dedent(code))
     env = variables(run, **more)
     if not probe:
-        ours = ("PYTHONPATH", "GPUDEBUG_PROBE", "GPUDEBUG_PROFILE", "GPUDEBUG_RUN_DIR")
+        ours = ("PYTHONPATH", "GPUDEBUG_PROBE", "GPUDEBUG_PROFILE", "GPUDEBUG_RECORDS_DIR")
         env = {name: value for name, value in env.items() if name not in ours}
     done = subprocess.run(
         [python, *flags, str(program)],

@@ -41,7 +41,7 @@ def run(
 ) -> Done:
     """Run a program in `folder`, with the shim on its path; an unexpected exit status fails the test."""
     folder.mkdir(exist_ok=True)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDEBUG_PROFILE", "GPUDEBUG_RUN_DIR"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDEBUG_PROFILE", "GPUDEBUG_R"))}
     program = folder / "program.py"
     program.write_text("from gpudebug import *\n" + textwrap.dedent(code))
     done = subprocess.run(

@@ -26,7 +26,7 @@ from gpudebug_probe.sampler import Sampler
 torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
 lost = []
 frames = Frames(torch)
-sampler = Sampler("training", Record(os.environ["GPUDEBUG_RUN_DIR"]), frames, lambda: lost.append(1))
+sampler = Sampler("training", Record(os.environ["GPUDEBUG_RECORDS_DIR"]), frames, lambda: lost.append(1))
 def watch():
     sampler.target = get_ident(), time.pthread_getcpuclockid(get_ident()), get_native_id()
 def burn(seconds):
@@ -46,7 +46,7 @@ def alone(folder: Path, code: str, python: str = sys.executable, first: str = ""
     done = subprocess.run(
         [python, "train.py"],
         cwd=folder,
-        env=environment({"GPUDEBUG_RUN_DIR": str(run), "GPUDEBUG_T0": "0.5"}),
+        env=environment({"GPUDEBUG_RECORDS_DIR": str(run), "GPUDEBUG_T0": "0.5"}),
         capture_output=True,
         text=True,
         check=False,

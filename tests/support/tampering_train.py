@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
 JOB = Path(os.environ["GPUDEBUG_RUN_DIR"])
 RUN = JOB.parent
+RECORDS = RUN / "records"
 SAMPLES, LOG = RUN / "samples.csv", RUN / "train.log"
 # The warden looks four times a second.
 SEEN_S = 0.8
@@ -104,9 +106,9 @@ def a_log_that_is_a_link() -> None:
 
 
 def the_past_of_the_probe_record() -> None:
-    (JOB / "probe.jsonl").write_text('{"kind": "start", "pid": 1}\n')
+    (RECORDS / "probe.jsonl").write_text('{"kind": "start", "pid": 1}\n')
     time.sleep(SEEN_S)
-    (JOB / "probe.jsonl").write_text('{"kind": "start", "pid": 2}\n')
+    (RECORDS / "probe.jsonl").write_text('{"kind": "start", "pid": 2}\n')
 
 
 def the_rows_of_a_sampler_that_it_killed() -> None:
@@ -148,6 +150,30 @@ def a_change_that_is_none() -> None:
 def a_link_to_its_own_folder() -> None:
     JOB.rename(RUN / "own")
     JOB.symlink_to(os.environ["VICTIM"])
+
+
+def a_link_to_its_records() -> None:
+    RECORDS.rename(RUN / "own")
+    RECORDS.symlink_to(os.environ["VICTIM"])
+
+
+def a_record_of_its_training() -> None:
+    """As the probe writes it."""
+    folder = Path(os.environ.get("GPUDEBUG_RECORDS_DIR", JOB))
+    (folder / "probe.jsonl").write_text('{"kind": "start", "pid": 1}\n')
+    time.sleep(SEEN_S)
+
+
+def an_output_folder_begun_anew() -> None:
+    """As trainers do that overwrite their output: what they find there goes."""
+    a_record_of_its_training()
+    shutil.rmtree(JOB)
+    JOB.mkdir()
+
+
+def an_output_folder_moved() -> None:
+    a_record_of_its_training()
+    JOB.rename(RUN / "finished")
 
 
 def nothing() -> None:

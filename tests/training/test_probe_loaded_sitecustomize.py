@@ -45,7 +45,7 @@ class Training:
     def variables(self, **more: str) -> dict[str, str]:
         env = environment({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": None, **more})
         env = launcher.inject(env, self.tree, [self.checkout], [self.run])
-        return {**env, "GPUDEBUG_RUN_DIR": str(self.run)}
+        return {**env, "GPUDEBUG_RECORDS_DIR": str(self.run)}
 
     def start(self, code: str, *flags: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run train.py of the tested tree with this text."""

@@ -22,7 +22,7 @@ import sys, os, types
 sys.path.append({str(PROBE)!r})
 from gpudebug_probe.recorder import Recorder
 torch = types.SimpleNamespace(__version__="9.1")
-recorder = Recorder(os.environ["GPUDEBUG_RUN_DIR"], torch)
+recorder = Recorder(os.environ["GPUDEBUG_RECORDS_DIR"], torch)
 def train(steps=3):
     for _ in range(steps):
         recorder.begin()
@@ -38,7 +38,7 @@ def record(folder: Path, code: str, *, python: str = sys.executable, **env: str)
     done = subprocess.run(
         [python, "train.py"],
         cwd=folder,
-        env=environment({"GPUDEBUG_RUN_DIR": str(run), "GPUDEBUG_T0": "12.5", **env}),
+        env=environment({"GPUDEBUG_RECORDS_DIR": str(run), "GPUDEBUG_T0": "12.5", **env}),
         capture_output=True,
         text=True,
         check=False,
@@ -253,7 +253,7 @@ def test_a_full_record_takes_no_more_beats_but_the_end(tmp_path: Path) -> None:
     path = tmp_path / "run" / "probe.jsonl"
     path.write_text("\n" * (LARGEST - RESERVE))
     (tmp_path / "train.py").write_text(SETUP + "recorder.facts['a'] = 1\ntrain()")
-    env = environment({"GPUDEBUG_RUN_DIR": str(tmp_path / "run")})
+    env = environment({"GPUDEBUG_RECORDS_DIR": str(tmp_path / "run")})
     subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=env, check=True)
     assert [json.loads(line)["kind"] for line in path.read_text().split()] == ["start", "end", "facts"]
 
@@ -356,7 +356,7 @@ def test_a_record_that_cannot_be_written_is_no_trouble(tmp_path: Path, spoil: An
     done = subprocess.run(
         [sys.executable, "train.py"],
         cwd=tmp_path,
-        env=environment({"GPUDEBUG_RUN_DIR": str(run)}),
+        env=environment({"GPUDEBUG_RECORDS_DIR": str(run)}),
         capture_output=True,
         text=True,
         check=False,
@@ -383,7 +383,7 @@ print(recorder.on)
     done = subprocess.run(
         [sys.executable, "train.py"],
         cwd=tmp_path,
-        env=environment({"GPUDEBUG_RUN_DIR": str(run)}),
+        env=environment({"GPUDEBUG_RECORDS_DIR": str(run)}),
         capture_output=True,
         text=True,
         check=False,

@@ -20,7 +20,10 @@ from gpudebug_probe import sampler as module
 from gpudebug_probe.stacks import _Watcher
 listens, ranks = [], {"rank": None}
 recorder = types.SimpleNamespace(
-    refused=False, run=os.environ["GPUDEBUG_RUN_DIR"], listen=lambda: listens.append(1), ranks=lambda: ranks
+    refused=False,
+    run=os.environ["GPUDEBUG_RECORDS_DIR"],
+    listen=lambda: listens.append(1),
+    ranks=lambda: ranks,
 )
 watcher = _Watcher(torch, recorder, time.pthread_getcpuclockid)
 os.register_at_fork(before=watcher.pause, after_in_parent=watcher.resume, after_in_child=watcher.anew)

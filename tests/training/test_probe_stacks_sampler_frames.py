@@ -244,7 +244,9 @@ def test_an_error_of_ours_ends_it_and_is_told(tmp_path: Path) -> None:
 
 
 def test_a_record_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
-    code = "os.rmdir(os.environ['GPUDEBUG_RUN_DIR'])\nwatch(); sampler.start(); doze(0.1); sampler.finish()"
+    code = (
+        "os.rmdir(os.environ['GPUDEBUG_RECORDS_DIR'])\nwatch(); sampler.start(); doze(0.1); sampler.finish()"
+    )
     told = alone(tmp_path, code)
     assert (told.status, told.out, told.err) == (0, "", "")
 

@@ -60,7 +60,11 @@ class Training:
         self.run.mkdir()
 
     def start(self, code: str, spec: str) -> subprocess.CompletedProcess[str]:
-        variables = {"GPUDEBUG_RUN_DIR": str(self.run), launcher.TORCH_PROFILE: spec}
+        variables = {
+            "GPUDEBUG_RUN_DIR": str(self.run),
+            launcher.RECORDS_DIR: str(self.run),
+            launcher.TORCH_PROFILE: spec,
+        }
         return self.plain(code, launcher.inject({**ENVIRONMENT, **variables}))
 
     def plain(self, code: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

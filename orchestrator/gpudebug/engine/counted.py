@@ -48,8 +48,8 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
     places = {SAMPLES: files.samples, LOG: files.log}
     if files.folder is not None:
         places |= {name: files.folder / name for name in files.ours}
-    if files.job is not None:
-        places[launcher.PROBE] = files.job / launcher.PROBE
+    if files.records is not None:
+        places[launcher.PROBE] = files.records / launcher.PROBE
     last = written.get(SAMPLES)
     if last is not None and not sampler.get("finished") and change_of(files.samples, last) is None:
         # The last row of a sampler that was killed: it had no time to count it.
@@ -114,13 +114,15 @@ def tidy(files: Files, altered: Mapping[str, str]) -> None:
 
 
 def take_over(folder: Path, altered: Mapping[str, str]) -> None:
-    """Copy what the processes told of themselves from the job's folder into the run folder, capped."""
+    """Copy what the processes told of themselves into the run folder, capped. Reports of sections are also
+    taken from the job's folder, where its own code may have written them."""
     for name in (launcher.PROBE, launcher.RECORD):
         if name not in altered:
             jobfiles.copy_up(folder, name, LONGEST_RECORD)
-    reports = [name for name in jobfiles.names_in_job(folder) if _SECTIONS.fullmatch(name)]
-    for name in reports[:_MOST_SECTIONS]:
-        jobfiles.copy_up(folder, name, _LONGEST_SECTIONS)
+    places = (store.JOB, store.RECORDS)
+    reports = {n: of for of in places for n in jobfiles.names_in(folder, of) if _SECTIONS.fullmatch(n)}
+    for name, of in sorted(reports.items())[:_MOST_SECTIONS]:
+        jobfiles.copy_up(folder, name, _LONGEST_SECTIONS, of=of)
     for name in _traces(folder / launcher.PROBE):
         jobfiles.move_up(folder, name, _LONGEST_TRACE)
 

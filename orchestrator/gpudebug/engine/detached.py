@@ -85,7 +85,8 @@ def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> d
         "id": begun.id,
         "since": begun.since,
     }
-    env = {k: v for k, v in os.environ.items() if k not in ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR")}
+    ours = ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR", "GPUDEBUG_RECORDS_DIR")
+    env = {k: v for k, v in os.environ.items() if k not in ours}
     if begun.session is not None:
         # It has no ancestor any more by which it, and what it runs, could be told from a person.
         env[VARIABLE] = begun.session

@@ -53,8 +53,8 @@ class FollowedRun:
         self.log_rows: tuple[str, ...] = ()
         self.samples = Growing(folder.samples, _SAMPLES)
         self.log = Growing(folder.log, _LOG)
-        # A run of 0.1.0 had no folder for its job.
-        told = folder.job if folder.job.is_dir() else folder.path
+        # A run of 0.1.0 had no folder for its records.
+        told = folder.records if folder.records.is_dir() else folder.path
         self._probe = Growing(told / launcher.PROBE, _PROBE)
         self._record = Growing(folder.path / "run.json", 1)
         self._read_of: tuple[object, object] | None = None

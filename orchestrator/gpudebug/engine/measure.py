@@ -332,7 +332,7 @@ def _launch_spec(
         argv = tuple(replay.player_command(recording, speed))
         device = {"kind": "replay", "path": str(recording), "speed": speed}
     if device["kind"] == "cpu" and probed(job):
-        device["probe"] = str(Path(str(files.job)) / launcher.PROBE)
+        device["probe"] = str(Path(str(files.records)) / launcher.PROBE)
     request = {
         "device": device,
         "csv": str(files.samples),
@@ -343,7 +343,12 @@ def _launch_spec(
     return launcher.LaunchSpec(
         argv=argv,
         cwd=str(job.cwd),
-        env={**_env(job), "GPUDEBUG_RUN": marker, "GPUDEBUG_RUN_DIR": str(files.job)},
+        env={
+            **_env(job),
+            "GPUDEBUG_RUN": marker,
+            "GPUDEBUG_RUN_DIR": str(files.job),
+            launcher.RECORDS_DIR: str(files.records),
+        },
         log=str(files.log),
         timeout=job.timeout,
         max_output=job.max_output,
@@ -357,7 +362,7 @@ def _launch_spec(
         ),
         hold_fds=bench.hold_fds,
         marker=marker,
-        job=str(files.job),
+        records=str(files.records),
     )
 
 

@@ -46,11 +46,11 @@ LONGEST_RECORD = 8 << 20
 class Files:
     """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
 
-    `job` is the folder that GPUDEBUG_RUN_DIR names, where the processes of the run tell of themselves
-    (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the run has
-    ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
-    `made` is the identity of `told` as it was made. `ours` is what gpudebug wrote into `folder` before the
-    launch, by its name there.
+    `job` is the folder that GPUDEBUG_RUN_DIR names, `records` the one where the processes of the run tell of
+    themselves (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the
+    run has ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until
+    made. `made` is the identity of `told` as it was made. `ours` is what gpudebug wrote into `folder` before
+    the launch, by its name there.
     """
 
     samples: Path
@@ -59,6 +59,7 @@ class Files:
     folder: Path | None = None
     told: Path | None = None
     job: Path | None = None
+    records: Path | None = None
     made: removal.Identity | None = None
     ours: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -73,8 +74,8 @@ class Files:
             return True
 
     def underway(self) -> Files:
-        """The same while the run goes on: what its processes tell lies in the job's folder."""
-        return replace(self, told=self.job)
+        """The same while the run goes on: what its processes tell lies where they write it."""
+        return replace(self, told=self.records)
 
     def without(self, names: Collection[str]) -> Files:
         """The same, but nothing is read of the files `names`."""
@@ -97,7 +98,8 @@ class Ended(Protocol):
 
 
 def files_of(folder: store.RunFolder) -> Files:
-    return Files(folder.samples, folder.log, folder.notes, folder.path, folder.path, folder.job, folder.made)
+    path, records = folder.path, folder.records
+    return Files(folder.samples, folder.log, folder.notes, path, path, folder.job, records, folder.made)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:

@@ -109,8 +109,10 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
     # A trace may be too large for the system's temporary folder.
     where = files.samples.parent if job.torch_profile else None
     with temporary.workplace(".gpudebug-run-", where) as made:
-        os.mkdir("job", 0o700, dir_fd=made.fd)
-        files = replace(files, told=made.path, job=made.path / "job", made=made.identity)
+        job_folder, records = made.path / "job", made.path / "records"
+        for folder in (job_folder, records):
+            os.mkdir(folder.name, 0o700, dir_fd=made.fd)
+        files = replace(files, told=made.path, job=job_folder, records=records, made=made.identity)
         ran = run_files(bench, job, files, files.samples.stem, str(files.samples))
         moved = [f"{made.path} was moved away: what the training told there is unknown"] if files.lost else []
         return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved

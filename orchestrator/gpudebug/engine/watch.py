@@ -137,9 +137,9 @@ class Watch:
         self.read_to = start + len(data)
 
     def _follow_inside(self) -> None:
-        if self.files.job is None:
+        if self.files.records is None:
             return
-        path = self.files.job / launcher.PROBE
+        path = self.files.records / launcher.PROBE
         if (jobfiles.size_of(path) or 0) <= self.inside_read_to:
             return
         file = jobfiles.open_plain(path)

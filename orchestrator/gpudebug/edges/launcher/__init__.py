@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.asking import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.command import find_command
     from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
-    from gpudebug.edges.launcher.injection import LAYER, PROBE, RECORD, SECTIONS, TORCH_PROFILE, inject
+    from gpudebug.edges.launcher.injection import (
+        LAYER,
+        PROBE,
+        RECORD,
+        RECORDS_DIR,
+        SECTIONS,
+        TORCH_PROFILE,
+        inject,
+    )
     from gpudebug.edges.launcher.recovery import sweep
     from gpudebug.edges.launcher.selftest import try_profiling
 
@@ -21,6 +29,7 @@ __all__ = [
     "LAYER",
     "PROBE",
     "RECORD",
+    "RECORDS_DIR",
     "SECTIONS",
     "TORCH_PROFILE",
     "AgentEnded",
@@ -49,7 +58,9 @@ _HOMES = {
     "find_command": "command",
     "sweep": "recovery",
     "try_profiling": "selftest",
-    **dict.fromkeys(("LAYER", "PROBE", "RECORD", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"),
+    **dict.fromkeys(
+        ("LAYER", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"
+    ),
 }
 
 

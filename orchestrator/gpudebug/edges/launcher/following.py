@@ -47,8 +47,9 @@ class LaunchSpec:
 
     `ladder` is the time between interrupt and terminate, and between terminate and kill. `hold_fds` (locks)
     stay open in the warden until nothing of the run is left; neither job nor sampler receives them. `marker`
-    becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`. With `job`, the
-    job's own folder, log and probe record are counted as they grow: `Launched.counted`.
+    becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`. With `records`,
+    the folder in which the job's processes tell of themselves, log and probe record are counted as they grow:
+    `Launched.counted`.
     """
 
     argv: tuple[str, ...]
@@ -63,7 +64,7 @@ class LaunchSpec:
     hold_fds: tuple[int, ...] = ()
     cgroup: str = "auto"
     give_up: float = GIVE_UP_S
-    job: str | None = None
+    records: str | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
         "grace": GRACE_S,
         "give_up": spec.give_up,
         "cgroup": spec.cgroup,
-        "job": None if spec.job is None else _raw(str(Path(spec.job).absolute())),
+        "records": None if spec.records is None else _raw(str(Path(spec.records).absolute())),
         "sampler": None
         if sampler is None
         else {

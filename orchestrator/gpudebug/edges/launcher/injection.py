@@ -6,8 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+RECORDS_DIR = "GPUDEBUG_RECORDS_DIR"
+"""The variable that names the folder in which the processes of a run tell of themselves."""
+
 RECORD = "loaded.jsonl"
-"""In the folder that GPUDEBUG_RUN_DIR names: a line a process, as `core.loaded` reads it."""
+"""In that folder: a line a process, as `core.loaded` reads it."""
 
 PROBE = "probe.jsonl"
 """In the same folder: what each training process told while it trained."""

@@ -31,7 +31,9 @@ from gpudebug.edges.store.files import (
 )
 from gpudebug.edges.store.folders import (
     CONFIG,
+    JOB,
     LEASES,
+    RECORDS,
     WORKTREES,
     OtherFormat,
     RunFolder,
@@ -51,8 +53,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG",
+    "JOB",
     "LEASES",
     "LEASE_S",
+    "RECORDS",
     "RUNS",
     "WORKTREES",
     "Claim",

@@ -40,6 +40,8 @@ WORKTREES = (RUNS, "worktrees")
 LEASES = ".leases"
 JOB = "job"
 """The folder of a run folder that its job may write into; nothing in it is evidence."""
+RECORDS = "records"
+"""The one in which the job's processes tell of themselves while they run; so a job may empty its own."""
 # Of one record; a manifest names thousands of files.
 _LONGEST = 64 << 20
 _READABLE = "make it readable (chmod), or move it out of the run folder"
@@ -126,6 +128,10 @@ class RunFolder:
     @property
     def job(self) -> Path:
         return self.path / JOB
+
+    @property
+    def records(self) -> Path:
+        return self.path / RECORDS
 
     @property
     def replaced(self) -> bool:
@@ -246,7 +252,7 @@ class RunFolder:
     def digests(self, *, job: bool = False) -> dict[str, str]:
         """SHA-256 of each file by its path in the folder: regular files only, links not followed.
 
-        Without `job` nothing in the job's own folder, which may hold checkpoints of any size.
+        Without `job` nothing in the folders that the job writes into, which may hold checkpoints of any size.
         """
         found = {}
         for name, sha256 in self._digested(job):
@@ -259,8 +265,8 @@ class RunFolder:
         """Path in the folder and digest of each regular file but the manifest; None if it cannot be read."""
         unread: list[str] = []
         for place, folders, names in os.walk(self.path, onerror=lambda e: unread.append(str(e.filename))):
-            if not job and Path(place) == self.path and JOB in folders:
-                folders.remove(JOB)
+            if not job and Path(place) == self.path:
+                folders[:] = [name for name in folders if name not in (JOB, RECORDS)]
             folders.sort()
             for name in sorted(names):
                 path = Path(place, name)
@@ -364,7 +370,8 @@ class Workspace:
     def _made(self, folder: int, name: str) -> RunFolder:
         made = removal.made_at(folder, name)
         with removal.folder(self.runs, name) as run:
-            os.mkdir(JOB, 0o700, dir_fd=run)
+            for own in (JOB, RECORDS):
+                os.mkdir(own, 0o700, dir_fd=run)
         temporary.confirm(folder)
         return RunFolder(self.runs / name, self.scrub, made)
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from gpudebug.edges import removal
 from gpudebug.edges.store.files import os_error, write_beside
-from gpudebug.edges.store.folders import JOB
+from gpudebug.edges.store.folders import JOB, RECORDS
 
 _CHUNK = 1 << 20
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -77,8 +77,12 @@ def cut(path: Path, length: int) -> None:
 
 
 def strangers(folder: Path, ours: Collection[str]) -> list[str]:
-    """The names in a run folder that are not `ours`: what the job put beside its own folder."""
-    return sorted(name for name in os.listdir(folder) if name not in ours and name != JOB)
+    """The names in a run folder that are not `ours`: what the job put beside its folders, or in the place of
+    that of its records."""
+    known = {*ours, JOB}
+    if stat.S_ISDIR((folder / RECORDS).lstat().st_mode if os.path.lexists(folder / RECORDS) else 0):
+        known.add(RECORDS)
+    return sorted(name for name in os.listdir(folder) if name not in known)
 
 
 def regain(folder: Path) -> None:
@@ -126,9 +130,9 @@ def _job(folder: Path) -> str:
     return JOB
 
 
-def copy_up(folder: Path, name: str, most: int) -> bool:
-    """Copy up to `most` bytes of a file of the job's folder into the run folder; False without one."""
-    data = _head(folder, name, most)
+def copy_up(folder: Path, name: str, most: int, *, of: str = RECORDS) -> bool:
+    """Copy up to `most` bytes of a file of the folder `of` into the run folder; False without one."""
+    data = _head(folder / of, name, most)
     if data is None:
         return False
     try:
@@ -140,8 +144,8 @@ def copy_up(folder: Path, name: str, most: int) -> bool:
 
 def _head(folder: Path, name: str, most: int) -> bytes | None:
     try:
-        with removal.folder(folder, JOB) as job:
-            file = _plain(os.open(name, _OPEN, dir_fd=job))
+        with removal.folder(folder.parent, folder.name) as opened:
+            file = _plain(os.open(name, _OPEN, dir_fd=opened))
     except (OSError, removal.NotOurs):
         return None
     if file is None:
@@ -163,10 +167,10 @@ def move_up(folder: Path, name: str, most: int) -> bool:
     return True
 
 
-def names_in_job(folder: Path) -> list[str]:
-    """What lies in the job's folder; nothing if that is no folder any more."""
+def names_in(folder: Path, of: str) -> list[str]:
+    """What lies in the folder `of` of a run folder; nothing if that is no folder any more."""
     try:
-        with removal.folder(folder, JOB) as job:
-            return sorted(os.listdir(job))
+        with removal.folder(folder, of) as opened:
+            return sorted(os.listdir(opened))
     except (OSError, removal.NotOurs):
         return []

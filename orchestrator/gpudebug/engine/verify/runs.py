@@ -118,8 +118,8 @@ class Runs:
         if sealed.run != folder.name:
             why = "the folder is another run's, under a new name"
             self._findings.differs(where.but(field="run", expected=sealed.run, found=folder.name, why=why))
-        # A training of 0.1.0 may have named a folder of its own like this.
-        found = folder.digests(job=any(name.startswith("job/") for name in sealed.files))
+        # A training of 0.1.0 may have named folders of its own like these.
+        found = folder.digests(job=any(name.startswith(("job/", "records/")) for name in sealed.files))
         self.files += len(found)
         altered = set()
         for name in sorted(sealed.files.keys() | (found.keys() & _OURS)):

@@ -24,6 +24,8 @@ class Places:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.run_dir = env.get("GPUDEBUG_RUN_DIR") or None
+        # The program may empty the other one.
+        self.records = env.get("GPUDEBUG_RECORDS_DIR") or self.run_dir
         asked = env.get("GPUDEBUG_PROFILE", "")
         self.path = (
             self._path(REPORT if asked in ("1", "true") else asked) if asked not in ("", "0") else None
@@ -42,7 +44,8 @@ class Places:
         self.given_rank = env.get("RANK")
 
     def _path(self, name: str) -> str:
-        path = os.path.join(self.run_dir or "", os.path.expanduser(name))
+        folder = self.records if name == REPORT else self.run_dir
+        path = os.path.join(folder or "", os.path.expanduser(name))
         try:
             return os.path.abspath(path)
         except OSError:
@@ -58,7 +61,7 @@ class Places:
 
     def reports(self, progress: Progress) -> list[str]:
         """The files that a report is due in when the process ends."""
-        ours = self.path or (self._path(REPORT) if self.run_dir else None)
+        ours = self.path or (self._path(REPORT) if self.records else None)
         return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
 
 

@@ -51,7 +51,7 @@ class Counter:
 
 
 class Counters:
-    """The log, and the probe record in the job's folder once there is one.
+    """The log, and the probe record in its folder once there is one.
 
     Both are held by descriptors: whatever a job puts in their place later is not what was counted.
     """

@@ -206,8 +206,8 @@ class Warden:
     def launch(self) -> float:
         try:
             self.log = Log(self.spec["log"])
-            if self.spec.get("job") is not None:
-                self.counters = Counters(self.log.fd, self.spec["job"])
+            if self.spec.get("records") is not None:
+                self.counters = Counters(self.log.fd, self.spec["records"])
         except OSError as error:
             path = spawn.shown(self.spec["log"])
             self._failed = True

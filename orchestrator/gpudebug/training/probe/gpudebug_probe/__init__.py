@@ -31,10 +31,10 @@ WATCHERS = (
 def start(environ: Mapping[str, str]) -> None:
     """Start what the variables ask for; called once a process, before anything else runs in it.
 
-    GPUDEBUG_RUN_DIR is the folder to write into. GPUDEBUG_TREES: tell which files were loaded. GPUDEBUG_PROBE
-    is `1`: watch the training once it imports torch.
+    GPUDEBUG_RECORDS_DIR is the folder to write into. GPUDEBUG_TREES: tell which files were loaded.
+    GPUDEBUG_PROBE is `1`: watch the training once it imports torch.
     """
-    run, trees = environ.get("GPUDEBUG_RUN_DIR", ""), environ.get("GPUDEBUG_TREES", "")
+    run, trees = environ.get("GPUDEBUG_RECORDS_DIR", ""), environ.get("GPUDEBUG_TREES", "")
     if not os.path.isabs(run):
         return
     if os.path.isabs(trees):
