@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,14 +128,17 @@ def _one(kind: str, path: Path) -> Left:
 
 
 def _size(path: Path, status: os.stat_result) -> int:
-    """Bytes on the disk, of a folder with all in it; what cannot be looked at counts as 0."""
+    """Bytes on the disk, of a folder with all in it, however deep; what cannot be looked at counts as 0."""
     if not stat.S_ISDIR(status.st_mode):
         return status.st_blocks * 512
-    total = 0
-    for place, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
-            except OSError:
-                continue
+    total, left = 0, [str(path)]
+    while left:
+        # os.walk recurses up to Python 3.11.
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total
