@@ -94,6 +94,7 @@ def test_a_run_whose_files_are_altered_is_lost_and_says_why(
     assert ALTERED[attack] in answer["why"]
     run = plain.folder / "runs" / "0001-sample"
     assert not run.is_symlink()
+    assert ("`>&2`" in answer["why"]) is (attack == "a_log_begun_anew")
     record = json.loads((run / "run.json").read_text())
     assert (record["outcome"], record["reason"]) == ("SAMPLER_LOST", answer["why"])
     files = json.loads((run / "manifest.json").read_text())["files"]

@@ -25,6 +25,7 @@ _SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
 _MOST_SECTIONS = 64
 _LONGEST_SECTIONS = 16 << 20
 _LONGEST_TRACE = 4 << 30
+_EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
 # The user's wish and a lost device tell more than what a job did to its files.
 _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 
@@ -59,6 +60,9 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
         for name, counted in written.items()
         if name in places and (how := change_of(places[name], counted, whole=name not in GROWING))
     }
+    size = jobfiles.size_of(files.log)
+    if LOG in altered and size is not None and size < written[LOG].bytes:
+        altered[LOG] += _EMPTIED
     # Its last word on the run is yet to be written.
     written.pop(RUN, None)
     return Comparison(written, altered)
