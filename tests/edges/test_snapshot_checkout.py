@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,28 @@ def linked(folder: Path) -> None:
     (folder / "train.py").symlink_to("pkg/model.py")
 
 
+def unwatched(mark: str) -> Callable[[Path], object]:
+    """train.py changed after git was told not to look at it."""
+
+    def change(folder: Path) -> None:
+        git(folder, "update-index", mark, "train.py")
+        (folder / "train.py").write_text("print(2)\n")
+
+    return change
+
+
+def set_back(folder: Path) -> None:
+    """train.py changed with its old size and time, where git is told to believe these."""
+    past = 1_700_000_000
+    os.utime(folder / "train.py", (past, past))
+    git(folder, "status")
+    git(folder, "config", "core.trustctime", "false")
+    git(folder, "config", "core.checkStat", "minimal")
+    time.sleep(1.1)  # git compares whole seconds
+    (folder / "train.py").write_text("print(2)\n")
+    os.utime(folder / "train.py", (past, past))
+
+
 CHANGES = {
     "a tracked file": write("train.py"),
     "a tracked file below": write("pkg/model.py"),
@@ -63,6 +86,9 @@ CHANGES = {
     "a module at the top": write("new.py"),
     "a file deleted": lambda f: (f / "pkg" / "model.py").unlink(),
     "a file became a link": linked,
+    "a file assumed to be unchanged": unwatched("--assume-unchanged"),
+    "a file of no work tree": unwatched("--skip-worktree"),
+    "a file with its old time": set_back,
 }
 NO_CHANGES = {
     "outputs": write("outputs/a/train.py"),
@@ -103,6 +129,26 @@ def test_what_is_no_code_is_not(plain: Path, change: Callable[[Path], object]) -
     before = tree(plain)
     change(plain)
     assert tree(plain) == before
+
+
+@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+def test_the_base_holds_what_git_was_told_not_to_look_at(plain: Path, mark: str) -> None:
+    unwatched(mark)(plain)
+    git(plain, "config", "core.checkStat", "minimal")
+    base = snapshot.snapshot(plain, ref="refs/gpudebug/c/checkout", label="tree")
+    assert git(plain, "show", f"{base.commit}:train.py") == "print(2)\n"
+    assert git(plain, "ls-files", "-v", "train.py")[0] != "H"
+
+
+def test_of_a_sparse_checkout_the_absent_files_count_as_the_index_has_them(plain: Path) -> None:
+    before = tree(plain)
+    git(plain, "sparse-checkout", "set", "pkg")
+    assert not (plain / "data").exists()
+    assert tree(plain) == before
+    git(plain, "update-index", "--skip-worktree", "train.py")
+    assert tree(plain) == before
+    write("data/list.txt", "b\n")(plain)
+    assert tree(plain) != before
 
 
 def test_staged_or_not_the_files_count_as_they_lie_there(plain: Path) -> None:

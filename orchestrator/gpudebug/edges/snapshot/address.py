@@ -15,10 +15,13 @@ from gpudebug.core.errors import GitError
 # A bare repository in a folder of a clone is data; its configuration must start nothing.
 SAFE = ("-c", "safe.bareRepository=explicit")
 
+# Whether a file is as the index has it: its time of change, unlike the others, nobody can set back.
+_STRICT = ("-c", "core.trustctime=true", "-c", "core.checkStat=default")
+
 # Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.
 _QUIET = (
     *("--no-optional-locks", "-c", "diff.autoRefreshIndex=false"),
-    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *SAFE),
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *_STRICT, *SAFE),
 )
 
 # A cold checkout on a network file system takes a minute; more than this is a FIFO or a dead mount.

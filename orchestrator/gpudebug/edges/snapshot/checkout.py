@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
@@ -13,7 +14,8 @@ from gpudebug.edges.snapshot.address import Address, answer, find, find_at, fini
 from gpudebug.edges.snapshot.committed import entries_of
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
-_LISTED = ("-z", "-t", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
+# A path that git was told not to look at has a lower case tag (assume-unchanged) or S (skip-worktree).
+_LISTED = ("-z", "-v", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
 _SUBMODULE = b"160"
 
@@ -87,17 +89,21 @@ def identify_at(
     top, exclude = at.top, tuple(exclude)
     outside = _outside(top, exclude)
     listed = finish(start(at, "ls-files", *_LISTED), top)
-    entries, changed, untracked, apart = _read_listing(listed, outside)
-    theirs = _theirs(entries, campaign)
+    found = _read_listing(listed, outside)
+    apart = found.apart
+    theirs = _theirs(found.entries, campaign)
     if theirs:
-        entries, changed, untracked, _ = _read_listing(listed, _outside(top, (*exclude, *theirs)))
+        found = _read_listing(listed, _outside(top, (*exclude, *theirs)))
+    entries = found.entries
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
-    beside = {p for p in untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
+    beside = {p for p in found.untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
+    # Of these git believes its index; where there is none, as in a sparse checkout, so does the digest.
+    unseen = {path for path in found.marked if os.path.lexists(at.place / os.fsdecode(path))}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
     for path in submodules:
         entries[path] = _submodule(at, os.fsdecode(path), entries[path], owner)
     sha256 = any(len(content) > 64 for content in entries.values())
-    for path in (changed | beside) - submodules:
+    for path in (found.changed | unseen | beside) - submodules:
         content = _content(at, os.fsdecode(path), sha256)
         if content is None:
             entries.pop(path, None)
@@ -164,13 +170,21 @@ def _theirs(entries: Iterable[bytes], campaign: str | None) -> list[Path]:
     return [owner / name for owner in owners for name in (campaign, "progress", "hypotheses", "runs")]
 
 
-def _read_listing(
-    listing: bytes, outside: Callable[[bytes], bool]
-) -> tuple[dict[bytes, bytes], set[bytes], set[bytes], frozenset[bytes]]:
-    """Mode and blob of every tracked path as the index has it, changed tracked paths, untracked paths; and
-    the tracked paths that are not outside."""
+class _Listing(NamedTuple):
+    """Mode and blob of every tracked path as the index has it, `changed` tracked paths, `marked` ones that
+    git was told not to look at, `untracked` paths; `apart` are the tracked ones that are not outside."""
+
+    entries: dict[bytes, bytes]
+    changed: set[bytes]
+    marked: set[bytes]
+    untracked: set[bytes]
+    apart: frozenset[bytes]
+
+
+def _read_listing(listing: bytes, outside: Callable[[bytes], bool]) -> _Listing:
     entries: dict[bytes, bytes] = {}
     changed: set[bytes] = set()
+    marked: set[bytes] = set()
     untracked: set[bytes] = set()
     apart: set[bytes] = set()
     for line in listing.split(b"\0"):
@@ -184,11 +198,13 @@ def _read_listing(
         if not outside(path):
             apart.add(path)
             continue
-        if tag in (b"C", b"R"):
+        if tag.upper() in (b"C", b"R"):
             changed.add(path)
+        elif tag == b"S" or tag.islower():
+            marked.add(path)
         mode, blob, _stage = head.split(b" ")
         entries[path] = mode[:3] + b" " + blob
-    return entries, changed, {p for p in untracked if outside(p)}, frozenset(apart)
+    return _Listing(entries, changed, marked, {p for p in untracked if outside(p)}, frozenset(apart))
 
 
 def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> bytes:

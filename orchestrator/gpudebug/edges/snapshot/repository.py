@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What of a user's configuration would run programs, prompt, paint, or change bytes on their way.
 _NEUTRAL = (
     *("safe.bareRepository=explicit", "core.fsmonitor=false", "core.hooksPath=/dev/null"),
-    *("core.untrackedCache=false",),
+    *("core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default"),
     *("core.splitIndex=false", "core.safecrlf=false", "core.quotePath=true", "commit.gpgSign=false"),
     *("color.ui=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false"),
     *("diff.suppressBlankEmpty=false", "apply.whitespace=nowarn", "apply.ignoreWhitespace=no"),

@@ -33,11 +33,23 @@ def tree_as_it_lies(index: Repository, *, left: Callable[[bytes], bool]) -> tupl
 
     Untracked paths for which `left` is true stay out unnamed.
     """
+    _look_at_all(index)
     index.run("add", "--update", *index.sparse_too)
     others = index.names("ls-files", "-z", "--others", "--exclude-standard")
     taken, left_out = untracked.chosen(index.at.place, [name for name in others if not left(name)])
     index.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=listed(taken))
     return index.line("write-tree"), left_out
+
+
+def _look_at_all(index: Repository) -> None:
+    """Take the marks off the files that git was told not to look at, where they exist: they are what runs."""
+    lines = [line.partition(b" ") for line in index.names("ls-files", "-z", "-v")]
+    marked = [(tag, path) for tag, _, path in lines if tag == b"S" or tag.islower()]
+    there = [(tag, path) for tag, path in marked if os.path.lexists(index.at.place / os.fsdecode(path))]
+    for flag, tags in (("--no-assume-unchanged", b"hs"), ("--no-skip-worktree", b"Ss")):
+        names = [path for tag, path in there if tag in tags]
+        if names:
+            index.run("update-index", flag, "-z", "--stdin", data=listed(names))
 
 
 def gitlinks(repository: Repository, commit: str) -> list[tuple[bytes, bytes]]:
