@@ -15,16 +15,15 @@ from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.bench import (
-    CodeChanged,
     Cycle,
-    ensure_same_code,
     job_of,
     open_bench,
     window_advice,
     window_of,
+    with_same_code,
 )
 from gpudebug.engine.inside import of_runs
-from gpudebug.engine.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
+from gpudebug.engine.measure import Bench, Job, Measured, measure, surroundings_of
 from gpudebug.engine.places import remember
 from gpudebug.engine.reuse import newest, reusable
 from gpudebug.engine.splicing import splice
@@ -87,13 +86,9 @@ def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> M
     """One sealed run of an unmodified workload; raises what `launch` raises."""
     measured = launch(cycle, bench, role, job=job)
     try:
-        ensure_same_code(cycle.place, measured.folder.name)
-    except CodeChanged as e:
-        set_aside(measured, e.message)
-        raise
+        return with_same_code(cycle.place, measured)
     finally:
         bench.workspace.seal(measured.folder)
-    return measured
 
 
 def launch(

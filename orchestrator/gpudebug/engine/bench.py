@@ -13,15 +13,16 @@ from gpudebug.core import frameworks
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
+from gpudebug.core.rewritten import recorded, spoiling
 from gpudebug.core.window import MIN_RUN_WINDOW_S
-from gpudebug.edges import launcher, store
+from gpudebug.edges import launcher, snapshot, store
 from gpudebug.edges.host import now
 from gpudebug.engine import acceptance, adapters, settings
 from gpudebug.engine.campaign import load
 from gpudebug.engine.imported import Trees, placed
 from gpudebug.engine.linked import refuse_links
 from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.measure import Bench, Job, Measured, resolve_device
+from gpudebug.engine.measure import Bench, Job, Measured, resolve_device, set_aside
 from gpudebug.engine.origins import packages_of
 from gpudebug.engine.places import Place, place_of_base
 from gpudebug.engine.watch import Live, Report
@@ -128,16 +129,33 @@ def claimed_campaign(
         yield Cycle(loaded, claim, report, command, pins and session is None, stack)
 
 
-def ensure_same_code(place: Place, run: str) -> None:
-    """Refuse a run during which the code changed: nobody can say which code it measured."""
+def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
+    """The run with what its record says of the code, once that is looked at again; before it is sealed.
+
+    A run during which the code changed, or was written, is set aside, and CodeChanged says so: nobody can say
+    which code it measured. `beside` are runs of the baseline.
+    """
     changed = place.changed()
-    if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        raise CodeChanged(
-            f"{', '.join(changed[:3])}{more} changed while run {run} was under way, so it counts for nothing",
+    # Last: what is put back before the look at the contents has a new time in this one.
+    written = recorded(snapshot.written_since(run.marks)) if run.marks is not None else None
+    run = replace(run, record=run.record.model_copy(update={"rewritten": written}))
+    run.folder.write("run.json", run.record)
+    did, paths = "changed", changed
+    if not changed:
+        known = [m.record.rewritten for m in beside if m.record.hypothesis is None]
+        paths = spoiling(written or (), known)
+        did = "was written" if len(paths) == 1 else "were written"
+    if paths:
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
+        error = CodeChanged(
+            f"{why}, so it counts for nothing",
             file=str(place.top),
             next="gpudebug next; where the training writes that file itself, take it out of git",
         )
+        set_aside(run, error.message)
+        raise error
+    return run
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
@@ -239,7 +257,7 @@ def job_of(
         commit=place.commit,
         trees=trees,
         base_env=env,
-        checked_out=place.before.tree,
+        code=place.before,
         notes=command.notes,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpudebug.core import commandline, patches
@@ -13,11 +13,13 @@ from gpudebug.core.intervention import Intervention
 from gpudebug.core.loaded import has_package, strays
 from gpudebug.core.patches.touching import touches_count
 from gpudebug.core.probe import counts
+from gpudebug.core.rewritten import spoiling
 from gpudebug.edges import store
 from gpudebug.engine.counted import PATCH
 from gpudebug.engine.measure import Measured
 from gpudebug.engine.surroundings import differences, recorded
 
+NAMED = 3
 # Another batch makes another step; another seed another curve.
 _STEP_KNOBS = (
     *("batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "bs"),
@@ -101,7 +103,16 @@ def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
     found += [said for other in others for said in differences(recorded(first), recorded(other))]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *_written(before, after))))
+
+
+def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[str]:
+    """Which code was written while a run was under way: such a run is set aside, so none should be here."""
+    known = [m.record.rewritten for m in before if m.record.hypothesis is None]
+    for record in (m.record for m in (*before, *after)):
+        beside = known if record.hypothesis is not None else ()
+        for path in spoiling(record.rewritten or (), beside)[:NAMED]:
+            yield f"{path} was written while run {record.name} was under way"
 
 
 def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:

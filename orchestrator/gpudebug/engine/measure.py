@@ -18,7 +18,7 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.torchprofile import TorchProfile
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
-from gpudebug.edges import devices, host, launcher, sampler, store
+from gpudebug.edges import devices, host, launcher, sampler, snapshot, store
 from gpudebug.edges.devices import replay
 from gpudebug.edges.host import now
 from gpudebug.engine import counted
@@ -36,8 +36,8 @@ class Job:
 
     With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
     is what PyTorch's profiler records in it, `layer` which layer its probe replaces. `base_env` is the
-    environment before anything was changed in it, in which its Python is asked about itself, `checked_out`
-    the digest of the tree that it runs in.
+    environment before anything was changed in it, in which its Python is asked about itself, `code`
+    the tree that it runs in.
     """
 
     label: str
@@ -59,7 +59,7 @@ class Job:
     identity: Mapping[str, str] = field(default_factory=dict)
     trees: Trees | None = None
     base_env: Mapping[str, str] | None = None
-    checked_out: str | None = None
+    code: snapshot.Checkout | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
     torch_profile: TorchProfile | None = None
@@ -95,12 +95,14 @@ class Bench:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that has ended, or what is known of one that goes on; with its patch, if this process ran it."""
+    """A run that has ended, or what is known of one that goes on. `patch` is its change and `marks` how the
+    files of its code looked before the launch; None of a run that is read from its folder."""
 
     folder: store.RunFolder
     record: RunRecord
     evidence: Evidence
     patch: bytes | None = None
+    marks: snapshot.Marks | None = None
 
 
 def resolve_device(
@@ -117,6 +119,7 @@ def resolve_device(
 def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
+    marks = snapshot.marks(job.code) if job.code is not None else None
     around = surroundings_of(bench, job)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
@@ -152,7 +155,7 @@ def measure(bench: Bench, job: Job) -> Measured:
     )
     folder.write("evidence.json", evidence)
     folder.write(counted.RUN, record)
-    return Measured(folder, record, evidence, job.patch)
+    return Measured(folder, record, evidence, job.patch, marks)
 
 
 def set_aside(run: Measured, why: str) -> None:
@@ -309,7 +312,7 @@ def _record(
         interpreter=around.interpreter,
         packages=dict(around.packages),
         imports=_imports(bench, job),
-        checked_out=job.checked_out,
+        checked_out=job.code.tree if job.code is not None else None,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,

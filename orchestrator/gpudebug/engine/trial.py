@@ -25,10 +25,10 @@ from gpudebug.engine import baseline
 from gpudebug.engine.bench import (
     CodeChanged,
     Cycle,
-    ensure_same_code,
     job_of,
     open_bench,
     stored_run,
+    with_same_code,
 )
 from gpudebug.engine.changes import Change, NoSuchPatch, change_of, refuse_before_running, tested_change
 from gpudebug.engine.claims import LATE, forget, free, holds, new_claim, start, under
@@ -261,8 +261,7 @@ def _launch(trial: _Trial, step: Step) -> Measured:
     if baseline.by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
-    _refuse_other_code(trial, measured)
-    return measured
+    return _of_same_code(trial, measured)
 
 
 def _watched(trial: _Trial) -> Job:
@@ -275,12 +274,11 @@ def _watched(trial: _Trial) -> Job:
     return replace(trial.job, certain=seen)
 
 
-def _refuse_other_code(trial: _Trial, measured: Measured) -> None:
+def _of_same_code(trial: _Trial, measured: Measured) -> Measured:
     place = trial.cycle.place if measured.record.role.startswith("baseline-") else trial.place
     try:
-        ensure_same_code(place, measured.folder.name)
-    except CodeChanged as e:
-        set_aside(measured, e.message)
+        return with_same_code(place, measured, trial.before)
+    except CodeChanged:
         trial.bench.workspace.seal(measured.folder)
         raise
 

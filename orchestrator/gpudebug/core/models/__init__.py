@@ -9,6 +9,7 @@ from __future__ import annotations
 from gpudebug.core.models.base import Record
 from gpudebug.core.models.inside import (
     Copies,
+    LoadedFiles,
     ProbeEvidence,
     ProbeRank,
     ReadSite,
@@ -102,7 +103,8 @@ class RunRecord(Record):
     of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
     the training's Python was made to tell of itself. `written` is what was counted of the files that the job
     could write to, by name: by the sampler of samples.csv, by the warden of train.log and probe.jsonl, before
-    the launch of change.patch. `checked_out` digests the tree that was run. None: not known.
+    the launch of change.patch. `checked_out` digests the tree that was run, `rewritten` are files of it that
+    were written while it ran and have the same content again. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. None: not known.
@@ -130,6 +132,7 @@ class RunRecord(Record):
     probed: bool | None = None
     written: dict[str, Counted] | None = None
     checked_out: str | None = None
+    rewritten: tuple[str, ...] | None = None
     set_aside: str | None = None
     session: str | None = None
     claim: str | None = None
@@ -203,18 +206,6 @@ class LossEvidence(Record):
     last: float | None = None
     advice: str | None = None
     curve: tuple[tuple[float, float], ...] = ()
-
-
-class LoadedFiles(Record):
-    """The files of the code that the processes of a run imported, as they told it from inside.
-
-    `tree` is the tested tree's folder, `files` are those of it, relative; `elsewhere` holds, by folder, those
-    of another checkout of the same code. At most 2,000 each.
-    """
-
-    tree: str
-    files: tuple[str, ...] = ()
-    elsewhere: dict[str, tuple[str, ...]] = {}
 
 
 class Conditions(Record):

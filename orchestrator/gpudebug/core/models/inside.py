@@ -1,4 +1,4 @@
-"""What a training process told of itself: the probe's figures and its own sections."""
+"""What a training process told of itself: the probe's figures, its own sections, what it imported."""
 
 from __future__ import annotations
 
@@ -150,3 +150,15 @@ class StacksEvidence(Record):
     training: Stacks | None = None
     workers: Stacks | None = None
     notes: tuple[str, ...] = ()
+
+
+class LoadedFiles(Record):
+    """The files of the code that the processes of a run imported, as they told it from inside.
+
+    `tree` is the tested tree's folder, `files` are those of it, relative; `elsewhere` holds, by folder, those
+    of another checkout of the same code. At most 2,000 each.
+    """
+
+    tree: str
+    files: tuple[str, ...] = ()
+    elsewhere: dict[str, tuple[str, ...]] = {}

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         touched,
         worktrees_in,
     )
+    from gpudebug.edges.snapshot.writing import Marks, marks, written_since
 
 __all__ = [
     "Address",
@@ -50,6 +51,7 @@ __all__ = [
     "Checkout",
     "Fingerprint",
     "LeftOut",
+    "Marks",
     "Measured",
     "Worktree",
     "add_worktree",
@@ -67,6 +69,7 @@ __all__ = [
     "ignores",
     "keep",
     "linked_changes",
+    "marks",
     "place_of",
     "put_beside",
     "read_beside",
@@ -84,6 +87,7 @@ __all__ = [
     "with_patch",
     "worktree_change",
     "worktrees_in",
+    "written_since",
 ]
 
 _HOMES = {
@@ -92,6 +96,7 @@ _HOMES = {
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
+    **dict.fromkeys(("Marks", "marks", "written_since"), "writing"),
     **dict.fromkeys(("put_beside", "read_beside"), "journal"),
     **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
     **dict.fromkeys(

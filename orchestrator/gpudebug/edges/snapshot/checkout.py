@@ -26,6 +26,7 @@ class Checkout:
 
     `common` is the git folder that all worktrees of the repository share: nothing tracked can lie in it.
     `git_dir` is this work tree's own; `left_out` are the tracked paths that were not to be looked at.
+    `below` are the counted files of submodules, of which `entries` has the tree.
     """
 
     top: Path
@@ -35,11 +36,18 @@ class Checkout:
     common: Path
     git_dir: Path
     left_out: frozenset[bytes] = frozenset()
+    below: frozenset[bytes] = frozenset()
 
     @property
     def at(self) -> Address:
         """Where git works for it."""
         return Address(self.top, self.git_dir, self.common)
+
+    @property
+    def files(self) -> frozenset[bytes]:
+        """The counted paths, of submodules their files."""
+        own = (path for path, content in self.entries.items() if not content.startswith(_SUBMODULE))
+        return self.below.union(own)
 
     @property
     def private(self) -> Path:
@@ -100,8 +108,10 @@ def identify_at(
     # Of these git believes its index; where there is none, as in a sparse checkout, so does the digest.
     unseen = {path for path in found.marked if os.path.lexists(at.place / os.fsdecode(path))}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
+    below: set[bytes] = set()
     for path in submodules:
-        entries[path] = _submodule(at, os.fsdecode(path), entries[path], owner)
+        entries[path], inside = _submodule(at, os.fsdecode(path), entries[path], owner)
+        below |= {path + b"/" + file for file in inside}
     sha256 = any(len(content) > 64 for content in entries.values())
     for path in (found.changed | unseen | beside) - submodules:
         content = _content(at, os.fsdecode(path), sha256)
@@ -109,7 +119,7 @@ def identify_at(
             entries.pop(path, None)
         else:
             entries[path] = content
-    return Checkout(top, commit, _digest(entries), entries, at.common, at.git_dir, apart)
+    return Checkout(top, commit, _digest(entries), entries, at.common, at.git_dir, apart, frozenset(below))
 
 
 def digest_of(
@@ -138,7 +148,7 @@ def digest_of(
         return None
     for path, entry in entries.items():
         if entry.startswith(_SUBMODULE):
-            entries[path] = _submodule(at, os.fsdecode(path), entry, None)
+            entries[path], _ = _submodule(at, os.fsdecode(path), entry, None)
     return _digest(entries)
 
 
@@ -207,17 +217,18 @@ def _read_listing(listing: bytes, outside: Callable[[bytes], bool]) -> _Listing:
     return _Listing(entries, changed, marked, {p for p in untracked if outside(p)}, frozenset(apart))
 
 
-def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> bytes:
-    """The tree of a submodule as it lies there; the commit that is pinned where it is not checked out.
+def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> tuple[bytes, frozenset[bytes]]:
+    """The tree of a submodule as it lies there, and its files; the commit that is pinned where it is not
+    checked out.
 
     A git folder that is not the repository's own is not asked: its configuration could start programs.
     """
     folder = at.place / path
     if not os.path.lexists(folder / ".git"):
-        return pinned
+        return pinned, frozenset()
     place = Path(os.path.realpath(folder))
     if owner is not None and place != Path(os.path.realpath(owner / path)):
-        return _SUBMODULE + b" another folder than the checkout's"
+        return _SUBMODULE + b" another folder than the checkout's", frozenset()
     found, commit = find_at(place)
     git_dir = Path(os.path.realpath(found.git_dir))
     if not git_dir.is_relative_to(os.path.realpath(at.common)) and git_dir != place / ".git":
@@ -230,7 +241,8 @@ def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> byt
         raise GitError(
             "the submodule has no commit yet", file=str(at.top / path), next="git submodule update --init"
         )
-    return _SUBMODULE + b" " + identify_at(found, commit).tree.encode()
+    inside = identify_at(found, commit)
+    return _SUBMODULE + b" " + inside.tree.encode(), inside.files
 
 
 def _content(at: Address, name: str, sha256: bool) -> bytes | None:
