@@ -98,6 +98,14 @@ def test_the_files_of_the_tree_are_told_with_process_and_program(training: Train
     assert training.record.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_module_that_takes_itself_away_is_told(training: Training) -> None:
+    hides = "import sys\ndel sys.modules['colorsys']\nhere = sys.path.pop(0)\nimport colorsys\n"
+    training.write(training.tree / "colorsys" / "__init__.py", hides)
+    done = training.start("import colorsys; print(colorsys.__file__)")
+    assert (done.returncode, done.stderr) == (0, "") and not done.stdout.startswith(str(training.tree))
+    assert training.line["files"] == ["colorsys/__init__.py", "train.py"]
+
+
 def test_files_of_the_other_checkout_are_told_by_its_folder(training: Training) -> None:
     training.start("import sys; del sys.path[0]; import train.util", PYTHONPATH=str(training.checkout))
     assert training.line["files"] == ["train.py"]

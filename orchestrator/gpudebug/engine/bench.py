@@ -138,7 +138,8 @@ def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ())
     changed = place.changed()
     # Last: what is put back before the look at the contents has a new time in this one.
     written = recorded(snapshot.written_since(run.marks)) if run.marks is not None else None
-    run = replace(run, record=run.record.model_copy(update={"rewritten": written}))
+    said = {"rewritten": written, "uncounted": _uncounted(place, run)}
+    run = replace(run, record=run.record.model_copy(update=said))
     run.folder.write("run.json", run.record)
     did, paths = "changed", changed
     if not changed:
@@ -156,6 +157,14 @@ def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ())
         set_aside(run, error.message)
         raise error
     return run
+
+
+def _uncounted(place: Place, run: Measured) -> dict[str, str] | None:
+    """What the run imported from its tree that is no counted part of it; None where it told no imports."""
+    loaded = run.evidence.loaded
+    if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
+        return None
+    return snapshot.uncounted(run.marks, loaded.files)
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

@@ -103,7 +103,7 @@ def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
     found += [said for other in others for said in differences(recorded(first), recorded(other))]
-    return tuple(dict.fromkeys((*found, *_written(before, after))))
+    return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
 
 
 def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[str]:
@@ -113,6 +113,24 @@ def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[
         beside = known if record.hypothesis is not None else ()
         for path in spoiling(record.rewritten or (), beside)[:NAMED]:
             yield f"{path} was written while run {record.name} was under way"
+
+
+def _uncounted(before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
+    """What runs imported that is no part of the measured code, and that the baseline did not import as it is:
+    unknown where the runs did not tell what they imported."""
+    recorded_ones = [m.record.uncounted for m in before if m.record.hypothesis is None]
+    if not recorded_ones or None in recorded_ones:
+        return []
+    known = {each for one in recorded_ones for each in (one or {}).items()}
+    found = {
+        path: f"{path} was imported, is not part of the measured code (untracked or ignored by git), and was "
+        "not so in the baseline"
+        for m in (*before, *after)
+        for path, held in (m.record.uncounted or {}).items()
+        if (path, held) not in known
+    }
+    more = len(found) - NAMED
+    return [*[found[path] for path in sorted(found)[:NAMED]], *([f"{more} more files"] if more > 0 else [])]
 
 
 def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:

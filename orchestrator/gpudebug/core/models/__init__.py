@@ -104,7 +104,8 @@ class RunRecord(Record):
     the training's Python was made to tell of itself. `written` is what was counted of the files that the job
     could write to, by name: by the sampler of samples.csv, by the warden of train.log and probe.jsonl, before
     the launch of change.patch. `checked_out` digests the tree that was run, `rewritten` are files of it that
-    were written while it ran and have the same content again. None: not known.
+    were written while it ran and have the same content again; `uncounted` are those that it imported from the
+    tree and that are no part of it, with what they hold. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. None: not known.
@@ -133,6 +134,7 @@ class RunRecord(Record):
     written: dict[str, Counted] | None = None
     checked_out: str | None = None
     rewritten: tuple[str, ...] | None = None
+    uncounted: dict[str, str] | None = None
     set_aside: str | None = None
     session: str | None = None
     claim: str | None = None

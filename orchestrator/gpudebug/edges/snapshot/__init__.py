@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         touched,
         worktrees_in,
     )
-    from gpudebug.edges.snapshot.writing import Marks, marks, written_since
+    from gpudebug.edges.snapshot.writing import Marks, marks, uncounted, written_since
 
 __all__ = [
     "Address",
@@ -81,6 +81,7 @@ __all__ = [
     "top_folder",
     "touched",
     "trusted",
+    "uncounted",
     "vouch",
     "whereabouts",
     "whole",
@@ -96,7 +97,7 @@ _HOMES = {
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("Marks", "marks", "written_since"), "writing"),
+    **dict.fromkeys(("Marks", "marks", "uncounted", "written_since"), "writing"),
     **dict.fromkeys(("put_beside", "read_beside"), "journal"),
     **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
     **dict.fromkeys(

@@ -12,6 +12,9 @@ import sys
 MOST_FILES = 2000
 # Helpers that a training starts by the thousand must not fill the disk.
 LARGEST = 4 << 20
+# What this process has begun to import: a module may take itself out of sys.modules. So many names at most.
+_BEGUN: set[str] = set()
+_MOST_BEGUN = 20_000
 
 
 def watch(run: str, trees: str) -> None:
@@ -21,6 +24,24 @@ def watch(run: str, trees: str) -> None:
 
     # Registered first, so called last: all that the training imports is there by then.
     atexit.register(_tell, os.path.join(run, "loaded.jsonl"), trees, _working_folder())
+    bootstrap = sys.modules.get("_frozen_importlib_external")
+    for name in ("SourceFileLoader", "SourcelessFileLoader", "ExtensionFileLoader"):
+        loader = getattr(bootstrap, name, None)
+        if loader is not None:
+            _note_imports(loader)
+
+
+def _note_imports(loader: type) -> None:
+    """Note the file of each module that this loader makes; it has returned before the module's code runs."""
+    create = loader.create_module  # type: ignore[attr-defined]
+
+    def create_module(self: object, spec: object) -> object:
+        origin = getattr(spec, "origin", None)
+        if isinstance(origin, str) and len(_BEGUN) < _MOST_BEGUN:
+            _BEGUN.add(origin)
+        return create(self, spec)
+
+    loader.create_module = create_module  # type: ignore[attr-defined]
 
 
 def _working_folder() -> str:
@@ -81,8 +102,8 @@ def _loaded(places: _Places, start: str) -> tuple[str, list[str], dict[str, list
     """The tested tree, the files imported from it, and those from each of the other ones."""
     tree = places.tree
     found: dict[str | None, set[str]] = {}
-    for module in list(sys.modules.values()):
-        name = _file_of(module)
+    names = {_file_of(module) for module in list(sys.modules.values())}
+    for name in names.union(_BEGUN):
         if name:
             folder, base = os.path.split(os.path.abspath(os.path.join(start, name)))
             root, inside = places.of(folder)
