@@ -47,7 +47,7 @@ def test_one_that_does_not_answer_is_unknown(tmp_path: Path, answer: str) -> Non
 
 
 def test_a_warden_that_is_killed_before_there_is_an_answer_leaves_it_unknown(tmp_path: Path) -> None:
-    killing = script(tmp_path, f"rm ../answer; kill -9 $PPID; touch {tmp_path}/done; sleep 20")
+    killing = script(tmp_path, f"touch {tmp_path}/done; rm ../answer; kill -9 $PPID; sleep 20")
     assert launcher.ask(killing, dict(os.environ)) is None
     assert (tmp_path / "done").exists()
 

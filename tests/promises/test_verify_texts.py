@@ -134,6 +134,8 @@ THEIRS: dict[str, tuple[str, str]] = {
     "diary": _out("GPU util before: we saw 20% on Monday"),
     "contents": _out("- [Hypothesis 1: VALIDATED](#h1)\n- [Hypothesis 2: REJECTED](#h2)"),
     "true summary": _out("H1 is VALIDATED, at +36.4pp."),
+    "not accepted": (REJECTED, REJECTED + "- **Accepted**: \u2014\n"),
+    "not accepted yet": (REJECTED, REJECTED + "- **Accepted**: pending\n"),
     "chart": (AFTER, AFTER + "  - Chart: ![x](plots/h1.png)\n  - Wandb: https://wandb.ai/r/123\n"),
 }
 

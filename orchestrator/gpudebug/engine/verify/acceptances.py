@@ -10,7 +10,7 @@ from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.written import Written
 
-_NO = frozenset({"", "-", "no", "none", "not yet", "n/a", "tbd"})
+_NO = frozenset({"", "-", "–", "—", "no", "none", "not yet", "pending", "n/a", "tbd"})
 
 
 class Accepted:
