@@ -114,9 +114,9 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
 
 def told(error: GpudebugError) -> dict[str, Any]:
     """The object that `--json` prints of an expected error, without secrets."""
-    from gpudebug.core.redact import scrubbed
+    from gpudebug.core.scrubbing import scrubbed_record
 
-    return {"error": dict(scrubbed(error.as_json(), plain))}
+    return {"error": dict(scrubbed_record(error.as_json(), plain))}
 
 
 def plain(text: str) -> str:
@@ -137,9 +137,9 @@ def _redactor() -> Redactor:
 
 def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer without this process's secrets and what looks like one: engines take out those of a run."""
-    from gpudebug.core.redact import scrubbed
+    from gpudebug.core.scrubbing import scrubbed_record
 
-    return dict(scrubbed(answer, _redactor().redact))
+    return dict(scrubbed_record(answer, _redactor().redact))
 
 
 def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from gpudebug.core.redact import REDACTED, Redactor, scrubbed, secret_pair, sensitive_variable
+from gpudebug.core.redact import REDACTED, Redactor, secret_pair, sensitive_variable
+from gpudebug.core.scrubbing import scrubbed
 
 PW = "Q7x9Kd2mVb4TzR8w"
 HEX40 = "9f1c3b5d7e0a2c4f6b8d9f1c3b5d7e0a2c4f6b8d"

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, gpudebug, make_campaign
+from tests.support.campaigns import (
+    Campaign,
+    gpudebug,
+    make_campaign,
+    make_replay_campaign,
+    record,
+)
 
 MEMORY = 1_500_000_000
 WITHIN_S = 100
@@ -225,3 +231,27 @@ def test_a_remark_about_a_hostile_name_is_one_harmless_line(capsys: pytest.Captu
     err = capsys.readouterr().err
     assert [c for c in OBEYED if c in err] == []
     assert err.count("\n") == 3
+
+
+@pytest.mark.parametrize("word", ["workload", "COMPLETED", "python", "my-folder", "recording"])
+def test_a_secret_that_is_a_word_of_our_own_changes_no_record(tmp_path: Path, word: str) -> None:
+    recorded = tmp_path / "recorded"
+    for number, label in enumerate(("baseline-workload", "baseline-workload", "h1"), 1):
+        trial = label == "h1"
+        record(recorded, f"{number:04d}-{label}", seconds=8, util=70 if trial else 20, seed=number)
+    campaign = make_replay_campaign(tmp_path / "my-folder", recorded, speed=30)
+    env = {"DB_PASSWORD": word}
+    baseline = campaign.json("next", env=env)
+    assert (baseline["action"], baseline["role"]) == ("recorded_baseline", "workload")
+    assert all(Path(file).exists() for file in baseline["files"])
+    campaign.run("propose", "--title", "x", "--method", "m", "--set", "--lr=0.2", env=env).expect(0)
+    tested = campaign.json("next", env=env)
+    assert (tested["action"], tested["gates"][0]["value"]) == ("tested", "COMPLETED")
+    for seen in (env, {}):
+        checked = campaign.run("verify", "--json", env=seen).expect(0).json
+        assert checked["checked"]["baselines"] == ["workload"]
+        assert checked["root"] == str(campaign.folder)
+        assert campaign.json("status", env=seen)["baselines"]["workload"]["valid"]
+    run = json.loads((campaign.folder / "runs" / "0003-h1" / "run.json").read_text())
+    assert (run["name"], run["role"], run["outcome"]) == ("0003-h1", "h1", "COMPLETED")
+    assert "[redacted]" not in json.dumps([run["identity"], run["interpreter"], run["devices"], run["cwd"]])

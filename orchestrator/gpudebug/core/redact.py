@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 from urllib.parse import quote
 
 from . import commandline
-from .secretnames import END_OF_NAME, NAME, OWNERS, PLACES, SECRET_WORDS, WORDS
+from .secretnames import END_OF_NAME, NAME, PLACES, SECRET_WORDS, WORDS
 from .secretshapes import BESIDE, WHOLE
+from .words import Outcome, Result, Status, Trend
 
 REDACTED = "[redacted]"
 _SHORTEST_EXACT = 6
@@ -53,6 +53,7 @@ _HIDDEN = (
 )
 _PATH = r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}"
 _CONSTANTS = frozenset({"true", "false", "none", "null", "yes", "no", "disabled", "enabled"})
+_ROLES = ("baseline", "workload", "reference", "success", "gpudebug")
 # What only looks random: identities and versions, which evidence names.
 _IDENTITIES = ("COMMIT", "SHA", "HASH", "DIGEST", "REVISION", "VERSION", "DEVICES", "UUID", "_ID", "HOSTNAME")
 
@@ -102,14 +103,16 @@ def _of_a_secret(name: str) -> bool:
 
 class Redactor:
     """Takes secrets out of text. `env` and `argv` are those of the run: the values of their sensitive
-    entries are removed wherever they occur, values shorter than 6 characters only beside their name."""
+    entries are removed wherever they occur: as a whole word if they are short or one themselves, beside
+    their name alone if they are shorter than 6 characters or a word that every record of ours has."""
 
     def __init__(self, env: Mapping[str, str] | None = None, argv: Sequence[str] = ()) -> None:
         found = {value for name, value in (env or {}).items() if sensitive_variable(name)}
         found |= {option.value or "" for option in commandline.options(argv) if sensitive_flag(option.name)}
         for value in (env or {}).values():
             found |= {value[start:end] for start, end in _url_passwords(value)}
-        self._exact = _longest_first(form for value in found for form in _forms(value))
+        forms = _longest_first(form for value in found for form in _forms(value))
+        self._exact = [(form, _as_a_word(form)) for form in forms]
         self._env = env or {}
         self._random: list[str] | None = None
 
@@ -131,8 +134,9 @@ class Redactor:
         return self.redact(text)
 
     def _redacted(self, text: str) -> str:
-        for value in self._exact:
-            text = text.replace(value, REDACTED)
+        for value, word in self._exact:
+            if value in text:
+                text = word.sub(REDACTED, text) if word else text.replace(value, REDACTED)
         # No shape is as short without a digit or a mark: most texts of a record are a word.
         if len(text) < _WORD and text.isalpha():
             return text
@@ -176,23 +180,6 @@ class Redactor:
             if word and REDACTED not in word and any(word not in self.redact(" ".join(w)) for w in windows):
                 kept[at] = REDACTED
         return kept
-
-
-def scrubbed(value: Any, scrub: Callable[[str], str], name: str = "") -> Any:
-    """A JSON value with each of its texts passed through `scrub`, and what is secret by its key replaced.
-
-    Names of keys stay; `name` is the key that leads to the value.
-    """
-    if isinstance(value, str):
-        return REDACTED if name and secret_pair(name, value) else scrub(value)
-    if isinstance(value, dict):
-        owner = f"{name.rpartition('.')[2]}." if name.rpartition(".")[2].lower() in OWNERS else ""
-        return {k: scrubbed(v, scrub, f"{owner}{k}") for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [scrubbed(v, scrub, name) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and name and value > 999:
-        return REDACTED if secret_pair(name, str(value)) else value
-    return value
 
 
 def _holds(text: str, words: Iterable[str]) -> bool:
@@ -280,10 +267,25 @@ def _logins(argv: Sequence[str]) -> Iterator[tuple[str, str, int]]:
             yield "", word, at
 
 
+@cache
+def _own_words() -> frozenset[str]:
+    kinds = (Outcome, Trend, Status, Result)
+    return frozenset({*_ROLES, *(str(word).lower() for kind in kinds for word in kind)})
+
+
+def _as_a_word(value: str) -> re.Pattern[str] | None:
+    """What finds a value that other words may hold by chance; None for one that none does."""
+    if len(value) >= _SHORTEST_PART and _regex(r"[a-z_\W]+|[A-Z_\W]+|[0-9_\W]+").fullmatch(value) is None:
+        return None
+    before = r"(?:(?<!\w)|(?<=\\[nrt]))" if _regex(r"\w").match(value) else ""
+    after = r"(?!\w)" if _regex(r"\w").match(value[-1]) else ""
+    return re.compile(f"{before}{re.escape(value)}{after}")
+
+
 def _forms(value: str) -> set[str]:
     """The value as it may be written: plain, inside JSON, inside a URL, and each long part and line of it."""
     stripped = value.strip()
-    known = stripped.lower() in _CONSTANTS or _regex(_PATH).fullmatch(stripped)
+    known = stripped.lower() in _CONSTANTS | _own_words() or _regex(_PATH).fullmatch(stripped)
     if len(stripped) < _SHORTEST_EXACT or known:
         return set()
     lines = [line.strip() for line in stripped.splitlines()]

@@ -12,7 +12,7 @@ from typing import Any
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.latest import DeviceNow, HostNow
 from gpudebug.core.probe.live import LATELY_S
-from gpudebug.core.redact import scrubbed
+from gpudebug.core.scrubbing import scrubbed_record
 from gpudebug.core.words import Word
 from gpudebug.edges import store
 from gpudebug.engine.following import FollowedRun, LogFacts
@@ -199,7 +199,7 @@ class Looker:
             found = self._next.ask((self._stamp, len(names), tuple(names[-1:]), sealed, sight.state))
         except GpudebugError as e:
             return replace(sight, problems=(*sight.problems, self._said(e)))
-        return replace(sight, next=scrubbed(found, workspace.scrub))
+        return replace(sight, next=scrubbed_record(found, workspace.scrub))
 
     def _reread(self) -> tuple[str, ...]:
         """Read configuration and progress file where they changed; what is wrong with them now."""

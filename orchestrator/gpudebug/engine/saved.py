@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gpudebug.core import frameworks
 from gpudebug.core.printed import parsed, read_saved
-from gpudebug.core.redact import Redactor, scrubbed
+from gpudebug.core.redact import Redactor
+from gpudebug.core.scrubbing import scrubbed
 from gpudebug.edges import store
 from gpudebug.engine import adapters
 

@@ -248,7 +248,7 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
 
 
 def _plain(loaded: Loaded, value: Any) -> Any:
-    from gpudebug.core.redact import scrubbed as without
+    from gpudebug.core.scrubbing import scrubbed_record as without
 
     return without(value, lambda text: scrubbed(loaded, text))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core import intervention as interventions
 from gpudebug.core.errors import InterventionError
+from gpudebug.core.matching import alike
 from gpudebug.core.models import DeviceInfo, RunRecord
 from gpudebug.edges import host, launcher
 
@@ -110,9 +111,16 @@ def differences(before: Surroundings, after: Surroundings) -> list[str]:
 
 
 def _knobs(before: Mapping[str, str], after: Mapping[str, str], meant: frozenset[str]) -> list[str]:
-    names = sorted(n for n in (before.keys() | after.keys()) - meant if before.get(n) != after.get(n))
+    names = sorted(
+        n for n in (before.keys() | after.keys()) - meant if not _same(before.get(n), after.get(n))
+    )
     shown = [f"{n} {before.get(n, 'unset')} and {after.get(n, 'unset')}" for n in names[:_NAMED]]
     return [f"variable {', '.join(shown)}{' and more' if len(names) > _NAMED else ''}"] if names else []
+
+
+def _same(before: str | None, after: str | None) -> bool:
+    """Whether a recorded value is the present one, which nothing was taken out of."""
+    return before == after or (None not in (before, after) and alike(str(before), str(after)))
 
 
 def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

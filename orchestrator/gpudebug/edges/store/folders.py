@@ -100,7 +100,7 @@ class OtherFormat(StoreError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder and the paths in it. Every text in it but train.log has passed `scrub`.
+    """One run's folder and the paths in it. What came from outside has passed `scrub`, but train.log.
 
     `made` is what the folder was when this process made it: another folder of its name is not written to.
     """
@@ -207,9 +207,9 @@ class RunFolder:
             self._put("manifest.json", Manifest(run=self.name, files=digests).model_dump())
 
     def _put(self, name: str, data: Any) -> bytes:
-        from gpudebug.core.redact import scrubbed
+        from gpudebug.core.scrubbing import scrubbed_record
 
-        text = json.dumps(scrubbed(data, self.scrub), indent=1, ensure_ascii=False)
+        text = json.dumps(scrubbed_record(data, self.scrub), indent=1, ensure_ascii=False)
         written = text.encode("utf-8", "surrogateescape") + b"\n"
         self.keep(name, written)
         return written

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import UsageError
-from gpudebug.core.redact import Redactor, scrubbed
+from gpudebug.core.redact import Redactor
+from gpudebug.core.scrubbing import scrubbed_record
 from gpudebug.edges import charts, store
 from gpudebug.engine import outputs
 from gpudebug.engine.analyze.kinds import Found
@@ -68,15 +69,15 @@ class Outputs:
         """Write what was asked for; the names of the files. `charts` draws `picture`."""
         redact = Redactor(os.environ).redact
         if self.output is not None:
-            body = text(dict(scrubbed(answer, redact)))
+            body = text(dict(scrubbed_record(answer, redact)))
             self._put(self.output, f"{body}\n\n{outputs.TEXT_MARK}\n".encode(), outputs.is_text)
         if self.detailed is not None:
-            whole = {"written_by": outputs.JSON_MARK, **dict(scrubbed(detailed, redact))}
+            whole = {"written_by": outputs.JSON_MARK, **dict(scrubbed_record(detailed, redact))}
             document = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
             self._put(
                 self.detailed, document.encode("utf-8", "backslashreplace") + b"\n", outputs.is_document
             )
         if self.charts is not None:
-            drawn = picture.draw(dict(scrubbed({**picture.answer, **picture.more}, redact)))
+            drawn = picture.draw(dict(scrubbed_record({**picture.answer, **picture.more}, redact)))
             self._put(self.charts, drawn, outputs.is_picture)
         return [str(path) for path in self.paths]

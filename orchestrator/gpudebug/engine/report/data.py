@@ -13,6 +13,7 @@ from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.machine import goal
 from gpudebug.core.progress.sanitising import without_controls
+from gpudebug.core.scrubbing import scrubbed_record
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.host import now
@@ -79,7 +80,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
         "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
     }
-    plain: dict[str, Any] = _plain(data, loaded.workspace.scrub)
+    plain: dict[str, Any] = _plain(scrubbed_record(data, loaded.workspace.scrub))
     return plain
 
 
@@ -241,15 +242,15 @@ def _shortened(room: hypotheses.Room) -> list[str]:
     return [f"{many} shown without gates, sections and patch: `gpudebug show H` has them"]
 
 
-def _plain(value: Any, scrub: store.Scrub) -> Any:
-    """A value that every JSON reader takes: texts redacted and of whole characters, no NaN, no infinity, and
-    no more digits than anybody measured."""
+def _plain(value: Any) -> Any:
+    """A value that every JSON reader takes: texts of whole characters, no NaN, no infinity, and no more
+    digits than anybody measured."""
     if isinstance(value, str):
-        return without_controls(scrub(str(value)).encode("utf-8", "replace").decode())
+        return without_controls(str(value).encode("utf-8", "replace").decode())
     if isinstance(value, dict):
-        return {_plain(k, scrub): _plain(v, scrub) for k, v in value.items()}
+        return {_plain(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v, scrub) for v in value]
+        return [_plain(v) for v in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value

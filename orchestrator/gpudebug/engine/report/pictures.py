@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core.redact import scrubbed
+from gpudebug.core.scrubbing import scrubbed_record
 from gpudebug.edges import charts
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded
@@ -44,4 +44,4 @@ def _data(loaded: Loaded, number: int) -> dict[str, Any]:
         "hypotheses": [told],
         "runs": {run.folder.name: {**brief(run), **detail(run, [])} for run in read},
     }
-    return dict(scrubbed(data, loaded.workspace.scrub))
+    return dict(scrubbed_record(data, loaded.workspace.scrub))

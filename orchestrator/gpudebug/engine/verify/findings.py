@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.redact import scrubbed
+from gpudebug.core.scrubbing import scrubbed
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""Secrets taken out of JSON: of a document that somebody else wrote, and of gpudebug's own records.
+
+What a record says in words of gpudebug's own (names, outcomes, roles, paths, digests, devices) is compared
+later and read by programs: a secret that happens to be such a word must not change it. So the values of
+sensitive variables are looked for in what came from outside alone; known shapes of tokens go everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .secretnames import OWNERS
+
+if TYPE_CHECKING:
+    from .redact import Redactor
+
+# Keys whose texts are gpudebug's own.
+_OURS = frozenset(
+    {
+        *("action", "status", "verdict", "outcome", "result", "training", "trend", "loss", "kind", "role"),
+        *("code", "field", "metric", "figure", "direction", "unit", "rule", "source", "part", "group", "id"),
+        *("step_unit", "throughput_unit", "throughput_source", "steps_by", "samples_by", "step_time_by"),
+        *("category", "workload_kind", "campaign", "run", "runs", "baseline", "baselines", "state", "phase"),
+        *("next_command", "made", "start", "end", "ended", "when", "claim", "session", "gpudebug", "clock"),
+        *("gpu_util_text", "metric_text", "throughput_text", "target_text", "claimed", "improvement"),
+        *("uuid", "driver", "device", "setting", "host", "interpreter", "cwd", "root", "worktree", "page"),
+        *("sha256", "evidence_sha256", "commit", "tree", "digest", "change_digest", "checked_out"),
+    }
+)
+# All that is below these is, too.
+_OURS_WHOLE = frozenset({"identity", "packages", "written", "files", "imports", "loaded", "classes"})
+# Elsewhere a program or a person chose them.
+_OURS_IN = dict.fromkeys(("name", "value", "threshold"), ("", "devices", "gates", "runs", "checks"))
+# Whatever their keys are called, the texts below these are somebody else's.
+_OUTSIDE = frozenset({"env", "printed", "logged", "batch_flags", "patterns", "knobs"})
+
+
+def scrubbed(value: Any, scrub: Callable[[str], str], name: str = "") -> Any:
+    """A document with each of its texts passed through `scrub`, and what is secret by its key replaced.
+
+    Names of keys stay; `name` is the key that leads to the value.
+    """
+    from .redact import REDACTED, secret_pair
+
+    if isinstance(value, str):
+        return REDACTED if name and secret_pair(name, value) else scrub(value)
+    if isinstance(value, dict):
+        owner = f"{name.rpartition('.')[2]}." if name.rpartition(".")[2].lower() in OWNERS else ""
+        return {k: scrubbed(v, scrub, f"{owner}{k}") for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [scrubbed(v, scrub, name) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool) and name and value > 999:
+        return REDACTED if secret_pair(name, str(value)) else value
+    return value
+
+
+def scrubbed_record(value: Any, scrub: Callable[[str], str], key: str = "") -> Any:
+    """A record or an answer of gpudebug's own: `scrub` sees only what came from outside."""
+    if isinstance(value, dict):
+        return {k: _below(k, v, scrub, key) for k, v in value.items()}
+    return _below(key, value, scrub, "")
+
+
+def _below(key: str, value: Any, scrub: Callable[[str], str], parent: str) -> Any:
+    last = key.rpartition(".")[2]
+    if last in _OUTSIDE:
+        return scrubbed(value, scrub, key)
+    if last in _OURS_WHOLE:
+        return _shapes_alone(value)
+    if isinstance(value, dict):
+        return scrubbed_record(value, scrub, key)
+    if last in _OURS or parent in _OURS_IN.get(key, ()):
+        scrub = _shapes().redact
+    if isinstance(value, (list, tuple)):
+        return [_below(key, v, scrub, parent) for v in value]
+    return scrubbed(value, scrub, key)
+
+
+def _shapes_alone(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _shapes_alone(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shapes_alone(v) for v in value]
+    return scrubbed(value, _shapes().redact)
+
+
+@cache
+def _shapes() -> Redactor:
+    from .redact import Redactor
+
+    return Redactor()
