@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 import time
 
 import pytest
@@ -26,6 +29,14 @@ from gpudebug.core.expressions import LONGEST, Unbounded, bounded
         *(r".*.*.*x", r"(a)\1", r"(x+x+)+y", r"^(\d+)*$", r"(?=(a+)+b)x", r"((a{0,100}){0,100}){0,100}b"),
         *(r"(?:step|steps)+x", r"(ab|abab)+c", r"(?s:(?:.*\n)*x)", r"(?i)([a-z]+)*", r"(?P<a>x)(?(a)y|z)"),
         *(r"(a|b|ab)*c", r"(?:(?:ab)?c?)*d", r"(?:[a-z]+[a-y]*)+!", r"(\s*\w*\s*)*=", "x" * 1001),
+        *(
+            r"(?i)(?:ſa|sa)+x",
+            r"(?i)(?:µa|μa)+x",
+            r"(?i)(?:ςa|σa)+x",
+            r"(?i)(?:ka|\u212aa)+x",
+            r"(?i)(?:ıa|ia)+x",
+        ),
+        *(r"(?i)(?:İa|ia)+x", r"(?i)(?:\ufb05a|\ufb06a)+x", r"(?:[^éa]|è)+x", r"(?a)(?:\W|é)+x"),
     ],
 )
 def test_what_could_take_for_ever_is_refused(pattern: str) -> None:
@@ -44,7 +55,13 @@ def test_what_could_take_for_ever_is_refused(pattern: str) -> None:
             r"\bloss\b",
             r"(?<!val_)loss",
         ),
-        *(r"(?:\d{1,3},)*\d{1,3}", r"[^|]*\|[^|]*\|(?P<value>[^|]*)", r"epoch (\d+)(?: of (\d+))?"),
+        *(
+            r"(?:损失|准确)+x",
+            r"(?i)(?:säge|söge)+x",
+            r"(?:\d{1,3},)*\d{1,3}",
+            r"[^|]*\|[^|]*\|(?P<value>[^|]*)",
+            r"epoch (\d+)(?: of (\d+))?",
+        ),
     ],
 )
 def test_what_people_write_is_taken(pattern: str) -> None:
@@ -82,3 +99,65 @@ def test_whatever_is_taken_is_quick(pattern: str, piece: str) -> None:
     start = time.process_time()
     list(expression.finditer(text))
     assert time.process_time() - start < 10
+
+
+def test_letters_are_the_same_where_re_takes_them_for_one_another() -> None:
+    from gpudebug.core.expressions import _caseless
+
+    try:
+        pairs = importlib.import_module("re._casefix")._EXTRA_CASES.items()
+    except ImportError:  # Python 3.10
+        pairs = [(e[0], e[1:]) for e in importlib.import_module("sre_compile")._equivalences]
+    lower = importlib.import_module("_sre").unicode_tolower
+    assert [c for c in range(0x110000) if _caseless(c) != _caseless(lower(c))] == []
+    assert [(c, d) for c, others in pairs for d in others if _caseless(c) != _caseless(d)] == []
+
+
+DRAWN = """
+import random, re
+from gpudebug.core.expressions import Unbounded, bounded
+
+draw = random.Random(7)
+ALIKE = ["sſS", "kK\u212a", "iIıİ", "µμΜ", "ςσΣ", "ßẞ", "éÉ", "èÈ", "aA"]
+SETS = ["[^éa]", "[sé]", "[ſ-ƀ]"]
+TEXTS = ["s", "k", "i", "μ", "σ", "é", "è", "ß", "sa", "ka", "ia", "μa", "σa", "ßa"]
+
+def spelt(word):
+    return "".join(draw.choice(next(a for a in ALIKE if c in a)) for c in word)
+
+def drawn(depth):
+    kind = draw.randrange(4) if depth else 3
+    if kind < 2:
+        word = draw.choice(TEXTS)
+        some = [draw.choice((spelt(word), spelt(word), drawn(0))) for _ in range(draw.choice((2, 2, 3)))]
+        return "(?:" + "|".join(some) + ")"
+    if kind == 2:
+        return f"(?:{drawn(depth - 1)}){draw.choice(('+', '*', '?', '{1,3}'))}"
+    return draw.choice((spelt(draw.choice(TEXTS)), draw.choice(SETS)))
+
+taken = 0
+for _ in range(4000):
+    pattern = draw.choice(("(?i)", "(?i)", "")) + f"(?:{drawn(2)})+" + draw.choice(("x", "!$"))
+    try:
+        expression = bounded(pattern)
+    except Unbounded:
+        continue
+    taken += 1
+    print(ascii(pattern), flush=True)
+    for text in TEXTS:
+        # What takes for ever does so on less.
+        list(expression.finditer((text * 60)[: min(60, expression.longest)]))
+print("taken", taken)
+"""
+
+
+def test_letters_with_two_lower_cases_end_in_time() -> None:
+    done = subprocess.Popen([sys.executable, "-c", DRAWN], stdout=subprocess.PIPE, text=True)
+    try:
+        said, _ = done.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        done.kill()
+        said, _ = done.communicate()
+        pytest.fail(f"takes for ever: {said.splitlines()[-1]}")
+    assert done.returncode == 0
+    assert int(said.split()[-1]) > 200

@@ -45,6 +45,7 @@ _CLASSES = {
 
 
 _DOTALL = re.compile(r"\(\?[a-z]*s[a-z]*[-:)]")
+_ASCII = re.compile(r"\(\?[a-z]*a[a-z]*[-:)]")
 
 
 class Unbounded(ValueError):
@@ -71,6 +72,8 @@ def bounded(pattern: str, *, least: int = LEAST) -> Expression:
     compiled = re.compile(pattern)
     if len(pattern) > LONGEST_PATTERN:
         raise Unbounded(f"is longer than {LONGEST_PATTERN} characters")
+    if _ASCII.search(pattern):
+        raise Unbounded("has the flag (?a), by which sets end at ASCII")
     work = _Work(_tree(pattern), bool(compiled.flags & re.DOTALL or _DOTALL.search(pattern)))
     longest = work.longest()
     if longest < least:
@@ -218,12 +221,12 @@ def _characters(item: Any, dotall: bool) -> int:
         word = str(kind)
         if word == "NEGATE":
             negated = True
-        elif word == "LITERAL":
-            found |= _bit(part)
-        elif word == "RANGE":
-            found |= _range(*part)
-        else:
+        elif word == "CATEGORY":
             found |= _category(str(part))
+        else:
+            some = _bit(part) if word == "LITERAL" else _range(*part)
+            # Of a class beyond ASCII they leave the other characters out of nothing.
+            found |= some & ~_BEYOND if negated else some
     return _folded(_ANY & ~found if negated else found)
 
 
@@ -271,13 +274,18 @@ def _decided(branches: Any) -> bool:
     """Whether each alternative is plain text, and none begins another: no text is matched by two of them."""
     if not all(str(item[0]) == "LITERAL" for branch in branches for item in branch):
         return False
-    texts = sorted("".join(chr(item[1]).lower() for item in branch) for branch in branches)
-    return not any(b.startswith(a) for a, b in pairwise(texts))
+    texts = sorted(tuple(_caseless(item[1]) for item in branch) for branch in branches)
+    return not any(b[: len(a)] == a for a, b in pairwise(texts))
 
 
-def _literals(items: list[Any]) -> str:
-    """The plain text that a sequence begins with."""
-    text = ""
+def _caseless(code: int) -> str:
+    """The same for all that `re` takes for one another where letter case is ignored: `s` and `ſ`."""
+    return chr(code).lower()[0].upper().casefold()
+
+
+def _literals(items: list[Any]) -> tuple[str, ...]:
+    """The plain text that a sequence begins with, letter case aside."""
+    text: tuple[str, ...] = ()
     for item in items:
         if not text and (inside := _inside(item)):
             return _literals(inside)
@@ -285,10 +293,10 @@ def _literals(items: list[Any]) -> str:
             continue
         if str(item[0]) != "LITERAL":
             break
-        text += chr(item[1]).lower()
+        text += (_caseless(item[1]),)
     return text
 
 
-def _period(text: str) -> int:
+def _period(text: tuple[str, ...]) -> int:
     """How far apart two places must be at which `text` stands; 1 for none."""
-    return next((p for p in range(1, len(text)) if text.startswith(text[p:])), len(text)) or 1
+    return next((p for p in range(1, len(text)) if text[: len(text) - p] == text[p:]), len(text)) or 1
