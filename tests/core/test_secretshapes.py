@@ -329,3 +329,67 @@ def test_the_time_is_linear_in_each_new_shape() -> None:
         if (spent := time.process_time() - start) > 1.0:
             slow[piece] = spent
     assert slow == {}
+
+
+S = "Zq8Kd2mVb4TzR8wP"
+HEX = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"dapi{HEX[:32]}", f"glsa_{S}{S}_01234567", f"sntrys_{S}{S}", f"sntryu_{HEX}", f"lin_api_{S}{S}"),
+        *(f"shpat_{HEX[:32]}", f"tskey-auth-{S}-{S}", f"PMAK-{HEX[:24]}-{HEX[:34]}", f"NRAK-{S.upper()}ABCD"),
+        *(f"figd_{S}{S}", f"ATATT3{S}{S}", f"pul-{HEX}", f"pplx-{S}{S}", f"tgp_v1_{S}{S}", f"api_org_{S}{S}"),
+        *(f"rpa_{S.upper()}ABCD", f"glptt-{HEX}", f"gldt-{S}abcd", f"dp.st.prd.{S}{S}", f"sq0atp-{S}abcdef"),
+        *(f"CFPAT-{S}{S}", f"ntn_{S}{S}", f"wandb: Using key {HEX}", f"WANDB_API_KEY {HEX}"),
+        *(f"pwd={S}", f"Server=h;Uid=u;Pwd={S};", f"https://{S}@github.com/x/y", f"passcode={S}"),
+        *(f"aws configure set aws_secret_access_key {S}", f"https://h/o?X-Goog-Signature={HEX}{HEX}"),
+        *(f"DAGSHUB_USER_TOKEN={S}", f"S3_ACCESS_KEY_ID={S}", f"SECRET_KEY_BASE={S}", f"cookies={S}"),
+    ],
+)
+def test_more_shapes_and_names(text: str) -> None:
+    clean = Redactor().redact(f"x {text} y")
+    assert REDACTED in clean
+    assert not any(part in clean for part in (S, S.upper(), HEX[:24], HEX[:32]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "PWD=/home/me/work",
+            "pwd: /x",
+            "pwd=$(pwd)",
+            "cwd=abcdefgh",
+            "https://host.example/x@y",
+            "cookiecutter",
+        ),
+        *("dapi", "pul-1", "rpa_mode", "https://user@host/x", "upw=abcdefgh", "user_token: <user>"),
+    ],
+)
+def test_what_is_like_more_shapes_stays(text: str) -> None:
+    assert Redactor().redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *({"password": {"value": S}}, {"tokens": {"hf": S}}, {"credentials": {"user": {"id": S}}}),
+        *(
+            {"cmd": ["train", "--hf-token", S]},
+            {"pwd": S},
+            {"pw": S},
+            {"passcode": S},
+            {"cookies": {"sid": S}},
+        ),
+        {"password": [{"value": S}, [S]]},
+    ],
+)
+def test_what_a_key_above_calls_a_secret_goes(document: dict[str, object]) -> None:
+    assert S not in str(scrubbed(document, Redactor().redact))
+
+
+def test_a_list_that_is_no_command_stays() -> None:
+    document = {"args": ["train", "--lr", "0.1", "--n", "y"], "pwd": "/x", "tokens": {"n": "gpt2"}}
+    assert scrubbed(document, Redactor().redact) == document

@@ -83,7 +83,7 @@ def random_looking(text: str) -> bool:
 
 def secret_pair(name: str, value: str) -> bool:
     """Whether a value under this key is a secret; `key`, `pass` and `tokens` alone mean other things too."""
-    if not _of_a_secret(name):
+    if not sensitive_key(name):
         return False
     stripped = value.strip()
     if not stripped or stripped.lower() in _CONSTANTS or REDACTED in value:
@@ -93,12 +93,15 @@ def secret_pair(name: str, value: str) -> bool:
         return random_looking(stripped)
     if bare == "pass":
         return len(stripped) > 5 and any(c.isdigit() for c in stripped)
+    if bare in ("pwd", "pw"):
+        return not stripped.startswith(("/", "~", "."))
     return _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped) is None
 
 
 @lru_cache(maxsize=4096)
-def _of_a_secret(name: str) -> bool:
-    return name.lower() == "tokens" or sensitive_variable(name)
+def sensitive_key(name: str) -> bool:
+    """Whether what a key of this name holds may be a secret: the values themselves decide then."""
+    return name.lower() in ("tokens", "pwd", "pw") or sensitive_variable(name)
 
 
 class Redactor:

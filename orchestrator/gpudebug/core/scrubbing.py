@@ -37,22 +37,29 @@ _OURS_IN = dict.fromkeys(("name", "value", "threshold"), ("", "devices", "gates"
 _OUTSIDE = frozenset({"env", "printed", "logged", "batch_flags", "patterns", "knobs"})
 
 
-def scrubbed(value: Any, scrub: Callable[[str], str], name: str = "") -> Any:
-    """A document with each of its texts passed through `scrub`, and what is secret by its key replaced.
+def scrubbed(
+    value: Any, scrub: Callable[[str], str], name: str = "", above: frozenset[str] = frozenset()
+) -> Any:
+    """A document with each of its texts passed through `scrub`, and what is secret by its keys replaced.
 
-    Names of keys stay; `name` is the key that leads to the value.
+    Names of keys stay; `name` is the key that leads to the value, `above` are those of secrets before it.
+    A list may be a command, where a flag stands before its value.
     """
-    from .redact import REDACTED, secret_pair
+    from .redact import REDACTED, secret_pair, sensitive_key
 
-    if isinstance(value, str):
-        return REDACTED if name and secret_pair(name, value) else scrub(value)
+    if isinstance(value, (dict, list, tuple)) and name and sensitive_key(name):
+        above |= {name}
     if isinstance(value, dict):
         owner = f"{name.rpartition('.')[2]}." if name.rpartition(".")[2].lower() in OWNERS else ""
-        return {k: scrubbed(v, scrub, f"{owner}{k}") for k, v in value.items()}
+        return {k: scrubbed(v, scrub, f"{owner}{k}", above) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [scrubbed(v, scrub, name) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and name and value > 999:
-        return REDACTED if secret_pair(name, str(value)) else value
+        before = ["", *(v if isinstance(v, str) and v.startswith("-") else "" for v in value)]
+        flags = [flag if flag and "=" not in flag else name for flag in before]
+        return [scrubbed(v, scrub, flag, above) for v, flag in zip(value, flags, strict=False)]
+    number = isinstance(value, int) and not isinstance(value, bool) and value > 999
+    if isinstance(value, str) or number:
+        secret = any(secret_pair(key, str(value)) for key in (name, *above) if key)
+        return REDACTED if secret else scrub(value) if isinstance(value, str) else value
     return value
 
 

@@ -43,6 +43,21 @@ WHOLE: Shapes = (
     (("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
     (("_v1_",), r"do[opr]_v1_[a-f0-9]{32,}"),
     (("SG.",), r"SG\.(?<![A-Za-z0-9]SG\.)[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
+    (("api",), r"dapi(?<![A-Za-z0-9]dapi)[a-f0-9]{32}|lin_api_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}"),
+    (("gl",), r"gl(?:sa_[A-Za-z0-9_]{20,}|(?:ptt|dt)-[A-Za-z0-9_-]{15,})"),
+    (
+        ("sntry", "shp", "sq0"),
+        r"s(?:ntry[su]_[A-Za-z0-9_+/=-]{20,}|hp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|q0(?:atp|csp)-[\w-]{20,})",
+    ),
+    (("AK-",), r"PMAK-[a-f0-9]{24}-[a-f0-9]{30,}|NRAK-[A-Z0-9]{20,}"),
+    (("figd_", "ntn_"), r"figd_[A-Za-z0-9_-]{20,}|ntn_(?<![A-Za-z0-9_]ntn_)[A-Za-z0-9]{20,}"),
+    (("ATATT3", "CFPAT-"), r"(?:ATATT3|CFPAT-)[A-Za-z0-9_=-]{20,}"),
+    (
+        ("key-", "pul-", "pplx-"),
+        r"tskey-[a-z]{3,20}-[A-Za-z0-9-]{16,}|pul-(?<![A-Za-z0-9]pul-)[a-f0-9]{40}|pplx-[A-Za-z0-9]{20,}",
+    ),
+    (("tgp_v1_", "rpa_"), r"tgp_v1_[A-Za-z0-9_-]{20,}|rpa_(?<![A-Za-z0-9_]rpa_)[A-Z0-9]{20,}"),
+    (("dp.st.",), r"dp\.st\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{20,}"),
     (("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-[A-Z0-9]{20,}"),
     (("eyJ",), r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"),
     ((":AA",), r":AA(?<=[0-9]{8}:AA)[A-Za-z0-9_-]{30,}"),
@@ -61,6 +76,15 @@ BESIDE: Shapes = (
         ("wandb:",),
         r"((?:wandb:|[Kk]ey[^\n:]{0,60}:) {0,2})[0-9a-f]{40}(?![0-9a-zA-Z])",
     ),
+    (("sing key ", "API_KEY "), r"((?:[Uu]sing key|API_KEY) {1,4})[0-9a-f]{40}(?![0-9a-zA-Z])"),
+    (
+        ("pw", "Pw"),
+        r"([Pp]w(?<![A-Za-z0-9_.-].w)d?[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)"
+        r"(?!\[redacted\]|[/~.$])[^\s\"',;]{5,256}",
+    ),
+    (("oog-Sig",), r"([Xx]-[Gg]oog-Signature=)(?!\[redacted\])[^\s&\"'<>]{8,2048}"),
+    (("aws configure set ",), r"(aws configure set aws_[a-z_]{1,40} )(?!\[redacted\])[^\s\"'<>]{8,256}"),
+    (("://",), r"(https?://)(?=[^\s@/:]{0,200}[0-9])[A-Za-z0-9_.~-]{16,200}(?=@)"),
     (
         ("login",),
         r"(login(?<![a-z]login)\s{1,8}\S{1,256}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,256}",
