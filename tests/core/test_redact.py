@@ -178,6 +178,29 @@ def test_values_of_the_runs_own_variables_and_flags_go_wherever_they_are() -> No
     assert redactor.redact("and the second line") == REDACTED
 
 
+HARMLESS = (
+    *("--placeholder_token=cat1", "--instance_token=sks", "--register_token=4", "--checkpoint_key=model_ema"),
+    *("--key=observation.images.top", "--first_stage_key=image", "--rng_key=12345", "--gate_pass=high"),
+    *("--n_pass 12", "--pass 1000", "--cookie=1", "--model=sk-learn-model-v2-large-16"),
+)
+
+
+@pytest.mark.parametrize("words", HARMLESS)
+def test_what_names_a_column_or_counts_stays(words: str) -> None:
+    argv = ("train.py", *words.split())
+    redactor = Redactor({}, argv)
+    assert redactor.redact_argv(argv) == argv
+    assert redactor.redact(words) == words
+
+
+@pytest.mark.parametrize(
+    "words", ["--key=abcDEF123456789x", "--pass=hunter22", "--token=abcdef", "--api_key=a.b"]
+)
+def test_what_may_be_a_secret_under_such_a_name_goes(words: str) -> None:
+    argv = ("train.py", words)
+    assert "[redacted]" in Redactor({}, argv).redact_argv(argv)[1]
+
+
 def test_a_command_keeps_its_words() -> None:
     argv = [
         "t",

@@ -58,6 +58,10 @@ _ROLES = ("baseline", "workload", "reference", "success", "gpudebug")
 _IDENTITIES = ("COMMIT", "SHA", "HASH", "DIGEST", "REVISION", "VERSION", "DEVICES", "UUID", "_ID", "HOSTNAME")
 
 
+# What names a column or counts: in lower case with dots, or a short number.
+_PLAIN = r"[a-z_]+(?:\.[a-z_]+)+|[0-9]{1,6}"
+
+
 def sensitive_flag(name: str) -> bool:
     """Whether the value of a flag or key of this name is a secret: `--wandb.api_key`, `hf_token`."""
     bare = commandline.bare_name(name).lower()
@@ -98,6 +102,14 @@ def secret_pair(name: str, value: str) -> bool:
     return _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped) is None
 
 
+def _secret_option(name: str, value: str) -> bool:
+    """Whether the value of an option is a secret: no constant, and no name in dots under a plain `--key`."""
+    if value.lower() in _CONSTANTS or not sensitive_flag(name):
+        return False
+    plain = commandline.bare_name(name).lower() in ("key", "pass", "cookie")
+    return not (plain and _regex(_PLAIN).fullmatch(value))
+
+
 @lru_cache(maxsize=4096)
 def sensitive_key(name: str) -> bool:
     """Whether what a key of this name holds may be a secret: the values themselves decide then."""
@@ -111,7 +123,8 @@ class Redactor:
 
     def __init__(self, env: Mapping[str, str] | None = None, argv: Sequence[str] = ()) -> None:
         found = {value for name, value in (env or {}).items() if sensitive_variable(name)}
-        found |= {option.value or "" for option in commandline.options(argv) if sensitive_flag(option.name)}
+        options = ((option.name, option.value or "") for option in commandline.options(argv))
+        found |= {value for name, value in options if _secret_option(name, value)}
         for value in (env or {}).values():
             found |= {value[start:end] for start, end in _url_passwords(value)}
         forms = _longest_first(form for value in found for form in _forms(value))
@@ -162,7 +175,7 @@ class Redactor:
         """The command with the same number of words, the secrets in them replaced."""
         words = [self.redact(word) for word in argv]
         for option in commandline.options(argv):
-            if option.value is None or option.value.lower() in _CONSTANTS or not sensitive_flag(option.name):
+            if option.value is None or not _secret_option(option.name, option.value):
                 continue
             if option.style == "separate":
                 words[option.start + 1 : option.stop] = [REDACTED] * (option.stop - option.start - 1)
@@ -218,7 +231,14 @@ def _without_values(named: str, text: str) -> str:
     lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     if not _holds(lower, WORDS):
         return text
-    return _without(text, (match.span(match.lastindex or 0) for match in _regex(named).finditer(lower)))
+    spans = (match.span(match.lastindex or 0) for match in _regex(named).finditer(lower))
+    return _without(text, (span for span in spans if not _of_a_plain_key(lower, *span)))
+
+
+def _of_a_plain_key(lower: str, start: int, end: int) -> bool:
+    """Whether this is the plain value of an option `--key` or `--pass`: the name of a column, a count."""
+    before = _regex(r"(?<![\w.-])--?(?:key|pass)[= ]\Z").search(lower, max(start - 8, 0), start)
+    return before is not None and _regex(_PLAIN).fullmatch(lower, start, end) is not None
 
 
 def _without_items(text: str) -> str:

@@ -22,7 +22,7 @@ WHOLE: Shapes = (
     ),
     (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
     (("glpat-",), r"glpat-[A-Za-z0-9_-]{15,}"),
-    (("sk-",), r"sk-(?<![A-Za-z0-9_-]sk-)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}"),
+    (("sk-",), r"sk-(?<![A-Za-z0-9_-]sk-)(?!learn)(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}"),
     (("k_live_", "k_test_"), r"[sr]k_(?<![A-Za-z0-9].k_)(?:live|test)_[A-Za-z0-9]{16,}"),
     (("whsec_",), r"whsec_[A-Za-z0-9+/=]{16,}"),
     (("AKIA",), r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}"),
