@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import ProgressFile
 from gpudebug.core.stack import accepted
 from gpudebug.edges import host, store
@@ -13,6 +14,12 @@ from gpudebug.edges.store.private import write_private
 from gpudebug.engine.accepted import FILE, FORMAT, Acceptances, Recorded, acceptances_of
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.written import read_progress
+
+
+class NotAsAccepted(GpudebugError):
+    """What was accepted is not there any more as it was accepted."""
+
+    code = "accept"
 
 
 def record(loaded: Loaded, number: int, order: int) -> None:
@@ -24,17 +31,31 @@ def record(loaded: Loaded, number: int, order: int) -> None:
         _write(now, {**kept, number: _made(loaded, number, order)})
 
 
+def refuse_altered(loaded: Loaded) -> None:
+    """Refuse a session's measurement where an acceptance no longer holds: the base would move by it."""
+    kept = loaded.acceptances.entries
+    lost = sorted({*(kept or ())} - {h.number for h in loaded.accepted})
+    if loaded.session is None or not lost:
+        return
+    numbers = ", ".join(map(str, lost))
+    raise NotAsAccepted(
+        f"hypothesis {numbers} was accepted, and its entry, its patch or its run is not as it was then",
+        file=str(loaded.progress_path),
+        next="put it back as it was; a person who means it runs: gpudebug next",
+    )
+
+
 def settle(loaded: Loaded) -> str | None:
     """Make the record agree with the file in a person's command; what was changed, in a line.
 
     A campaign of 0.1.0 gets the record of what it has accepted, a new campaign an empty one. An acceptance
-    whose line a person deleted goes.
+    goes whose line a person deleted, or whose entry or run is another by now.
     """
     before = loaded.acceptances
     if loaded.session is not None or before.problem is not None:
         return None
-    lines = {h.number for h in loaded.document.hypotheses if h.accepted is not None}
-    if before.entries is not None and before.entries.keys() <= lines and before.file.exists():
+    standing = {h.number for h in loaded.accepted}
+    if before.entries is not None and before.entries.keys() <= standing and before.file.exists():
         return None
     with _held(loaded):
         document, now = read_progress(loaded.progress_path), _now(loaded)
@@ -43,10 +64,11 @@ def settle(loaded: Loaded) -> str | None:
             _write(now, kept)
             return _said("recorded as accepted", [*kept]) if kept else None
         lines = {h.number for h in document.hypotheses if h.accepted is not None}
-        known = now.entries or {}
-        gone = sorted(known.keys() - lines)
-        _write(now, {n: found for n, found in known.items() if n in lines})
-    return _said("no longer accepted, as its Accepted line is gone", gone) if gone else None
+        known, altered = now.entries or {}, {*before.entries} - standing
+        gone = sorted((known.keys() & altered) | (known.keys() - lines))
+        _write(now, {n: found for n, found in known.items() if n not in gone})
+    what = "its Accepted line is gone" if lines.isdisjoint(gone) else "it is not what was accepted any more"
+    return _said(f"no longer accepted, as {what}", gone) if gone else None
 
 
 def _said(what: str, numbers: Sequence[int]) -> str:

@@ -57,6 +57,7 @@ class Cycle:
         """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
         now = load(self.loaded.workspace.root, self.loaded.session)
         settings.unchanged(self.loaded, now)
+        acceptance.refuse_altered(now)
         return replace(self, loaded=now)
 
     @property
@@ -123,6 +124,7 @@ def claimed_campaign(
         if changed is not None:
             report(Live("", 0.0, None, None, None, None, None, changed))
             loaded = load(directory, session)
+        acceptance.refuse_altered(loaded)
         pinned = settings.admit(loaded, pins=pins)
         if pinned is not None:
             report(Live("", 0.0, None, None, None, None, None, pinned))

@@ -25,7 +25,7 @@ from gpudebug.core.stack import Accepted, changes, effective
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
-from gpudebug.engine.accepted import acceptances_of, recorded
+from gpudebug.engine.accepted import Acceptances, acceptances_of, recorded
 from gpudebug.engine.brought import brought, why_brought
 from gpudebug.engine.changes import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.deciding import decidable
@@ -48,8 +48,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     workspace, config, path, document = read(directory)
     checkout = look(workspace, path)
     settings = settings_of(workspace, config, checkout)
-    trials = {h.number: _trial(workspace, document, h) for h in document.hypotheses}
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
+    trials = {
+        h.number: replace(_trial(workspace, document, h), held=_held(workspace, acceptances, h))
+        for h in document.hypotheses
+    }
     accepted = recorded(document, acceptances, session)
     _refuse_lost_patches(workspace, accepted)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
@@ -275,6 +278,17 @@ def _trial(
     except (GpudebugError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Judged(None, False)
     return Judged(verdict, same and not in_hypothesis(document, entry))
+
+
+def _held(workspace: store.Workspace, acceptances: Acceptances, entry: progress.HypothesisEntry) -> bool:
+    """Whether verdict and change of an entry are those that `accept` recorded."""
+    kept = acceptances.of(entry)
+    if kept is None or tested_change(workspace, entry.intervention) != kept.change:
+        return False
+    try:
+        return store.file_digest(workspace.run(kept.run).path / "verdict.json") == kept.verdict
+    except OSError:
+        return False
 
 
 def _doubted(

@@ -26,11 +26,16 @@ from gpudebug.engine.written import ROLES, workload_of
 
 @dataclass(frozen=True)
 class Judged:
-    """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it."""
+    """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it.
+
+    `verified` asks for the whole text of the entry; `held` says that verdict and change are those that
+    `accept` recorded, whatever else stands there.
+    """
 
     verdict: dict[str, Any] | None
     verified: bool
     doubts: Doubts = NO_DOUBTS
+    held: bool = False
 
     @property
     def counts(self) -> bool:
@@ -46,19 +51,13 @@ class Judged:
 def in_force(
     entries: Sequence[progress.HypothesisEntry], trials: Mapping[int, Judged], acceptances: Acceptances
 ) -> tuple[progress.HypothesisEntry, ...]:
-    """Those whose changes are part of what runs: their verdicts follow from runs that are here.
+    """Those whose changes are part of what runs: verdict and change are still those that were accepted.
 
     A campaign of 0.1.0 recorded no acceptance: of its lines, those of runs that git brought do not count.
     """
-    kept = acceptances.entries
-    if kept is None:
+    if acceptances.entries is None:
         return tuple(h for h in entries if trials[h.number].recorded_here)
-    return tuple(
-        h
-        for h in entries
-        if (judged := trials[h.number]).verified
-        and (judged.verdict or {}).get("change_digest") == kept[h.number].change
-    )
+    return tuple(h for h in entries if trials[h.number].held)
 
 
 @dataclass(frozen=True)

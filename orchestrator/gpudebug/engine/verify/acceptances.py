@@ -10,6 +10,9 @@ from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.written import Written
 
+_AGAIN = "put it back, or a person's `gpudebug next` takes the change back"
+_GONE = f"it was accepted, and its entry is gone: {_AGAIN}"
+_OTHER = f"it was accepted, and its entry is not what was accepted: {_AGAIN}"
 _NO = frozenset({"", "-", "–", "—", "no", "none", "not yet", "pending", "n/a", "tbd"})
 
 
@@ -32,7 +35,9 @@ class Accepted:
             return
         kept = self._kept.of(entry)
         if entry.accepted is None:
-            if kept is not None:
+            if kept is None and entry.number in (self._kept.entries or {}):
+                shown.differs("status", found=entry.status.value, why=_OTHER)
+            elif kept is not None:
                 self._findings.notes.append(
                     f"hypothesis {entry.number} was accepted and its Accepted line is gone: a person's "
                     f"`gpudebug next` takes the change back, `gpudebug accept {entry.number}` keeps it"
@@ -50,6 +55,10 @@ class Accepted:
         if self._kept is not None and self._kept.problem is not None:
             why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H writes it anew"
             self._findings.differs(Problem(self._kept.file.name, file=self._kept.file, why=why))
+        there = {h.number for h in self._written.document.hypotheses}
+        for number in sorted({*((self._kept and self._kept.entries) or ())} - there):
+            where = Problem("accepted", file=self._written.progress_path, hypothesis=number)
+            self._findings.differs(where.but(expected=f"### Hypothesis {number}", why=_GONE))
 
     def _check_verdict(self, shown: Shown, run: str, expected: str) -> None:
         path = self._written.workspace.run(run).path / "verdict.json"
