@@ -98,6 +98,12 @@ DIFFERS = {
         "INCONCLUSIVE",
         "counted the steps of the baseline, and not those of the trial",
     ),
+    "a probe that a flag took away": (
+        side(61, 62, log=11.0, inside=None),
+        Setting(),
+        "INCONCLUSIVE",
+        "counted the steps of the baseline, and not those of the trial",
+    ),
     "beyond its plan": (
         after(),
         Setting(beyond="run 0001-x printed 300 steps, and its command plans 75 steps"),
@@ -118,6 +124,14 @@ def test_what_does_not_fit_is_never_validated(
     assert (found.status.value, throughput.result, throughput.value) == (status, Result.UNKNOWN, "unknown")
     assert said in (throughput.unexplained or "")
     assert '`gpudebug reopen 1 --because "WHY"`' in found.why
+
+
+@pytest.mark.parametrize("setting", [Setting(), CODE])
+def test_a_trial_with_a_probe_proves_nothing_beside_a_baseline_without(setting: Setting) -> None:
+    found = verdict(side(28, 27, 29, 28, log=5.0, inside=None), after(), setting)
+    assert found.status is Status.INCONCLUSIVE
+    said = gate(found, "throughput").unexplained or ""
+    assert said == "the probe counted the steps of the trial, and not those of the baseline"
 
 
 def test_both_counts_are_named() -> None:

@@ -347,7 +347,7 @@ def _launch_spec(
         argv=argv,
         cwd=str(job.cwd),
         env={
-            **_env(job),
+            **_env(job, own=bench.campaign is not None),
             "GPUDEBUG_RUN": marker,
             "GPUDEBUG_RUN_DIR": str(files.job),
             launcher.RECORDS_DIR: str(files.records),
@@ -374,11 +374,18 @@ def probed(job: Job) -> bool:
     return job.trees.probe if job.trees else True
 
 
-def _env(job: Job) -> dict[str, str]:
-    """The job's variables, and what makes its Python tell of itself."""
+def _env(job: Job, *, own: bool) -> dict[str, str]:
+    """The job's variables, and what makes its Python tell of itself.
+
+    With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
+    """
     # One that gpudebug itself was started with would do it to every run.
     ours = (launcher.TORCH_PROFILE, launcher.LAYER)
-    env = {name: value for name, value in job.env.items() if name not in ours}
+    env = {
+        name: value
+        for name, value in job.env.items()
+        if name not in ours and not (own and name.startswith("GPUDEBUG_") and name not in job.env_names)
+    }
     if job.torch_profile is not None:
         env[launcher.TORCH_PROFILE] = str(job.torch_profile)
     if job.layer is not None:

@@ -54,9 +54,10 @@ def unfit(case: Case) -> Unfit | None:
     found = _ratios(case)
     if found is None and setting.beyond and not setting.explained:
         found = Unfit(setting.beyond)
-    told = [[counts.counted(e) is not None for e in side] for side in (case.before, case.after)]
-    if found is None and setting.code and all(told[0]) and not all(told[1]):
-        found = Unfit("the probe counted the steps of the baseline, and not those of the trial")
+    before, after = (all(counts.counted(e) for e in side) for side in (case.before, case.after))
+    if found is None and before != after:
+        sides = ("baseline", "trial") if before else ("trial", "baseline")
+        found = Unfit("the probe counted the steps of the {}, and not those of the {}".format(*sides))
     if found is None and setting.touches and not is_probed(case):
         found = Unfit(f"no probe counts what got done, and the change touches what does ({setting.touches})")
     return found
