@@ -506,3 +506,18 @@ def test_linked_worktrees_of_git_measure_their_own_code(campaign: Campaign, tmp_
     assert before in git(campaign.folder, "for-each-ref", "refs/gpudebug")
     assert campaign.json("status", env={"GPUDEBUG_SESSION": "a"})["next"]["action"] == "propose"
     assert other.json("status", env={"GPUDEBUG_SESSION": "a"})["next"]["action"] == "propose"
+
+
+def test_a_campaign_whose_git_is_gone_is_not_taken_up_by_the_repository_around_it(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "other.py").write_text("")
+    (tmp_path / ".gitignore").write_text("/recordings\n")
+    shutil.rmtree(campaign.folder / ".git")
+    commit_all(tmp_path)
+    refused = campaign.run("next").expect(1).err
+    assert f"another repository than {tmp_path}" in refused
+    assert not (tmp_path / ".git/gpudebug/campaigns").exists()
+    campaign.run("settings", "--accept").expect(0)
+    campaign.run("next").expect(0)

@@ -119,6 +119,8 @@ def claimed_campaign(
     workspace = find(directory)
     with claim_of(workspace, command, session) as claim, ExitStack() as stack:
         loaded = load(directory, session)
+        if not pins:
+            settings.refuse_other_repository(loaded)
         # First of all: what a campaign of 0.1.0 has accepted is only known until anything else is recorded.
         changed = acceptance.settle(loaded)
         if changed is not None:

@@ -33,6 +33,24 @@ class SettingsChanged(ConfigError):
     code = "settings"
 
 
+def refuse_other_repository(loaded: Loaded) -> None:
+    """Refuse to take up a campaign in a repository around its own, whose .git is gone.
+
+    There nothing is pinned, and none of the commits that its runs were measured at is known.
+    """
+    root, checkout = loaded.workspace.root, loaded.checkout
+    if loaded.settings.pinned is not None or root == checkout.top:
+        return
+    records = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
+    commits = {str(record["commit"]) for record in records if record.get("commit")}
+    if commits and not any(snapshot.whole(checkout.at, commit) for commit in commits):
+        raise SettingsChanged(
+            f"its runs were measured in another repository than {checkout.top}: is its own .git gone?",
+            file=str(root),
+            next=f"put its .git back; or, to go on in this repository: {ACCEPT}",
+        )
+
+
 def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
     """Refuse a measurement under settings that no person has pinned; pin what a person may pin by it.
 
