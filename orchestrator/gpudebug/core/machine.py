@@ -99,8 +99,9 @@ class Campaign:
 
     `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
     or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
-    `failure` is in pp, or a ratio. Device time in seconds. `accepted` says that changes were accepted,
-    `unweighed` why nobody could tell what its hypotheses are worth.
+    `failure` is in pp, or a ratio. `untold` counts verdicts that no entry lists. Device time in seconds.
+    `accepted` says that changes were accepted, `unweighed` why nobody could tell what its hypotheses are
+    worth.
     """
 
     baselines: tuple[BaselineState, ...]
@@ -109,11 +110,17 @@ class Campaign:
     target: float | None = None
     failure: float = 10.0
     hypothesis_budget: int = 20
+    untold: int = 0
     device_time: float = 0.0
     device_time_budget: float | None = None
     metric: Metric = UTILISATION
     accepted: bool = False
     unweighed: str | None = None
+
+    @property
+    def tested(self) -> int:
+        """How many hypotheses were tested, as the budget counts: a test that runs/ alone tells of is one."""
+        return sum(h.status in VERDICTS for h in self.hypotheses) + self.untold
 
 
 def decide(campaign: Campaign) -> Action:
@@ -186,9 +193,8 @@ def _solved(c: Campaign) -> Action | None:
 
 
 def _out_of_budget(c: Campaign) -> Action | None:
-    tested = sum(h.status in VERDICTS for h in c.hypotheses)
-    if tested >= c.hypothesis_budget:
-        why = f"exhausted: {tested} hypotheses tested, the budget is {c.hypothesis_budget}"
+    if c.tested >= c.hypothesis_budget:
+        why = f"exhausted: {c.tested} hypotheses tested, the budget is {c.hypothesis_budget}"
         return Action(Kind.STOP, why, ending=Ending.EXHAUSTED)
     if c.device_time_budget is not None and c.device_time >= c.device_time_budget:
         used, budget = c.device_time, c.device_time_budget

@@ -114,6 +114,8 @@ def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) 
         raise NotAccepted(said, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
     if found.replayed and not loaded.settings.replay:
         raise NotAccepted(said, file=file, line=line, next=again)
+    if found.untold:
+        again = f"list {'it' if len(found.untold) == 1 else 'them'} as `gpudebug verify {entry.number}` says"
     if not terms_differ:
         advice = f"{again}; or, if you mean it, gpudebug accept {entry.number} --terms-differ"
         raise NotAccepted(said, file=file, line=line, next=advice)
@@ -123,7 +125,8 @@ def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
     """Refuse a verdict that does not follow from its runs' own samples and logs."""
     found = verify(loaded.workspace.root, entry.number)
     # An Accepted line that was written by hand is what this command makes good.
-    against = [p for p in found["problems"] if p["field"] != "accepted"]
+    # What is told nowhere was refused before, unless a person means it.
+    against = [p for p in found["problems"] if p["field"] not in ("accepted", "unlisted")]
     if against:
         first = against[0]
         raise NotAccepted(
@@ -155,7 +158,8 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
     """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
     (step,) = stack.changes(loaded.document, [entry])
-    notes = [f"its verdict is by {against}" for against in loaded.trials[entry.number].doubts.against]
+    found = loaded.trials[entry.number].doubts
+    notes = [line if line in found.untold else f"its verdict is by {line}" for line in found.against]
     if present.throughput_source(loaded.trials[entry.number].verdict) == "log":
         notes.append("its throughput is by the program's own word: no probe counted its steps")
     since = changed(loaded, entry)

@@ -12,7 +12,6 @@ from gpudebug.core import machine, present
 from gpudebug.core.brief import Part, code, quoted
 from gpudebug.core.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
 from gpudebug.core.progress import harmless
-from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store, templates
 from gpudebug.engine import sources, standing, tried
 from gpudebug.engine.lastrun import last_run
@@ -103,7 +102,7 @@ class _Brief:
             target=None if target is None else present.figure(metric, target),
             conditions=self._conditions(),
             failure=present.threshold(metric, self.config.criteria.failure),
-            hypotheses_left=max(0, c.hypothesis_budget - sum(h.status in VERDICTS for h in c.hypotheses)),
+            hypotheses_left=max(0, c.hypothesis_budget - c.tested),
             budget=c.hypothesis_budget,
             time_left=self._time_left(),
         ).strip("\n")

@@ -33,6 +33,7 @@ from gpudebug.engine.loaded import Baseline, Code, Judged, Loaded, in_force
 from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.private import refs
 from gpudebug.engine.terms import doubts, played_back
+from gpudebug.engine.unlisted import UNLISTED, Unlisted, judged_runs, tested_before, unlisted
 from gpudebug.engine.written import (
     ROLES,
     read,
@@ -57,7 +58,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     _refuse_lost_patches(workspace, accepted)
     records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
     foreign = brought(workspace, checkout)
-    trials = {n: _doubted(settings, workspace, judged, records, foreign) for n, judged in trials.items()}
+    judged = judged_runs(workspace, config.campaign, records)
+    untold = unlisted(workspace, document, judged, records)
+    for h in document.hypotheses:
+        before = tested_before(workspace, h, untold, config.workload)
+        trials[h.number] = _doubted(settings, workspace, trials[h.number], records, foreign, before)
     stack = changes(document, in_force(accepted, trials, acceptances))
     measured = _measured_tree(document, records)
     code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
@@ -90,6 +95,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         session,
         _live(workspace),
         code,
+        untold,
+        judged,
     )
     loaded.campaign = decidable(loaded)
     return loaded
@@ -297,8 +304,10 @@ def _doubted(
     judged: Judged,
     records: Mapping[str, Mapping[str, Any]],
     foreign: Collection[str],
+    before: Sequence[Unlisted],
 ) -> Judged:
-    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign))
+    told = tuple(f"{UNLISTED}: {one.text}" for one in before)
+    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign, told))
 
 
 def _interventions(

@@ -28,6 +28,7 @@ def decidable(loaded: Loaded) -> machine.Campaign:
         target=config.target,
         failure=float(config.criteria.failure),
         hypothesis_budget=config.budget.hypotheses,
+        untold=len(loaded.unlisted),
         device_time=_device_time(loaded),
         device_time_budget=config.budget.device_time,
         accepted=bool(loaded.stack),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import claims, machine, progress
 from gpudebug.core.config import Config
@@ -22,6 +22,9 @@ from gpudebug.engine.accepted import Acceptances, recorded
 from gpudebug.engine.pinned import Settings
 from gpudebug.engine.terms import NO_DOUBTS, Doubts
 from gpudebug.engine.written import ROLES, workload_of
+
+if TYPE_CHECKING:
+    from gpudebug.engine.unlisted import Unlisted
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Loaded:
     by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
     `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
     has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosing`'s, once it was asked.
+    `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
     `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
     """
 
@@ -126,6 +130,8 @@ class Loaded:
     session: str | None = None
     leases: Mapping[int, leases.Lease] = field(default_factory=dict)
     code: Code = field(default_factory=lambda: Code("", ()))
+    unlisted: tuple[Unlisted, ...] = ()
+    judged: tuple[str, ...] = ()
     campaign: machine.Campaign = field(default_factory=lambda: machine.Campaign((), ()))
     diagnosed: Any = None
 

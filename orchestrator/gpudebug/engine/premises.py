@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.edges import store
+from gpudebug.engine.changes import tested_change
 from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.written import stored_verdict
 
 _SAID = {
     "command": "the workload's command",
@@ -35,7 +40,7 @@ def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
 
 def changed(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
     """What has changed since a hypothesis's trial was measured, as words; nothing where no run tells."""
-    return tuple(_SAID.get(key, key) for key in moved(loaded, entry))
+    return _words(moved(loaded, entry))
 
 
 def moved(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
@@ -44,8 +49,17 @@ def moved(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
     trials = [r for r in records if r.get("hypothesis") == entry.number]
     if not trials:
         return ()
-    then, now = trials[-1].get("identity", {}), loaded.identities["workload"]
-    return tuple(key for key, value in now.items() if then.get(key) != value)
+    return _otherwise(loaded, trials[-1])
+
+
+def _otherwise(loaded: Loaded, record: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the campaign measures now and a run did not, as keys of `RunRecord.identity`."""
+    then = record.get("identity", {})
+    return tuple(key for key, value in loaded.identities["workload"].items() if then.get(key) != value)
+
+
+def _words(keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_SAID.get(key, key) for key in keys)
 
 
 def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
@@ -60,15 +74,35 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
     """Why a hypothesis with a verdict may be tested again; None where it may not."""
     if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
         return None
+    kept = _decided(loaded, entry) if loaded.session is not None else None
+    if kept is not None and not loaded.trials[entry.number].verified:
+        since = _words(_otherwise(loaded, loaded.records[kept]))
+        return f"{' and '.join(since)} changed since it was measured" if since else None
     if entry.status in _UNDECIDED:
         return f"it is {entry.status}: {why_of(loaded, entry)}"
     if not loaded.trials[entry.number].verified:
         return f"it is {entry.status} in the progress file alone: UNVERIFIED"
-    against = loaded.trials[entry.number].doubts.against
+    against = _mendable(loaded, entry)
     if against:
         return "; ".join(against)
     since = changed(loaded, entry)
     return f"{' and '.join(since)} changed since it was measured" if since else None
+
+
+def _mendable(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+    """What speaks against a verdict and another test would mend: not that a test is told nowhere."""
+    found = loaded.trials[entry.number].doubts
+    return [line for line in found.against if line not in found.untold]
+
+
+def _decided(loaded: Loaded, entry: HypothesisEntry) -> str | None:
+    """The run with the newest verdict on an entry's change if it decides, whatever the entry says of it."""
+    for name in reversed(loaded.judged):
+        verdict = stored_verdict(loaded.workspace.run(name)) or {}
+        if verdict.get("hypothesis") == entry.number:
+            same = verdict["change_digest"] == tested_change(loaded.workspace, entry.intervention)
+            return name if same and verdict["status"] not in _UNDECIDED else None
+    return None
 
 
 def standing_against(loaded: Loaded, number: int) -> str | None:

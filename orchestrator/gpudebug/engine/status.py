@@ -34,7 +34,6 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
     c = loaded.campaign
     running = loaded.workspace.claimed()
     action = _under_way(loaded) if running else _next(loaded)
-    tested = sum(h.status in VERDICTS for h in c.hypotheses)
     device_time = loaded.config.budget.device_time
     made = listing.made(loaded)
     hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
@@ -54,6 +53,7 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
         },
         "hypotheses": hypotheses,
         "shown": shown,
+        "unlisted": [{"run": u.run, "hypothesis": u.hypothesis, "status": u.status} for u in loaded.unlisted],
         "sweeps": _sweeps(loaded, hypotheses),
         "resolution": _resolution(loaded),
         "expected": _expected(loaded),
@@ -65,8 +65,8 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
         },
         "budget": {
             "hypotheses": c.hypothesis_budget,
-            "hypotheses_used": tested,
-            "hypotheses_left": max(0, c.hypothesis_budget - tested),
+            "hypotheses_used": c.tested,
+            "hypotheses_left": max(0, c.hypothesis_budget - c.tested),
             "device_time_s": device_time,
             "device_time_used_s": round(c.device_time, 1),
             "device_time_left_s": round(max(0.0, device_time - c.device_time), 1),

@@ -16,12 +16,15 @@ WEAKER = "weaker terms"
 
 class Doubts(NamedTuple):
     """`weaker` is a line for each term that is weaker than the pinned one; `replayed` whether a run of it
-    was played back, None if nothing tells; `brought` are those that came with the repository. `against`
-    are the lines that speak against the verdict."""
+    was played back, None if nothing tells; `brought` are those that came with the repository, `untold` a line
+    for each verdict on the same change that no entry lists. `against` are the lines that speak against the
+    verdict.
+    """
 
     weaker: tuple[str, ...] = ()
     replayed: bool | None = None
     brought: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
 
 
@@ -34,6 +37,7 @@ def doubts(
     verdict: Any,
     records: Mapping[str, Mapping[str, Any]],
     foreign: Collection[str] = (),
+    untold: tuple[str, ...] = (),
 ) -> Doubts:
     """The doubts about a verdict.json as it was read, with the run.json of each run by name.
 
@@ -48,7 +52,7 @@ def doubts(
     others = tuple(sorted({*_runs(verdict)} & {*foreign})) if foreign else ()
     if others:
         against.append(why_brought(others))
-    return Doubts(weaker, played, others, tuple(against))
+    return Doubts(weaker, played, others, untold, (*against, *untold))
 
 
 def played_back(

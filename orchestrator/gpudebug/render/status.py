@@ -13,7 +13,7 @@ from gpudebug.render.hypotheses import drawn, hypotheses, sweeps
 Answer = Mapping[str, Any]
 _GOAL = 2
 _SETTINGS = 4
-# More devices than this are counted, not listed.
+# More devices or verdicts than this are counted, not listed.
 _NAMED = 2
 # A baseline's figures want so much room beside its name; else they stand below it.
 _BESIDE, _INDENT = 44, 5
@@ -40,6 +40,7 @@ def _head(answer: Answer, here: Screen) -> list[str]:
         *goal,
         *here.labelled("Device   ", seen),
         *_settings(answer.get("settings"), here),
+        *_unlisted(answer.get("unlisted", ()), here),
     ]
 
 
@@ -49,6 +50,16 @@ def _settings(told: Answer | None, here: Screen) -> list[str]:
         return []
     said = told["problem"] or f"not what is pinned: {'; '.join(told['differences'])}"
     return here.labelled("Settings ", f"{said}; see gpudebug settings", _SETTINGS)
+
+
+def _unlisted(found: Sequence[Answer], here: Screen) -> list[str]:
+    """Verdicts in runs/ that the progress file does not have."""
+    if not found:
+        return []
+    names = [f"runs/{u['run']} (hypothesis {u['hypothesis']}, {u['status']})" for u in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    said = f"{', '.join(names)}{more} {'is' if len(found) == 1 else 'are'} listed by no entry"
+    return here.labelled("Verdicts ", f"{said}; see gpudebug verify", _SETTINGS)
 
 
 def _devices(devices: Sequence[Answer]) -> str:

@@ -30,6 +30,7 @@ from gpudebug.engine.verify.entries import (
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import Runs
+from gpudebug.engine.verify.unlisted import check_unlisted
 from gpudebug.engine.verify.verdicts import check_verdict
 from gpudebug.engine.written import ROLES, Written, read
 
@@ -61,6 +62,7 @@ def verify(
     for entry in entries:
         _hypothesis(written, runs, entry, findings, pinned)
         accepted.check(entry)
+    check_unlisted(written, entries, findings)
     check_code(written, runs.records, findings)
     if number is None:
         accepted.check_file()
