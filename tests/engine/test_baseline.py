@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,20 @@ def test_a_first_run_with_a_cold_page_cache_is_left_out_and_made_up_for(tmp_path
     )
     assert "runs/0002-baseline-workload, runs/0003-baseline-workload" in campaign.text
     assert campaign.json("status")["next"]["action"] == "propose"
+
+
+def test_a_baseline_that_leaves_runs_of_its_recording_out_is_not_valid(tmp_path: Path) -> None:
+    for number, util in enumerate((42, 14, 42), 1):
+        record(tmp_path / "recordings", f"000{number}-baseline-workload", util=util, rate=10)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=3)
+    campaign.json("baseline")
+    one = "- **GPU util**: 14.0% (95% CI 2.9 to 25.1, 1 run)"
+    text = re.sub(r"- \*\*GPU util\*\*: .*", one, campaign.text)
+    campaign.progress.write_text(
+        re.sub(r"- \*\*Runs\*\*: .*", "- **Runs**: runs/0002-baseline-workload", text)
+    )
+    status = campaign.json("status", env={"GPUDEBUG_SESSION": "a"})
+    assert status["baselines"]["workload"]["why"] == (
+        "its recording has runs/0001-baseline-workload, runs/0003-baseline-workload too"
+    )
+    assert status["next"]["action"] == "record_baseline"

@@ -73,7 +73,10 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
-    baselines = {role: _baseline(workspace, document, role, identities[role], records) for role in identities}
+    least = config.protocol.baseline_runs
+    baselines = {
+        role: _baseline(workspace, document, role, identities[role], records, least) for role in identities
+    }
     baselines = {role: _brought(found, foreign) for role, found in baselines.items()}
     if not settings.plays:
         baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
@@ -209,6 +212,7 @@ def _baseline(
     role: str,
     wanted: Mapping[str, str],
     records: Mapping[str, Mapping[str, Any]],
+    least: int,
 ) -> Baseline:
     entry = next((b for b in document.baselines if b.role == role), None)
     if entry is None:
@@ -227,11 +231,28 @@ def _baseline(
         if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
             return Baseline(role, f"run {name} is no completed run of it", entry.runs, unverified=True)
         evidence.append(found)
+    if left_out := _left_out(entry, records, least):
+        return Baseline(role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True)
     recorded = records[entry.runs[0]].get("identity", {})
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
     valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
     return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
+
+
+def _left_out(
+    entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]], least: int
+) -> list[str]:
+    """Completed runs like those of a baseline that its entry leaves out, though it has fewer than `least`."""
+    if len(entry.runs) >= least:
+        return []
+    one = records[entry.runs[0]]
+    if str(one.get("reason") or "").startswith("imported"):
+        return []
+    # A run beside a trial is under the claim on its hypothesis.
+    same = ("role", "campaign", "identity", "outcome", "claim", "set_aside")
+    alike = (name for name, r in records.items() if all(r.get(key) == one.get(key) for key in same))
+    return [f"runs/{name}" for name in alike if name not in entry.runs]
 
 
 def _brought(baseline: Baseline, foreign: Collection[str]) -> Baseline:
