@@ -162,8 +162,8 @@ def test_core_imports_core_and_little_else(module: Module) -> None:
     assert {m.partition(".")[0] for m in foreign} <= {"msgspec", "numpy", "pydantic", "pydantic_core", "yaml"}
 
 
-# Removals and what is written beside have one owner, whichever edge asks for them.
-SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary")
+# Removals, what is written beside and walks have one owner, whichever edge asks for them.
+SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walking")
 
 
 @each(of_package("gpudebug.edges"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges.store import leftovers
+from gpudebug.edges.walking import walk
 from gpudebug.engine import upkeep
 from gpudebug.engine.bench import claim_of
 from gpudebug.engine.campaign import load
@@ -131,14 +132,9 @@ def _size(path: Path, status: os.stat_result) -> int:
     """Bytes on the disk, of a folder with all in it, however deep; what cannot be looked at counts as 0."""
     if not stat.S_ISDIR(status.st_mode):
         return status.st_blocks * 512
-    total, left = 0, [str(path)]
-    while left:
-        # os.walk recurses up to Python 3.11.
-        with suppress(OSError), os.scandir(left.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    left.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+    total = 0
+    for place, _, names in walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
     return total

@@ -18,6 +18,7 @@ from gpudebug.edges.snapshot.address import Address
 from gpudebug.edges.snapshot.grounds import PRIVATE, alone, failing
 from gpudebug.edges.snapshot.journal import Journal, Record
 from gpudebug.edges.snapshot.repository import Repository
+from gpudebug.edges.walking import walk
 
 MARK = "gpudebug"
 _STAGING = "staging"
@@ -316,7 +317,7 @@ def _first_commit(folder: Path) -> str | None:
 def _linked(top: Path, path: Path) -> list[str]:
     """The paths of a worktree that are links to the checkout's."""
     found = []
-    for place, folders_, names in os.walk(path):
+    for place, folders_, names in walk(path):
         for name in (*names, *folders_):
             relative = os.path.relpath(os.path.join(place, name), path)
             with suppress(OSError):

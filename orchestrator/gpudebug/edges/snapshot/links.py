@@ -13,6 +13,7 @@ from gpudebug.edges import removal
 from gpudebug.edges.snapshot import trees
 from gpudebug.edges.snapshot.grounds import failing
 from gpudebug.edges.snapshot.repository import Repository
+from gpudebug.edges.walking import walk
 
 # A virtual environment has 30,000 files; more than this takes seconds to look at.
 MOST_FILES = 100_000
@@ -123,7 +124,7 @@ def _files(start: Path) -> Iterator[tuple[str, os.stat_result]]:
         except OSError:
             return
         return
-    for place, folders, names in os.walk(start):
+    for place, folders, names in walk(start):
         folders[:] = sorted(f for f in folders if f not in ("__pycache__", ".git"))
         links = [f for f in folders if os.path.islink(os.path.join(place, f))]
         for name in sorted([*names, *links]):

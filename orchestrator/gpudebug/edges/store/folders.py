@@ -30,6 +30,7 @@ from gpudebug.edges.store.files import (
     write_beside,
 )
 from gpudebug.edges.store.locks import Claim, claimed
+from gpudebug.edges.walking import walk
 
 if TYPE_CHECKING:
     from gpudebug.core.models import Record
@@ -264,7 +265,7 @@ class RunFolder:
     def _digested(self, job: bool = False) -> Iterator[tuple[str, str | None]]:
         """Path in the folder and digest of each regular file but the manifest; None if it cannot be read."""
         unread: list[str] = []
-        for place, folders, names in os.walk(self.path, onerror=lambda e: unread.append(str(e.filename))):
+        for place, folders, names in walk(self.path, onerror=lambda e: unread.append(str(e.filename))):
             if not job and Path(place) == self.path:
                 folders[:] = [name for name in folders if name not in (JOB, RECORDS)]
             folders.sort()
