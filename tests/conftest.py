@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,10 @@ _HOSTILE = {
     "dash": "-C --json",
     "newline": "two\nlines",
 }
+
+# A busy machine takes longer over an example, and that is no finding.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -40,20 +40,6 @@ def test_of_the_same_proposals_at_the_same_moment_one_is_taken(tmp_path: Path) -
     assert len(parse(campaign.progress.read_bytes(), "progress.md").hypotheses) == 1
 
 
-@pytest.mark.parametrize(
-    "title", ["Workers [VALIDATED]", "Workers, +55pp", "+40% by workers", "Workers (accepted)"]
-)
-def test_a_title_that_reads_as_a_result_is_refused(tmp_path: Path, title: str) -> None:
-    campaign = make_campaign(tmp_path / "repo")
-    before = campaign.text
-    for words in (["--set", "--work=0.9"], ["--sweep", "--work=0.3,0.4"]):
-        assert (
-            "reads as a verdict or a result"
-            in campaign.run("propose", "--title", title, *words).expect(2).err
-        )
-    assert campaign.text == before
-
-
 def swept(campaign: Campaign, *words: str) -> list[tuple[int, str, str | None]]:
     campaign.json("propose", *words)
     return [

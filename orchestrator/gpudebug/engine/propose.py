@@ -64,7 +64,6 @@ def propose(
     """
     if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
-    _refuse_claim(title)
     change = None
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
@@ -131,7 +130,6 @@ def propose_sweep(
     Duplicate where none is left, InterventionError for a locked knob or a text that is no sweep.
     """
     asked = sweep.parse(text)
-    _refuse_claim(title)
     loaded = load(directory, session)
     title, description, method = (_said(loaded, text) for text in (title, description, method))
     workload = loaded.config.workload
@@ -173,17 +171,6 @@ def _said(loaded: Loaded, text: str) -> str:
     """Somebody's text as one harmless line without secrets: what hid one from the first look is gone then."""
     scrub = loaded.workspace.scrub
     return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
-
-
-def _refuse_claim(title: str) -> None:
-    """A title stands above the verdict that the runs bring: UsageError if it reads as one itself."""
-    from gpudebug.core.progress import shapes
-
-    if shapes.titled(shapes.fold(title)):
-        raise UsageError(
-            f"the title {title[:_TITLE]!r} reads as a verdict or a result",
-            next="name the cause, without VALIDATED and the like and without a signed figure such as +10%",
-        )
 
 
 def _value_title(title: str, change: Intervention) -> str:

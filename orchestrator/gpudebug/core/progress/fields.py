@@ -205,7 +205,7 @@ def result_values(result: Field) -> dict[str, str]:
     for item in result_items(result):
         if item.name:
             values.setdefault(item.name, item.text)
-    return {key: plain(value) for key, value in values.items()}
+    return {key: value if key == "notes" else plain(value) for key, value in values.items()}
 
 
 def run_names(text: str) -> tuple[str, ...]:

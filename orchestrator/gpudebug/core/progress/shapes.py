@@ -35,7 +35,11 @@ _UNIT = r"(?:\s?%|\s?pp\b|\s?x\b|\s?×|\s?times\b|\s?percent|\s?points\b|-?\s?fo
 _FIGURE = rf"{_NUMBER}{_UNIT}"
 _WITH_UNIT = re.compile(rf"(?<![\w.,]){_FIGURE}", re.IGNORECASE)
 _POINTS = re.compile(r"\d\s?(?:pp\b|percentage points\b)|[-+]\s?\d[\d.,]*\s?points\b", re.IGNORECASE)
-_SIGNED = re.compile(r"(?<!\w)[-+]\s?\d[\d.,]*\s?(?:%|percent)", re.IGNORECASE)
+# A gain, and no change of a setting: `+10%` may be a learning rate's.
+_GAIN = re.compile(
+    r"(?<!\w)[-+]\s?\d[\d.,]*\s?(?:%|percent)\s(?:faster|better|higher|more|util|throughput|speed)",
+    re.IGNORECASE,
+)
 _METRIC = r"(?:gpu[ _]?)?util(?:i[sz]ation)?\b|auslastung\b|throughput\b|speed-?up\b|improvement\b|delta\b"
 _JOINT = r"(?:[\W_]|\b(?:before|after|later|from|to|of|at|is|now|jetzt|reached|went|really)\b){0,8}?"
 _BESIDE = re.compile(
@@ -108,8 +112,8 @@ def begins(text: str) -> bool:
 
 
 def titled(text: str) -> bool:
-    """Whether a title says a verdict, a signed figure or an acceptance."""
-    return any(shape.search(text) for shape in (_VERDICT, _POINTS, _SIGNED, _ACCEPTED))
+    """Whether a title says a verdict, a gain or an acceptance."""
+    return any(shape.search(text) for shape in (_VERDICT, _POINTS, _GAIN, _ACCEPTED))
 
 
 def choice(text: str) -> bool:

@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from gpudebug.core.errors import GitError
 from gpudebug.edges import removal
 from gpudebug.edges.snapshot import grounds
 from gpudebug.edges.snapshot.address import PATIENCE_S
@@ -59,7 +60,8 @@ def change(repository: Repository, ref: str, commit: str | None) -> None:
 def _drop_broken(common: Path, ref: str) -> bool:
     """Remove the file of a reference that holds no commit, as a power failure leaves it; whether it did."""
     *folders, last = refs_name(ref).split("/")
-    with suppress(FileNotFoundError), removal.folder(common, *folders) as parent:
+    # What is no file of ours is not taken for a broken one.
+    with suppress(FileNotFoundError, GitError), removal.folder(common, *folders) as parent:
         found = removal.identity_at(parent, last)
         data = grounds.read_file(parent, last)
         if found is not None and data is not None and not _COMMIT.fullmatch(data):

@@ -12,6 +12,7 @@ from gpudebug.core.models import Verdict
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.progress.beyond import Beyond
 from gpudebug.core.progress.shapes import figured, fold, measured
+from gpudebug.core.progress.spelling import plain
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline
@@ -77,9 +78,13 @@ _NONE_WRITTEN = "a figure that gpudebug does not write here"
 def _says(field: str, expected: str, found: str) -> bool:
     """Whether it says what follows. A person may add words to the notes, and no figures."""
     expected, found = " ".join(expected.split()), " ".join(found.split())
-    if field == "notes" and found.startswith(expected):
-        return not figured(fold(found[len(expected) :]))
-    return alike(expected, found)
+    # Notes are kept as they are written: a formatter may have put escapes into them.
+    for text in (found, plain(found)) if field == "notes" else (found,):
+        if field == "notes" and text.startswith(expected):
+            return not figured(fold(text[len(expected) :]))
+        if alike(expected, text):
+            return True
+    return False
 
 
 def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) -> None:
