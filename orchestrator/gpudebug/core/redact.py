@@ -97,8 +97,8 @@ def secret_pair(name: str, value: str) -> bool:
         return random_looking(stripped)
     if bare == "pass":
         return len(stripped) > 5 and any(c.isdigit() for c in stripped)
-    if bare in ("pwd", "pw"):
-        return not stripped.startswith(("/", "~", "."))
+    if bare in ("pwd", "pw") and stripped.startswith(("/", "~", ".")):
+        return False
     return _regex(r"[0-9]{1,3}(?:\.[0-9]*)?").fullmatch(stripped) is None
 
 

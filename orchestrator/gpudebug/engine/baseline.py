@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core import present, progress, stats
-from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
+from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
 from gpudebug.core.gates import mean, rates_of
 from gpudebug.core.metrics import Metric
 from gpudebug.core.models import Evidence
@@ -44,9 +44,13 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None
-    # First: a base that was lost or replaced is what the workload would run at.
-    remembered = remember(loaded)
-    bench = open_bench(cycle, workload)
+    try:
+        bench = open_bench(cycle, workload)
+        remembered = remember(loaded)
+    except GitError:
+        # A base that was lost or replaced is what the workload would run at.
+        remembered = remember(loaded)
+        bench = open_bench(cycle, workload)
     made = _sealed_already(cycle, role, bench)
     wanted = loaded.config.protocol.baseline_runs
     while len(runs := _warm(made)) < wanted:

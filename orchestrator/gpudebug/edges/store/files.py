@@ -222,7 +222,7 @@ def in_git(target: Path) -> bool:
     """
     for place in (target, *target.parents):
         if place.name.lower() == ".git" or all(
-            (place / name).exists() for name in ("HEAD", "objects", "refs")
+            os.path.exists(place / name) for name in ("HEAD", "objects", "refs")
         ):
             return True
         if os.path.lexists(place / ".git"):
