@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpudebug.edges import removal
+from tests.support.deep import deep_folders
+
 from gpudebug.edges.walking import walk
 
 
@@ -38,15 +39,7 @@ def test_what_cannot_be_listed_is_handed_on(tmp_path: Path) -> None:
 
 def test_a_folder_of_any_depth_is_walked(tmp_path: Path) -> None:
     """As far as the system opens paths."""
-    at = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("d", dir_fd=at)
-        below = os.open("d", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = below
-    os.close(at)
     failed: list[OSError] = []
-    assert len([*walk(tmp_path, failed.append)]) > 1500
+    with deep_folders(tmp_path):
+        assert len([*walk(tmp_path, failed.append)]) > 1500
     assert len(failed) == 1
-    with removal.folder(tmp_path) as folder:
-        removal.remove_folder(folder, "d", removal.made_at(folder, "d"))

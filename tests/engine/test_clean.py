@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from gpudebug.edges import removal
+from tests.support.deep import deep_folders
+
 from gpudebug.engine.clean import Left, _one
 from gpudebug.render.clean import clean
 
@@ -31,13 +31,5 @@ def test_the_text_names_each_thing_and_what_was_kept() -> None:
 
 def test_folders_of_any_depth_have_a_size(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5000)
-    at = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("d", dir_fd=at)
-        below = os.open("d", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = below
-    os.close(at)
-    assert _one("evidence", tmp_path).size >= 5000
-    with removal.folder(tmp_path) as folder:
-        removal.remove_folder(folder, "d", removal.made_at(folder, "d"))
+    with deep_folders(tmp_path):
+        assert _one("evidence", tmp_path).size >= 5000

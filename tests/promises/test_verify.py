@@ -233,20 +233,6 @@ HARMLESS: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[OldCampaign, str]:
-    campaign = restore(tmp_path_factory.mktemp("kept") / "campaign")
-    return campaign, campaign.text
-
-
-@pytest.fixture
-def sound(kept: tuple[OldCampaign, str]) -> OldCampaign:
-    """One campaign for all: only its progress file is changed, and put back."""
-    campaign, text = kept
-    campaign.progress.write_text(text, encoding="utf-8")
-    return campaign
-
-
 @pytest.mark.parametrize(("old", "new", "field"), CLAIMS.values(), ids=CLAIMS)
 def test_what_no_evidence_says_is_named_with_its_line(
     sound: OldCampaign, old: str, new: str, field: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.old_campaign import OldCampaign, restore
+from tests.support.old_campaign import OldCampaign
 from tests.support.tampering import substitute
 from tests.support.verifying import problems
 
@@ -147,20 +147,6 @@ FORMATTED = {
     "dash for an option": (" --set", " \u2013set"),
     "dash for to": (" to ", " \u2013 "),
 }
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[OldCampaign, str]:
-    campaign = restore(tmp_path_factory.mktemp("kept") / "campaign")
-    return campaign, campaign.text
-
-
-@pytest.fixture
-def sound(kept: tuple[OldCampaign, str]) -> OldCampaign:
-    """One campaign for all: only its progress file is changed, and put back."""
-    campaign, text = kept
-    campaign.progress.write_text(text, encoding="utf-8")
-    return campaign
 
 
 @pytest.mark.parametrize(("old", "new"), CLAIMS.values(), ids=CLAIMS)
