@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_decode = json.JSONDecoder().raw_decode
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+_ANY, _FINITE = json.JSONDecoder(), json.JSONDecoder(parse_constant=_refuse)
 
 DEEPEST = 100
 """Nesting that every reader of the values can follow."""
@@ -21,7 +27,8 @@ def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) ->
     With `finite` NaN and infinity are refused too: gpudebug writes none into its records.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse if finite else None)
+        bare = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+        value = (_FINITE if finite else _ANY).decode(bare)
     except RecursionError:
         raise ValueError("is nested too deep") from None
     brackets = text.count("[") + text.count("{") if isinstance(text, str) else len(text)
@@ -43,10 +50,6 @@ def _deeper(value: Any, levels: int) -> bool:
         if not layer:
             return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
 
 
 def line_of(text: str, steps: Iterable[str | int | None]) -> int:
@@ -80,9 +83,9 @@ def _members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
     while text[at] != closing:
         key: str | int = position
         if keyed:
-            key, at = _decode(text, at)
+            key, at = _ANY.raw_decode(text, at)
             at = _behind(text, _behind(text, at) + 1)
         yield key, at
-        at = _behind(text, _decode(text, at)[1])
+        at = _behind(text, _ANY.raw_decode(text, at)[1])
         at = _behind(text, at + 1) if text[at] == "," else at
         position += 1

@@ -51,6 +51,11 @@ _HIDDEN = (
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u061c\u180e]|"
     r"\\u(?:00ad|200[b-f]|202[a-e]|206[0-9]|feff|061c|180e)"
 )
+# A word without which no text has the shape, the shape, and what is put in its place.
+_SHAPES = (
+    *((word, shape, REDACTED) for words, shape in WHOLE for word in words),
+    *((word, shape, rf"\1{REDACTED}") for words, shape in BESIDE for word in words),
+)
 _PATH = r"(?:~|\.{1,2})?/[^\n]*\.[A-Za-z]{1,6}"
 _CONSTANTS = frozenset({"true", "false", "none", "null", "yes", "no", "disabled", "enabled"})
 _ROLES = ("baseline", "workload", "reference", "success", "gpudebug")
@@ -156,12 +161,9 @@ class Redactor:
         # No shape is as short without a digit or a mark: most texts of a record are a word.
         if len(text) < _WORD and text.isalpha():
             return text
-        for words, shape in WHOLE:
-            if _holds(text, words):
-                text = _regex(shape).sub(REDACTED, text)
-        for words, shape in BESIDE:
-            if _holds(text, words):
-                text = _regex(shape).sub(rf"\1{REDACTED}", text)
+        for held, shape, put in _SHAPES:
+            if held in text:
+                text = _regex(shape).sub(put, text)
         if "://" in text and "@" in text:
             text = _without(text, _url_passwords(text))
         if "tokens" in text and _holds(text, "[("):
@@ -199,7 +201,7 @@ class Redactor:
 
 
 def _holds(text: str, words: Iterable[str]) -> bool:
-    # Asked some forty times of each text that is shown: a generator costs twice as much.
+    # Asked of each text that is shown: a generator costs twice as much.
     for word in words:  # noqa: SIM110
         if word in text:
             return True

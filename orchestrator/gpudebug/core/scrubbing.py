@@ -56,11 +56,14 @@ def scrubbed(
         before = ["", *(v if isinstance(v, str) and v.startswith("-") else "" for v in value)]
         flags = [flag if flag and "=" not in flag else name for flag in before]
         return [scrubbed(v, scrub, flag, above) for v, flag in zip(value, flags, strict=False)]
-    number = isinstance(value, int) and not isinstance(value, bool) and value > 999
-    if isinstance(value, str) or number:
-        secret = any(secret_pair(key, str(value)) for key in (name, *above) if key)
-        return REDACTED if secret else scrub(value) if isinstance(value, str) else value
-    return value
+    if not isinstance(value, str) and not _long_number(value):
+        return value
+    secret = any(secret_pair(key, str(value)) for key in (name, *above) if key)
+    return REDACTED if secret else scrub(value) if isinstance(value, str) else value
+
+
+def _long_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 999
 
 
 def scrubbed_record(value: Any, scrub: Callable[[str], str], key: str = "") -> Any:
@@ -71,6 +74,8 @@ def scrubbed_record(value: Any, scrub: Callable[[str], str], key: str = "") -> A
 
 
 def _below(key: str, value: Any, scrub: Callable[[str], str], parent: str) -> Any:
+    if value is None or isinstance(value, (bool, float)):
+        return value
     last = key.rpartition(".")[2]
     if last in _OUTSIDE:
         return scrubbed(value, scrub, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -45,19 +44,28 @@ _TEXTS = ("why", "training", "loss")
 _FIGURES = ("before", "after", "throughput_before", "throughput_after", "metric_before", "metric_after")
 
 
-def plain(value: Any, depth: int = 0) -> bool:
+def plain(value: Any) -> bool:
     """Whether every number is finite and not absurdly large, and nothing nests too deep."""
-    if isinstance(value, str):
-        return True
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, int):
-        return -_LARGEST < value < _LARGEST
-    if depth > _DEEPEST:
-        return False
-    if isinstance(value, dict):
-        return all(plain(each, depth + 1) for each in value.values())
-    return all(plain(each, depth + 1) for each in value) if isinstance(value, list) else True
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        below: list[Any] = []
+        for each in level:
+            kind = type(each)
+            if kind is dict:
+                below += each.values()
+            elif kind is list:
+                below += each
+            elif kind is not str and each is not None and not _moderate(each):
+                return False
+        if not below:
+            return True
+        level = below
+    return not any(isinstance(each, (dict, list)) or not _moderate(each) for each in level)
+
+
+def _moderate(value: Any) -> bool:
+    # No comparison with a NaN holds.
+    return not isinstance(value, (int, float)) or -_LARGEST < value < _LARGEST
 
 
 def verdict(data: Any) -> bool:
@@ -69,7 +77,7 @@ def verdict(data: Any) -> bool:
         and data.get("status") in _STATUSES
         and data.keys() >= _NEEDED
         and all(isinstance(data.get(key), str) for key in _TEXTS)
-        and all(_number(data.get(key)) for key in _FIGURES)
+        and all(map(_number, map(data.get, _FIGURES)))
         and all(_estimate(data.get(key)) for key in ("delta", "throughput_ratio"))
         and all(_text(data.get(key)) for key in ("change_digest", "claim", "throughput_unit"))
         and isinstance(data.get("metric", ""), str)
@@ -91,7 +99,7 @@ def run(data: Any) -> bool:
     return (
         _number(data.get("duration_s"))
         and type(data.get("hypothesis")) in (int, type(None))
-        and all(_text(data.get(key)) for key in _RUN_TEXTS)
+        and all(map(_text, map(data.get, _RUN_TEXTS)))
         and all(isinstance(data.get(key), (dict, type(None))) for key in _RUN_OBJECTS)
         and all(isinstance(value, str) for value in (data.get("identity") or {}).values())
         and isinstance(devices, list)
@@ -104,8 +112,8 @@ def evidence(data: Any) -> bool:
     return (
         isinstance(data, dict)
         and plain({key: value for key, value in data.items() if key != "loss"})
-        and all(_number(data.get(key)) for key in NUMBERS)
-        and all(_text(data.get(key)) for key in TEXTS)
+        and all(map(_number, map(data.get, NUMBERS)))
+        and all(map(_text, map(data.get, TEXTS)))
         and all(isinstance(data.get(key), (dict, type(None))) for key in OBJECTS)
         and _rows(data.get("devices", []))
         and isinstance(data.get("spark", []), list)

@@ -202,7 +202,10 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
 
 def _record(run: store.RunFolder) -> dict[str, Any]:
     """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
-    found = stored_record(run, "run.json")
+    try:
+        found = run.read("run.json")
+    except (GpudebugError, ValueError):
+        return {}
     return found if sound.run(found) else {}
 
 

@@ -72,7 +72,7 @@ class HypothesisEntry:
     `start` and `end` are the byte offsets of its lines, `line` the 1-based line of its heading.
     """
 
-    __slots__ = ("_data", "_fields", "_result", "line", "number", "place", "status", "title")
+    __slots__ = ("_data", "_fields", "_result", "_runs", "line", "number", "place", "status", "title")
 
     def __init__(
         self, data: bytes, *, number: int, title: str, line: int, place: Place, status: Status | None
@@ -80,6 +80,7 @@ class HypothesisEntry:
         self._data = data
         self._fields: list[Field] | None = None
         self._result: dict[str, str] | None = None
+        self._runs: tuple[str, ...] | None = None
         self.number = number
         self.title = title
         self.line = line
@@ -148,7 +149,9 @@ class HypothesisEntry:
     @property
     def runs(self) -> tuple[str, ...]:
         """Names of the run folders that the entry rests on."""
-        return run_names(f"{self.result.get('runs', '')} {self._text('runs')}")
+        if self._runs is None:
+            self._runs = run_names(f"{self.result.get('runs', '')} {self._text('runs')}")
+        return self._runs
 
     @property
     def earlier_runs(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from gpudebug.edges import removal, temporary
 
 RUNS = "runs"
 _MAX_TEXT = 256 << 20
+_GROWTH = 1 << 16
 _HUGE = 1 << 30
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -31,11 +32,13 @@ class NotPermitted(StoreError):
 def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
     """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
     with _regular(path) as f, saying(path, "cannot read"):
-        if os.fstat(f.fileno()).st_size > longest:
+        size = os.fstat(f.fileno()).st_size
+        if size > longest:
             raise StoreError(
                 f"larger than {longest >> 20} MB", file=str(path), next="is this the right file?"
             )
-        return f.read(longest)
+        # To ask for `longest` bytes sets so many aside, for each of a thousand small records.
+        return f.read(min(longest, size + _GROWTH))
 
 
 def read_head(path: Path, size: int) -> bytes:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -301,7 +302,7 @@ class Workspace:
     def config(self) -> Path:
         return self.root / CONFIG
 
-    @property
+    @cached_property
     def runs(self) -> Path:
         return self.root / "runs"
 
