@@ -308,6 +308,9 @@ HOSTILE = [
         "dsn=",
         "tokens",
     ),
+    *("authorization: a ", "Authorization: aaa a", "api key ", "key|", "token  ", "token |", "| token | a"),
+    *("</", "token></", "password>", "password>a</", "token:\n ", "token: >-\n  a", "env ", "env a_token "),
+    *("\x1b[", "\x1b[1m", "\\u001b[", "env api_", "token" + " " * 40 + "|" + " " * 40),
     *(
         "SG." + "a" * 22 + ".",
         "api_keys=",
@@ -345,6 +348,16 @@ HEX = "0123456789abcdef0123456789abcdef01234567"
         *(f"CFPAT-{S}{S}", f"ntn_{S}{S}", f"wandb: Using key {HEX}", f"WANDB_API_KEY {HEX}"),
         *(f"pwd={S}", f"Server=h;Uid=u;Pwd={S};", f"https://{S}@github.com/x/y", f"passcode={S}"),
         *(f"aws configure set aws_secret_access_key {S}", f"https://h/o?X-Goog-Signature={HEX}{HEX}"),
+        *(f"Authorization: ApiKey {S}", f'{{"authorization": "Splunk {S}"}}', f"Invalid API key: {S}"),
+        *(f"Incorrect API key provided: {S}", f"assert api_key == {S}", f"| api_key  |  {S} |"),
+        *(
+            f"┃ hf_token ┃ {S} ┃",
+            f"<password>{S}</password>",
+            f"password:\n  {S}\n",
+            f"db_pass: >-\n    {S}\n",
+        ),
+        *(f"\x1b[32mapi_key\x1b[0m: {S}", f"api_\x1b[1mkey={S}", f"api\\u001b[1m_key={S}"),
+        *(f"ENV DB_PASS {S}", f"setenv HF_TOKEN {S}", f"ENV\tAPI_KEY\t{S}"),
         *(f"DAGSHUB_USER_TOKEN={S}", f"S3_ACCESS_KEY_ID={S}", f"SECRET_KEY_BASE={S}", f"cookies={S}"),
     ],
 )
@@ -365,6 +378,16 @@ def test_more_shapes_and_names(text: str) -> None:
             "https://host.example/x@y",
             "cookiecutter",
         ),
+        *(
+            "| token | loss | acc |",
+            "| key | 12 |",
+            "tokens | 1234567 |",
+            "<key>",
+            "a </b> <token>",
+            "x\n  y",
+        ),
+        *("auth:\n  user: bob", "secrets:\n  - one", "token:\n  step 12 of 30", "env token x", "\x1b[1mloss"),
+        *("environment key 12", "the API key was found", "if n == 12:"),
         *("dapi", "pul-1", "rpa_mode", "https://user@host/x", "upw=abcdefgh", "user_token: <user>"),
     ],
 )

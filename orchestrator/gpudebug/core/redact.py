@@ -33,11 +33,31 @@ _VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*))
 # A list or mapping as a whole, unless it holds nothing but numbers.
 _LISTED = r"(?!\[redacted\])[\[({](?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
 _ASSIGNED = (
-    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=](?!>))[ \t]{{0,4}}(?:{_LISTED}|{_SCHEME}{_VALUE})"
+    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=]=?(?!>))[ \t]{{0,4}}(?:{_LISTED}|{_SCHEME}{_VALUE})"
 )
 _FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
     rf"(?:[a-z0-9_.\-]{{0,72}}?{NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
+)
+# Where no sign of assignment stands: the value alone in the next line, a tag, a table's cell, a Dockerfile.
+_BELOW = (
+    rf"{NAME}[\"']?:[ \t]{{0,4}}(?:[|>][+-]?)?[ \t]{{0,4}}\n[ \t]{{1,16}}{_NO_SECRET}"
+    r"([^\s:]{6,512})(?=\s*\n|\Z)"
+)
+_TAGGED = rf"{NAME}>{_NO_SECRET}([^<>\s]{{1,512}})(?=</)"
+_CELL = (
+    rf"{NAME}[ \t]{{0,40}}[|│┃][ \t]{{0,40}}(?=[a-z_./+=-]{{0,200}}[0-9])"
+    r"([^\s|│┃]{8,512})(?=[ \t]{0,200}[|│┃])"
+)
+_SET = rf"env[ \t]{{1,4}}[a-z0-9_]{{0,60}}?{NAME}[ \t]{{1,4}}{_NO_SECRET}([^\s=]{{6,512}})"
+# Each with marks of which one stands in any text that it matches.
+_NAMED = (
+    (("\n ", "\n\t"), _BELOW),
+    (":=", _ASSIGNED),
+    ("-", _FLAG),
+    ("<", _TAGGED),
+    ("|│┃", _CELL),
+    (("nv ", "NV ", "nv\t", "NV\t"), _SET),
 )
 _MANY = r"(?<![a-z0-9])tokens\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\[(]([^\])\n]{1,4000})"
 _ITEM = r"[A-Za-z0-9_+/=.~-]{16,512}"
@@ -46,8 +66,9 @@ _URL_END = r"[\s\"'<>]"
 _PORT = r"[0-9]{1,5}(?:[/?#]|\Z)"
 _IN_URL = 256
 _WORD = 16
-# Characters that show nothing, inside of which a secret is one all the same.
+# What shows nothing, colours among it, inside of which a secret is one all the same.
 _HIDDEN = (
+    r"(?:\x1b|\\u001b|\\x1b|\\033)\[[0-9;]{0,20}m|"
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u061c\u180e]|"
     r"\\u(?:00ad|200[b-f]|202[a-e]|206[0-9]|feff|061c|180e)"
 )
@@ -139,7 +160,9 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with every secret replaced by `[redacted]`; at most 200 ms a MiB, whatever it holds."""
-        if (not text.isascii() or "\\u" in text) and (bare := _regex(_HIDDEN).sub("", text)) != text:
+        if (not text.isascii() or "\\" in text or "\x1b" in text) and (
+            bare := _regex(_HIDDEN).sub("", text)
+        ) != text:
             clean = self._redacted(bare)
             if clean != bare:
                 return clean
@@ -168,7 +191,7 @@ class Redactor:
             text = _without(text, _url_passwords(text))
         if "tokens" in text and _holds(text, "[("):
             text = _without_items(text)
-        for marks, named in ((":=", _ASSIGNED), ("-", _FLAG)):
+        for marks, named in _NAMED:
             if _holds(text, marks):
                 text = _without_values(named, text)
         return text

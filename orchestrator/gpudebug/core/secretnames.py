@@ -133,7 +133,8 @@ _PASS = (
 )
 NAME = (
     r"(?:"
-    rf"key(?:{_KEY}|{_after('key', 'api', 'access', 'secret', 'private', 'auth', '[?&]')})|"
+    rf"key(?:{_KEY}|{_after('key', 'api', 'access', 'secret', 'private', 'auth', '[?&]')}|"
+    rf"{_after('key', 'api ', 'access ', 'secret ', 'private ')}(?: provided)?)|"
     rf"keys{_plural('keys', 'api', 'access', 'secret', 'private', 'auth', 'signing', 'encryption', 'ssh')}|"
     r"access[_-]?key[_-]?id|secret[_-]key[_-]base|"
     r"token(?<=[a-z0-9]_user_token)|"

@@ -71,6 +71,11 @@ WHOLE: Shapes = (
 
 BESIDE: Shapes = (
     (("earer ",), r"(earer )(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"),
+    (
+        ("uthorization", "UTHORIZATION"),
+        r"([Aa](?:uthorization|UTHORIZATION)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?)"
+        r"[A-Za-z][\w-]{2,24}[ \t]{1,4}(?=[A-Za-z_./+=-]{0,200}[0-9])[^\s\"'=]{8,2048}",
+    ),
     (("wandb login",), r"(wandb login (?:--?[a-z-]{1,20} ){0,3})[A-Za-z0-9_-]{20,}"),
     (
         ("wandb:",),
