@@ -106,3 +106,18 @@ def test_a_baseline_that_leaves_runs_of_its_recording_out_is_not_valid(tmp_path:
         "its recording has runs/0001-baseline-workload, runs/0003-baseline-workload too"
     )
     assert status["next"]["action"] == "record_baseline"
+
+
+def test_a_baseline_picked_from_two_recordings_is_not_valid(tmp_path: Path) -> None:
+    for number, util in enumerate((14, 42, 14, 42), 1):
+        record(tmp_path / "recordings", f"000{number}-baseline-workload", util=util, rate=10)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=2)
+    campaign.json("baseline")
+    campaign.json("baseline")
+    picked = "- **Runs**: runs/0001-baseline-workload, runs/0003-baseline-workload"
+    text = re.sub(
+        r"- \*\*GPU util\*\*: .*", "- **GPU util**: 14.0% (95% CI 13.1 to 14.9, 2 runs)", campaign.text
+    )
+    campaign.progress.write_text(re.sub(r"- \*\*Runs\*\*: .*", picked, text))
+    status = campaign.json("status", env={"GPUDEBUG_SESSION": "a"})
+    assert status["baselines"]["workload"]["why"] == "its recording has runs/0002-baseline-workload too"

@@ -246,15 +246,17 @@ def _baseline(
 def _left_out(
     entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]], least: int
 ) -> list[str]:
-    """Completed runs like those of a baseline that its entry leaves out, though it has fewer than `least`."""
-    if len(entry.runs) >= least:
-        return []
+    """Completed runs like those of a baseline that its entry leaves out: any if it has fewer than `least`,
+    else those between its first and its last. Two recordings stand in no entry together."""
     one = records[entry.runs[0]]
     if str(one.get("reason") or "").startswith("imported"):
         return []
     # A run beside a trial is under the claim on its hypothesis.
     same = ("role", "campaign", "identity", "outcome", "claim", "set_aside")
-    alike = (name for name, r in records.items() if all(r.get(key) == one.get(key) for key in same))
+    alike = [name for name, r in records.items() if all(r.get(key) == one.get(key) for key in same)]
+    if len(entry.runs) >= least:
+        listed = sorted(map(store.run_number, entry.runs))
+        alike = [name for name in alike if listed[0] < store.run_number(name) < listed[-1]]
     return [f"runs/{name}" for name in alike if name not in entry.runs]
 
 
