@@ -10,7 +10,6 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -295,16 +294,13 @@ class Workspace:
 
     def __init__(self, root: Path, scrub: Scrub = lambda text: text) -> None:
         self.root = root
+        self.runs = root / "runs"
         self.scrub = scrub
         self.campaign = ""
 
     @property
     def config(self) -> Path:
         return self.root / CONFIG
-
-    @cached_property
-    def runs(self) -> Path:
-        return self.root / "runs"
 
     @property
     def worktrees(self) -> Path:
