@@ -65,6 +65,7 @@ def test_an_endless_loss_is_evidence_all_the_same() -> None:
     assert sound.evidence({"utilisation": 20.0, "loss": {"last": float("nan")}})
     assert not sound.evidence({"utilisation": float("nan")})
     assert not sound.evidence({"devices": {}})
+    assert not sound.evidence({"devices": [{"uuid": []}]})
 
 
 @pytest.mark.parametrize("key", ["hypothesis", "status", "why", "before", "delta", "gates", "notes"])
@@ -87,7 +88,13 @@ def test_a_gate_without_its_note_is_none() -> None:
         ("duration_s", "1"),
         ("identity", {"tree": []}),
         ("identity", []),
+        ("identity", None),
         ("devices", [{"uuid": "u"}]),
+        ("devices", [{"uuid": ["u"], "name": "n"}]),
+        ("devices", [{"uuid": "u", "name": "n", "memory_total_mb": "1"}]),
+        ("cpu_quota", "2"),
+        ("rewritten", [1]),
+        ("uncounted", []),
         ("devices", None),
     ],
 )

@@ -18,7 +18,7 @@ _RUN_TEXTS = (
     *("checked_out", "set_aside", "session", "claim", "settings"),
     *("host", "start", "end", "outcome", "reason"),
 )
-_RUN_OBJECTS = ("identity", "packages", "knobs", "imports", "written")
+_RUN_OBJECTS = ("packages", "knobs", "imports", "written", "uncounted")
 # Of evidence.json, by what each key holds.
 NUMBERS = frozenset(
     {
@@ -95,15 +95,17 @@ def run(data: Any) -> bool:
     """Whether what decides by a run's record finds in it what it expects."""
     if not isinstance(data, dict) or not plain(data):
         return False
-    devices = data.get("devices", [])
+    devices, identity = data.get("devices", []), data.get("identity", {})
     return (
-        _number(data.get("duration_s"))
+        all(map(_number, (data.get("duration_s"), data.get("cpu_quota"))))
+        and _texts(data.get("rewritten") or [])
         and type(data.get("hypothesis")) in (int, type(None))
         and all(map(_text, map(data.get, _RUN_TEXTS)))
         and all(isinstance(data.get(key), (dict, type(None))) for key in _RUN_OBJECTS)
-        and all(isinstance(value, str) for value in (data.get("identity") or {}).values())
-        and isinstance(devices, list)
-        and all(isinstance(d, dict) and {"uuid", "name"} <= d.keys() for d in devices)
+        and isinstance(identity, dict)
+        and all(isinstance(value, str) for value in identity.values())
+        and _rows(devices, "uuid", "name")
+        and all(_number(d.get("memory_total_mb")) for d in devices)
     )
 
 
@@ -115,7 +117,7 @@ def evidence(data: Any) -> bool:
         and all(map(_number, map(data.get, NUMBERS)))
         and all(map(_text, map(data.get, TEXTS)))
         and all(isinstance(data.get(key), (dict, type(None))) for key in OBJECTS)
-        and _rows(data.get("devices", []))
+        and _rows(data.get("devices", []), "uuid")
         and isinstance(data.get("spark", []), list)
     )
 
