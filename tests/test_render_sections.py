@@ -9,6 +9,7 @@ from tests.support.section_reports import a_section, node, report, section
 
 from gpudebug.core import sections as core
 from gpudebug.core.sections import Node, Report
+from gpudebug.core.sections.comparing import compare
 from gpudebug.render.sections import ROWS, beside, head, of_run, sections
 
 
@@ -116,7 +117,7 @@ def test_the_head_says_how_much_and_where() -> None:
 
 
 def compared(a: Report, b: Report) -> str:
-    found = core.compare([a], [b])
+    found = compare([a], [b])
     sides = {s: {"label": f"{s}.json", **found[s]} for s in "ab"}
     return sections(answer(a, comparison={**found, **sides}))
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.support.section_reports import a_section
 
-from gpudebug.core.sections import Report, Section, compare
+from gpudebug.core.sections import Report, Section
+from gpudebug.core.sections.comparing import compare
 
 
 def of(*sections: Section, seconds: float | None = 10.0, **more: Any) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpudebug.core.sections.analysis import analysis
-from gpudebug.core.sections.comparing import compare
 from gpudebug.core.sections.merging import merge
 from gpudebug.core.sections.reading import read_report
 from gpudebug.core.sections.recorded import beside, outline, sections_evidence, unreadable
@@ -15,7 +14,6 @@ __all__ = [
     "Section",
     "analysis",
     "beside",
-    "compare",
     "merge",
     "outline",
     "read_report",

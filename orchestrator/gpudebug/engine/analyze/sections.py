@@ -10,6 +10,7 @@ from typing import Any
 from gpudebug.core import sections as core
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.sections import Report
+from gpudebug.core.sections.comparing import compare
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import Found
 
@@ -35,7 +36,7 @@ def sections(reports: Sequence[Report], label: str) -> Found:
 
 def comparison(a: Sequence[Report], b: Sequence[Report], label: str, other: str) -> dict[str, Any]:
     """The two sides with their names."""
-    found = core.compare(a, b)
+    found = compare(a, b)
     return {**found, "a": {"label": label, **found["a"]}, "b": {"label": other, **found["b"]}}
 
 
