@@ -19,13 +19,12 @@ from gpudebug.core.samples import looks_like_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine import adapters, catalogue, diagnosing, layers
-from gpudebug.engine.analyze.samples import log_beside
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case
 from gpudebug.engine.differing import from_reference
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.propose import Duplicate
-from gpudebug.engine.reading import read_log, read_run_samples
+from gpudebug.engine.reading import log_beside, read_log, read_run_samples
 from gpudebug.engine.session import session_of
 
 _MOST = 10

@@ -23,7 +23,7 @@ from gpudebug.core.models import DeviceInfo, Evidence, Failure, LoadedFiles, Run
 from gpudebug.core.printed import LONGEST, read_printed
 from gpudebug.core.probe import absent
 from gpudebug.core.redact import Redactor
-from gpudebug.core.samples import Samples, read_samples
+from gpudebug.core.samples import Samples, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
@@ -38,6 +38,7 @@ _NOTHING = Path(os.devnull)
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
+_HEAD = 4096
 # Twice what the processes of a run may write of themselves.
 LONGEST_RECORD = 8 << 20
 
@@ -246,6 +247,20 @@ def read_run_samples(path: Path) -> Samples:
             return Samples()
         text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
         return read_samples(text, str(path))
+
+
+def log_beside(path: Path) -> Path | None:
+    """The log of the same run, as a run folder and `sample -o` lay it: with it the steps show the window."""
+    log = path.with_name("train.log") if path.name == "samples.csv" else path.with_suffix(".log")
+    return log if log.is_file() else None
+
+
+def samples_beside(log: Path) -> Samples:
+    """The samples of the same run, which give every line of the log its time; none where there are none."""
+    path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
+    if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
+        return Samples()
+    return read_run_samples(path)
 
 
 def read_log(

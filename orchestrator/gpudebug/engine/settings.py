@@ -273,13 +273,13 @@ def _plain(loaded: Loaded, value: Any) -> Any:
 
 def _found_device(loaded: Loaded) -> str | None:
     """The kind of device that `auto` finds now; None if none can be found."""
-    from gpudebug.engine.measure import resolve_device
+    from gpudebug.edges import devices
 
     config = loaded.config
     if config.device_choice.kind != "auto":
         return None
     try:
         env = training_environment(config.workload)
-        return str(resolve_device(config.device, env, loaded.workspace.root)[0]["kind"])
+        return str(devices.resolve(config.device, env, loaded.workspace.root).spec["kind"])
     except GpudebugError:
         return None

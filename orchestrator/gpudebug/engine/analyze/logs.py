@@ -12,8 +12,7 @@ from gpudebug.core.redact import Redactor
 from gpudebug.core.trainlog.series import Point
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, is_document
-from gpudebug.engine.analyze.samples import samples_beside
-from gpudebug.engine.reading import read_log
+from gpudebug.engine.reading import read_log, samples_beside
 from gpudebug.engine.written import find, read_config, redactor_of
 
 
