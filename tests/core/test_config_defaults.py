@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.places import DATA
 
 from gpudebug.core import config, shellwords
 from gpudebug.core.config import Config, Workload, defaults
 from gpudebug.core.errors import ConfigError
-
-DATA = Path(__file__).parent.parent / "data"
 
 
 def test_the_printed_defaults_are_the_defaults() -> None:

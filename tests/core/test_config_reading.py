@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.places import DATA
 
 from gpudebug.core import config
 from gpudebug.core.config import Config, Ratio
@@ -296,7 +297,7 @@ def test_the_first_of_several_mistakes_is_named_and_the_others_counted() -> None
 
 
 def test_the_seeds_command_survives_the_file(tmp_path: Path) -> None:
-    line = Path(__file__).parent.parent.joinpath("data", "seed004_command.sh").read_text()
+    line = (DATA / "seed004_command.sh").read_text()
     inner = shlex.split(line)[-1]
     for command in (line, inner):
         block = "".join(f"    {part}\n" for part in command.rstrip("\n").split("\n"))

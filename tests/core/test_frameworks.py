@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.places import DATA
 
 from gpudebug.core import frameworks, shellwords
 from gpudebug.engine import adapters
 
 KNOWN = adapters.known()
-SEED = shellwords.split(Path(__file__).parent.parent.joinpath("data", "seed004_command.sh").read_text())[
-    -1
-].value
+SEED = shellwords.split((DATA / "seed004_command.sh").read_text())[-1].value
 LEROBOT = "lerobot-train --policy.type=act --steps=200 --batch_size=8 --output_dir=outputs/x"
 HF = "python run.py --per_device_train_batch_size 8 --bf16 true --output_dir out --max_steps 300"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.support.places import DATA
 
 from gpudebug.core import shellwords
 from gpudebug.core.shellwords import ShellSyntaxError
@@ -107,7 +108,7 @@ def test_variables_before_the_program(text: str, variables: dict[str, str], rest
 
 
 def test_the_seeds_command_splits_as_bash_splits_it(tmp_path: Path) -> None:
-    command = Path(__file__).parent.parent.joinpath("data", "seed004_command.sh").read_text()
+    command = (DATA / "seed004_command.sh").read_text()
     assert values(command) == bash_words(command, tmp_path)
     inner = values(command)[-1]
     assert values(inner) == bash_words(inner, tmp_path)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.places import SUPPORT
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.devices import Device, devices, streams, times
@@ -24,7 +25,7 @@ from gpudebug.core.trace.reader import Reader
 from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.tables import copies, kernels
 
-SCRIPT = Path(__file__).resolve().parents[1] / "support" / "hta_values.py"
+SCRIPT = SUPPORT / "hta_values.py"
 
 # Where both define a value and it may differ, by folder of the trace, and why.
 KNOWN = {

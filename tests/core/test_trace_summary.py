@@ -5,20 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support import traces
+from tests.support.places import DATA
 from tests.support.traces import device, host
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
 from gpudebug.render.trace import trace
 
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "trace_cpu.json.gz"
+RECORDED = DATA / "trace_cpu.json.gz"
 EVENTS = traces.training(20)
 
 

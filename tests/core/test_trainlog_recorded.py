@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.bench.trainlog_score import judge, read
+from tests.support.places import DATA
 
-FOLDER = Path(__file__).parents[1] / "data" / "logs"
+FOLDER = DATA / "logs"
 LOGS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "index.yaml").read_text())["logs"]
 
 # What these logs do not tell: the step is printed rarely, not at all, or another thing is counted.

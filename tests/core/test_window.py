@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.places import DATA
 from tests.support.readings import GPU, phases, row, sampled, steady_steps, steps_log
 
 from gpudebug.core.models import Window
@@ -16,7 +16,7 @@ from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.window import Stretch, arrivals, find_window, step_bounds, stretches
 
 NO_LOG = LogSummary()
-RECORDED = Path(__file__).parents[1] / "data" / "logs"
+RECORDED = DATA / "logs"
 # First and last true optimizer step of recorded programs, seconds since launch.
 TRUE_STEPS = {
     "autoresearch__converge_pty": (4.427, 19.103),

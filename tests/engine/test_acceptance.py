@@ -21,8 +21,9 @@ from tests.support.campaigns import (
     record,
     wait_for,
 )
+from tests.support.places import DATA
 
-LOGS = Path(__file__).parent.parent / "data" / "logs"
+LOGS = DATA / "logs"
 
 
 @pytest.mark.parametrize(

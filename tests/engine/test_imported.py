@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, environment, make_campaign
+from tests.support.places import SUPPORT
 from tests.support.trials import criteria
 
 from gpudebug.core import intervention
@@ -337,7 +338,7 @@ def test_a_campaign_whose_environment_has_the_checkout_installed(tmp_path: Path)
             "src/pkg/__init__.py": "",
             "src/pkg/util.py": UTIL,
             "scripts/train.py": PROGRAM,
-            "scripts/trainer.py": (Path(__file__).parents[1] / "support" / "trainer.py").read_text(),
+            "scripts/trainer.py": (SUPPORT / "trainer.py").read_text(),
         },
     )
     made.json("next")

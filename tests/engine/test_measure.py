@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support import nvml
 from tests.support.campaigns import Campaign, make_campaign
+from tests.support.places import SUPPORT
 
 HF = "hf_" + "aB3" * 12
 PLANTED = {
@@ -29,7 +30,7 @@ def campaign(tmp_path: Path) -> Campaign:
         f"{shlex.quote(sys.executable)} train.py --duration=1 --api_key={PLANTED['argv']}"
         f" --say={PLANTED['log']} --print-env=DB_PASSWORD --crash=20 --output_dir=out/{{run}}"
     )
-    trainer = Path(__file__).parents[1] / "support" / "trainer.py"
+    trainer = SUPPORT / "trainer.py"
     program = trainer.read_text().replace(
         "    return parser.parse_args()",
         '    add("--api_key")\n    add("--output_dir")\n    return parser.parse_args()',

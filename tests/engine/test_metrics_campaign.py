@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
+from tests.support.places import SUPPORT
 
-PROGRAM = Path(__file__).parent.parent / "support" / "hollow_train.py"
+PROGRAM = SUPPORT / "hollow_train.py"
 STEPS = "metric: steps_per_s\ncriteria: {success: 1.2x, failure: 1.05x}\n"
 
 

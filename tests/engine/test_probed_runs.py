@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import commit_all, gpudebug, make_campaign, make_replay_campaign, record
+from tests.support.places import SUPPORT
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 
-PROGRAM = Path(__file__).parents[1] / "support" / "probe_train.py"
+PROGRAM = SUPPORT / "probe_train.py"
 TRAIN = [sys.executable, str(PROGRAM)]
 
 
