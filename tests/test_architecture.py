@@ -122,7 +122,7 @@ def wrong(module: Module, allowed: tuple[str, ...]) -> list[str]:
 def test_the_reader_of_imports_sees_every_kind() -> None:
     code = """
 import os
-from gpudebug.core import stats as s
+from gpudebug.core.statistics import intervals as s
 from . import words
 from ..edges import store
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class C:
     found = list(_imports(ast.parse(code), "gpudebug.core", lazy=False, typing=False))
     assert [(i.module, i.lazy, i.typing) for i in found] == [
         ("os", False, False),
-        ("gpudebug.core.stats", False, False),
+        ("gpudebug.core.statistics.intervals", False, False),
         ("gpudebug.core.words", False, False),
         ("gpudebug.edges.store", False, False),
         ("gpudebug.engine.measure", False, True),
@@ -413,8 +413,8 @@ def test_a_replacement_is_seen() -> None:
 # Modules without a test file of their name, and where they are tested.
 TESTED_ELSEWHERE = {
     "gpudebug.__main__": "test_cli runs it",
-    "gpudebug.core.models.base": "test_models, and all else that has records",
-    "gpudebug.core.models.inside": "test_probe and test_sections build them",
+    "gpudebug.core.records.base": "test_models, and all else that has records",
+    "gpudebug.core.records.inside": "test_probe and test_sections build them",
     "gpudebug.cli.options": "test_cli runs every command",
     "gpudebug.cli.measuring": "test_cli runs every command",
     "gpudebug.cli.checking": "test_cli runs every command",

@@ -19,7 +19,7 @@ from tests.bench.verdicts.tables import COLUMNS, headline
 from tests.bench.verdicts.traces import BASELINE, Scenario, simulate
 from tests.bench.verdicts.trials import decide_trial, prior_times
 
-from gpudebug.core.contrast import contrast
+from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.words import Status
 
 ROOT = Path(__file__).parents[1]

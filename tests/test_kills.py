@@ -18,7 +18,7 @@ import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record
 
 from gpudebug.core.progress import parse
-from gpudebug.core.samples import read_samples
+from gpudebug.core.samples.table import read_samples
 from gpudebug.core.words import VERDICTS, Status
 
 RUN_S = 0.5

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.models import Copies, ProbeEvidence, ReadSite
-from gpudebug.core.probe.together import together
+from gpudebug.core.inside.probe.together import together
+from gpudebug.core.records import Copies, ProbeEvidence, ReadSite
 from gpudebug.render.probe import HEADING, sides
 
 LOADERS = [

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.support.section_reports import a_section, node, report, section
 
-from gpudebug.core import sections as core
-from gpudebug.core.sections import Node, Report
-from gpudebug.core.sections.comparing import compare
+from gpudebug.core.compare.sections import compare
+from gpudebug.core.inside import sections as core
+from gpudebug.core.inside.sections import Node, Report
 from gpudebug.render.sections import ROWS, beside, head, of_run, sections
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.latest import DeviceNow, HostNow
+from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.engine.looking import Device, Sight, State
 from gpudebug.engine.underway import Progress, Underway
 from gpudebug.render.watch import frame, line

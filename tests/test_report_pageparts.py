@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pytest
 from tests.support import reports
 
-from gpudebug.core.metrics import Metric
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.engine.report import pageparts
 
 

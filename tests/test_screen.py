@@ -17,7 +17,7 @@ from tests.support.commands import command
 from tests.support.terminals import Terminal, Tmux
 
 from gpudebug import screen
-from gpudebug.core.readings import HEADER, Reading, csv_row
+from gpudebug.core.samples.row import HEADER, Reading, csv_row
 
 PROGRAM = """
 import sys

@@ -9,8 +9,9 @@ import pytest
 from tests.support import zoo
 from tests.support.campaigns import git
 
-from gpudebug.core import config, intervention, progress
-from gpudebug.core.models import Status
+from gpudebug.core import config, progress
+from gpudebug.core.change import intervention
+from gpudebug.core.records import Status
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = {path.stem for path in (ROOT / "hypotheses" / "catalogue").glob("*/*.yaml")}

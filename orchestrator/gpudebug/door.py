@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpudebug.core.errors import GpudebugError, UsageError
 
 if TYPE_CHECKING:
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
 DEFECT = 3
 INTERRUPTED = 130
@@ -70,7 +70,7 @@ def _owner_of_removed_worktree(directory: Path) -> Path | None:
 
 def timeout(text: str | None) -> float | None:
     """What --timeout says, in seconds; None where it is not given. UsageError where it is no duration."""
-    from gpudebug.core.quantities import QuantityError, parse_duration
+    from gpudebug.core.text.units import QuantityError, parse_duration
 
     try:
         return None if text is None else parse_duration(text)
@@ -114,7 +114,7 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
 
 def told(error: GpudebugError) -> dict[str, Any]:
     """The object that `--json` prints of an expected error, without secrets."""
-    from gpudebug.core.scrubbing import scrubbed_record
+    from gpudebug.core.redaction.records import scrubbed_record
 
     return {"error": dict(scrubbed_record(error.as_json(), plain))}
 
@@ -130,14 +130,14 @@ def plain_line(text: str) -> str:
 
 
 def _redactor() -> Redactor:
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
     return Redactor(os.environ, sys.argv)
 
 
 def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer without this process's secrets and what looks like one: engines take out those of a run."""
-    from gpudebug.core.scrubbing import scrubbed_record
+    from gpudebug.core.redaction.records import scrubbed_record
 
     return dict(scrubbed_record(answer, _redactor().redact))
 
@@ -224,7 +224,7 @@ def _discard() -> None:
 
 
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
-    from gpudebug.core.refusals import refused
+    from gpudebug.core.text.refusals import refused
 
     if debug:
         import traceback

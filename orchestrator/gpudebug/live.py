@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.door import plain_line
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def line(live: Live) -> str:
         if live.step
         else "no step yet"
     )
-    parts = [live.label, present.duration(live.elapsed), step]
+    parts = [live.label, numbers.duration(live.elapsed), step]
     if live.loss is not None:
-        parts.append(f"loss {present.number(live.loss)}")
-    parts.append(f"util {present.percent(live.gpu_util)}")
+        parts.append(f"loss {numbers.number(live.loss)}")
+    parts.append(f"util {numbers.percent(live.gpu_util)}")
     if live.left is not None:
-        parts.append(f"{present.duration(live.left)} left")
+        parts.append(f"{numbers.duration(live.left)} left")
     return "  ".join(parts)
 
 

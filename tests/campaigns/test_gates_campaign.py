@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
 
-from gpudebug.core.readings import COLUMNS
+from gpudebug.core.samples.row import COLUMNS
 
 PROGRAM = Path(__file__).parent.parent / "support" / "gates_train.py"
 PACKAGE = {"src/pkg/__init__.py": "SPEED = 1\n", "src/pkg/model.py": "", "src/pkg/data.py": ""}

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpudebug import demo
-from gpudebug.core import config, intervention
+from gpudebug.core import config
+from gpudebug.core.change import intervention
 
 ONE_THREAD = config.load(demo.files()["gpudebug.yaml"], "gpudebug.yaml").workload.env
 

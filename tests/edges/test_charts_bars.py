@@ -10,7 +10,7 @@ import pytest
 from tests.support.pictures import size
 from tests.support.section_reports import a_section
 
-from gpudebug.core.sections import Report, analysis
+from gpudebug.core.inside.sections import Report, analysis
 from gpudebug.edges import charts
 from gpudebug.edges.charts import bars, canvas
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support import nvml
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.models import DeviceInfo
+from gpudebug.core.records import DeviceInfo
 from gpudebug.edges import devices
 from gpudebug.edges.devices.cpu import available_cores
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.sampling import SamplerProcess
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.readings import HEADER
+from gpudebug.core.samples.row import HEADER
 from gpudebug.edges import devices
 from gpudebug.edges.devices import replay
 

@@ -16,8 +16,8 @@ import pytest
 from tests.support.campaigns import record
 from tests.support.sampling import SamplerProcess, numbers
 
-from gpudebug.core.isolation import isolated_argv
-from gpudebug.core.readings import COLUMNS, HEADER
+from gpudebug.core.samples.row import COLUMNS, HEADER
+from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges import sampler
 
 CPU = {"kind": "cpu", "cores": 1.0}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.sampling import SamplerProcess
 
-from gpudebug.core.readings import HEADER
+from gpudebug.core.samples.row import HEADER
 
 CPU = {"kind": "cpu", "cores": 1.0}
 

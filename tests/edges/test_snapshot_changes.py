@@ -11,7 +11,7 @@ import pytest
 from tests.support.campaigns import commit_all, git
 from tests.support.repositories import REF, change_in, lies, repository, touched, users
 
-from gpudebug.core import patches
+from gpudebug.core.change import patches
 from gpudebug.core.errors import GitError
 from gpudebug.edges import snapshot
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.errors import StoreError
-from gpudebug.core.models import RunRecord
-from gpudebug.core.redact import Redactor
+from gpudebug.core.records import RunRecord
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import removal, store, temporary
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import gpudebug, make_repository
 
-from gpudebug.core import frameworks
+from gpudebug.core.catalogue import frameworks
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.config import Workload
 from gpudebug.engine import adapters

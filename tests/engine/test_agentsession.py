@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.support.campaigns import Campaign, environment
 
+from gpudebug.core.campaign.loop_limits import Did
 from gpudebug.core.errors import LaunchError, UsageError
-from gpudebug.core.looping import Did
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine import agentsession

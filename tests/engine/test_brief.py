@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.support.briefs import grown, sections
 from tests.support.campaigns import Campaign, copied, gpudebug, make_replay_campaign, record
 
-from gpudebug.core.brief import LIMIT
-from gpudebug.core.machine import Kind
+from gpudebug.core.agents.page import LIMIT
+from gpudebug.core.campaign.decide import Kind
 from gpudebug.engine.brief import brief
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded

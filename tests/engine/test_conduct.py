@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.support.trials import run
 
-from gpudebug.core import intervention
-from gpudebug.core.models import LoadedFiles, RunRecord
-from gpudebug.core.verdict import Setting
+from gpudebug.core.change import intervention
+from gpudebug.core.records import LoadedFiles, RunRecord
+from gpudebug.core.verdict.judge import Setting
 from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.conduct import with_conduct

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.models import Counted
+from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched
 from gpudebug.engine.counted import change_of, compare, ending

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign
 
-from gpudebug.core.claims import Claim
-from gpudebug.core.machine import Claimed
+from gpudebug.core.campaign.decide import Claimed
+from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import load

@@ -9,7 +9,7 @@ import pytest
 from tests.support.campaigns import gpudebug
 from tests.support.statuses import ageless
 
-from gpudebug.core.intervention import parse
+from gpudebug.core.change.intervention import parse
 from gpudebug.demo import HYPOTHESES
 from gpudebug.engine.demo import options_of, prepare
 from gpudebug.engine.propose import propose

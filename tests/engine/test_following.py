@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.growing import GrowingRun
 
-from gpudebug.core.redact import Redactor
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import store
 from gpudebug.engine import following

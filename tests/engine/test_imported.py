@@ -18,11 +18,11 @@ from tests.support.campaigns import Campaign, environment, make_campaign
 from tests.support.places import SUPPORT
 from tests.support.trials import criteria
 
-from gpudebug.core import intervention
-from gpudebug.core.gates.case import Case
-from gpudebug.core.gates.effect import effect_gate
-from gpudebug.core.models import Gate
-from gpudebug.core.verdict import Setting
+from gpudebug.core.change import intervention
+from gpudebug.core.records import Gate
+from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.verdict.gates.effect import effect_gate
+from gpudebug.core.verdict.judge import Setting
 from gpudebug.core.words import Result
 from gpudebug.engine.bench import lone_bench
 from gpudebug.engine.conduct import with_conduct

@@ -11,8 +11,8 @@ from tests.support.campaigns import Campaign
 from tests.support.probe_lines import training
 from tests.support.tampering import reseal, rewrite
 
-from gpudebug.core.models import Evidence
-from gpudebug.core.probe import evidence_of, read_probe
+from gpudebug.core.inside.probe import evidence_of, read_probe
+from gpudebug.core.records import Evidence
 from gpudebug.engine.campaign import load
 from gpudebug.engine.inside import of_runs, of_trial
 

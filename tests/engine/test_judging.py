@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.campaigns import Campaign
 
-from gpudebug.core.models import Verdict
+from gpudebug.core.records import Verdict
 from gpudebug.edges import store
 from gpudebug.engine.bench import stored_run
 from gpudebug.engine.judging import judge_runs

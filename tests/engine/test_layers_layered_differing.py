@@ -20,8 +20,8 @@ from tests.support.campaigns import (
     wait_for,
 )
 
+from gpudebug.core.diagnosis.layers import LayerError
 from gpudebug.core.errors import ConfigError, UsageError
-from gpudebug.core.layers import LayerError
 from gpudebug.engine.campaign import load
 from gpudebug.engine.layered import record_layer
 from gpudebug.engine.layers import results

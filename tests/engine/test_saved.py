@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpudebug.core.redact import Redactor
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.engine.saved import FOLDER, collect, read_collected
 
 

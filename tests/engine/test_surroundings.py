@@ -10,7 +10,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal
 
-from gpudebug.core.models import DeviceInfo, RunRecord
+from gpudebug.core.records import DeviceInfo, RunRecord
 from gpudebug.engine.surroundings import Surroundings, differences, knobs_in
 from gpudebug.engine.surroundings import recorded as recorded_surroundings
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.campaigns import gpudebug
 
-from gpudebug.core.models import Evidence
+from gpudebug.core.records import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import removal
 from gpudebug.engine.traces import keep_beside, located, slowed, trace_of

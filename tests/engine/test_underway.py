@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.campaigns import make_campaign
 
-from gpudebug.core.readings import COLUMNS
+from gpudebug.core.samples.row import COLUMNS
 from gpudebug.edges import store
 from gpudebug.engine import underway
 from gpudebug.engine.underway import Follower, Progress, Underway, read_parts, running, time_left

@@ -9,7 +9,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause
 
-from gpudebug.core.machine import decide
+from gpudebug.core.campaign.decide import decide
 from gpudebug.engine.campaign import load
 from gpudebug.engine.propose import propose
 from gpudebug.engine.status import status

@@ -77,7 +77,7 @@ def test_a_training_that_blows_up_its_samples_blocks_no_campaign(tmp_path: Path)
 
 
 def test_a_saved_configuration_of_aliases_is_left_out(tmp_path: Path) -> None:
-    from gpudebug.core.printed import read_saved
+    from gpudebug.core.trainlog.printed_settings import read_saved
 
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
@@ -177,7 +177,7 @@ def test_an_error_quotes_no_secret_of_the_environment(tmp_path: Path) -> None:
 
 
 def test_saved_configurations_are_kept_without_what_their_keys_call_a_secret(tmp_path: Path) -> None:
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
     from gpudebug.engine.saved import without_secrets
 
     document = {"secrets": [CANARY], "pass": CANARY, "api": {"key": CANARY}, "lr": 0.1, "image_key": "top"}

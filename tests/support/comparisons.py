@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.support.trials import run as evidence
 
-from gpudebug.core import frameworks
-from gpudebug.core.comparison import Run
-from gpudebug.core.latency import Latency
-from gpudebug.core.models import DeviceEvidence, DeviceInfo, RunRecord
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.compare.faster import Run
+from gpudebug.core.records import DeviceEvidence, DeviceInfo, RunRecord
+from gpudebug.core.trainlog.latency import Latency
 from gpudebug.edges.store import RunFolder, Workspace
 from gpudebug.engine import adapters
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.models import Stacks, StacksEvidence
+from gpudebug.core.records import Stacks, StacksEvidence
 
 
 def cause(id: str = "dl-waits", **fields: Any) -> Cause:

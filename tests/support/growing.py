@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.probe_lines import beat, start
 
-from gpudebug.core.readings import HEADER, Reading, csv_row
+from gpudebug.core.samples.row import HEADER, Reading, csv_row
 
 SINCE = "2026-11-21T10:00:00.500000+00:00"
 START = "2026-11-21T10:00:00+00:00"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gpudebug.core.samples import Sample, Samples
+from gpudebug.core.samples.table import Sample, Samples
 from gpudebug.core.trainlog import LogSummary
 
 GPU = (0, "GPU-0")

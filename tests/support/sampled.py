@@ -11,9 +11,9 @@ from typing import Any
 from tests.support.campaigns import environment
 from tests.support.probed import PROBE, Told, lines_of
 
-from gpudebug.core.diagnosis.stackshares import share
-from gpudebug.core.models import Stacks
-from gpudebug.core.stacks import read_stacks, stacks_evidence
+from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
+from gpudebug.core.inside.stacks.shares import share
+from gpudebug.core.records import Stacks
 
 # A sampler of this thread, driven by hand: on every Python, without PyTorch.
 ALONE = f"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpudebug.core.sections import Section
+from gpudebug.core.inside.sections import Section
 
 
 def section(name: str, calls: int = 100, mean: float = 0.01, **more: Any) -> dict[str, Any]:

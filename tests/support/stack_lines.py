@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.support.probe_lines import line
 
-from gpudebug.core.models import StacksEvidence, Window
-from gpudebug.core.redact import Redactor
-from gpudebug.core.stacks import read_stacks, stacks_evidence
+from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
+from gpudebug.core.records import StacksEvidence, Window
+from gpudebug.core.redaction.redact import Redactor
 
 FRAMES = ["job/train.py:<module>", "job/train.py:main", "PIL/Image.py:Image.resize"]
 STACKS = [["data", [0, 1, 2], 7, 0.5, 0.4, 20], ["other", [0, 1], 9, 0.25, 0.0, 10]]

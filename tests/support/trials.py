@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpudebug.core.models import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
-from gpudebug.core.verdict import Criteria, Setting, judge
+from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
+from gpudebug.core.verdict.judge import Criteria, Setting, judge
 from gpudebug.core.words import Outcome, Result, Trend
 
 CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)

@@ -11,7 +11,7 @@ from tests.support.interpreters import VERSIONS, interpreter
 from tests.support.probed import Told, needs_torch, probed, stories
 from tests.support.sampled import alone, of, part
 
-from gpudebug.core.stacks import read_stacks
+from gpudebug.core.inside.stacks import read_stacks
 
 # The oldest and the newest, and the others where there is time.
 ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]

@@ -153,7 +153,7 @@ def loop(
 ) -> None:
     """Run the campaign unattended: one agent session after the other, one hypothesis each."""
     folder = choose(directory, json)
-    from gpudebug.core.looping import Limits
+    from gpudebug.core.campaign.loop_limits import Limits
     from gpudebug.engine.loop import adopt, exit_status
     from gpudebug.engine.loop import loop as engine
     from gpudebug.engine.session import persons_only
@@ -173,7 +173,7 @@ def loop(
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    from gpudebug.core.quantities import QuantityError, parse_duration
+    from gpudebug.core.text.units import QuantityError, parse_duration
 
     try:
         return None if text is None else parse_duration(text)

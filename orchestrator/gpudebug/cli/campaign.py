@@ -273,7 +273,7 @@ def baseline(
 
             answer = record_aa(folder, live, runs, session_of())
         elif torch_profile is not None:
-            from gpudebug.core.torchprofile import parse_torch_profile
+            from gpudebug.core.inside.torch_profile import parse_torch_profile
             from gpudebug.engine.profiled import record_profile
 
             spec = parse_torch_profile(torch_profile)

@@ -43,7 +43,7 @@ def diagnose(
 
 
 def _layer(folder: Path, run: str | None, layer: str) -> None:
-    from gpudebug.core.layers import layer_named
+    from gpudebug.core.diagnosis.layers import layer_named
     from gpudebug.engine.layered import record_layer
     from gpudebug.engine.session import session_of
     from gpudebug.live import LiveLine

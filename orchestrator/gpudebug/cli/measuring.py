@@ -57,7 +57,7 @@ def sample(
         persons_only("running a command", "gpudebug sample, without one, runs the workload")
     how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
     if torch_profile is not None:
-        from gpudebug.core.torchprofile import parse_torch_profile
+        from gpudebug.core.inside.torch_profile import parse_torch_profile
 
         how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:

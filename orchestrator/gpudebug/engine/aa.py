@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.machine import Kind, decide
-from gpudebug.core.models import Estimate, Verdict
+from gpudebug.core.records import Estimate, Verdict
+from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Outcome
 from gpudebug.engine import baseline, noise, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench, stored_run
@@ -113,9 +113,9 @@ def _answer(
         "role": noise.AA,
         "verdict": data["status"],
         "why": data["why"],
-        "gates": present.gates(data["gates"]),
+        "gates": numbers.gates(data["gates"]),
         "metric": verdict.metric,
-        "difference": present.known(present.improvement(data)),
+        "difference": numbers.known(numbers.improvement(data)),
         "delta_pp": verdict.delta.value if verdict.delta and loaded.metric.points else None,
         "delta_ci": _bounds(verdict.delta) if loaded.metric.points else None,
         "throughput_ratio": verdict.throughput_ratio.value if verdict.throughput_ratio else None,

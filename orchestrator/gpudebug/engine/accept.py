@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present, progress, stack
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
 from gpudebug.engine import acceptance, settings
 from gpudebug.engine.brought import REMEDY
@@ -49,8 +51,8 @@ def accept(
     if order is not None:
         acceptance.settle(loaded)
         return _answer(loaded, entry, order, already=True)
-    (step,) = stack.changes(loaded.document, [entry])
-    stack.effective(loaded.config.workload, [step], loaded.config.allowed)
+    (step,) = accepted_changes.changes(loaded.document, [entry])
+    accepted_changes.effective(loaded.config.workload, [step], loaded.config.allowed)
     if step.intervention.patch is not None:
         refuse_unless_applies(loaded, step.intervention.patch)
     order = 1
@@ -157,10 +159,10 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
 
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
     """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
-    (step,) = stack.changes(loaded.document, [entry])
+    (step,) = accepted_changes.changes(loaded.document, [entry])
     found = loaded.trials[entry.number].doubts
     notes = [line if line in found.untold else f"its verdict is by {line}" for line in found.against]
-    if present.throughput_source(loaded.trials[entry.number].verdict) == "log":
+    if numbers.throughput_source(loaded.trials[entry.number].verdict) == "log":
         notes.append("its throughput is by the program's own word: no probe counted its steps")
     since = changed(loaded, entry)
     if since:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import ProgressFile
-from gpudebug.core.stack import accepted
 from gpudebug.edges import host, store
 from gpudebug.edges.store.private import write_private
 from gpudebug.engine.accepted import FILE, FORMAT, Acceptances, Recorded, acceptances_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
-from gpudebug.core.stack import accepted
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot
 from gpudebug.edges.store.private import read_private

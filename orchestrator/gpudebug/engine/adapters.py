@@ -7,13 +7,12 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from gpudebug.core import frameworks
-from gpudebug.core.catalogue import Framework, read_framework
+from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
+from gpudebug.core.catalogue.frameworks import Found
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import StoreError
-from gpudebug.core.frameworks import Found
 from gpudebug.edges import catalogue as files
 from gpudebug.edges import store
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudebug.core import agents
-from gpudebug.core.agents import Agent
+from gpudebug.core.agents import instructions
+from gpudebug.core.agents.instructions import Agent
 from gpudebug.edges import store, templates
 
 
@@ -34,7 +34,7 @@ def _prepare(root: Path, agent: Agent) -> Instruction:
     path = root / agent.path
     old = store.read_file(path) if store.resolve_inside(path, root).exists() else None
     text = templates.render("agents.md.j2")
-    return Instruction(path, old, agents.with_block(old, text, agent.front, str(path)), agent.note)
+    return Instruction(path, old, instructions.with_block(old, text, agent.front, str(path)), agent.note)
 
 
 def write(root: Path, prepared: Iterable[Instruction]) -> list[str]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import shellwords
+from gpudebug.core.campaign.decide import Claimed
+from gpudebug.core.campaign.loop_limits import Did
 from gpudebug.core.errors import GpudebugError, InterruptedRun, UsageError
-from gpudebug.core.looping import Did
-from gpudebug.core.machine import Claimed
-from gpudebug.core.redact import Redactor
-from gpudebug.core.redactstream import RedactedStream
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.redaction.stream import RedactedStream
+from gpudebug.core.text import shell_words
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now
@@ -56,9 +56,9 @@ class Agent:
 def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) -> Agent:
     """The agent that `--agent` names, found before anything is done. UsageError, LaunchError."""
     try:
-        variables, rest = shellwords.leading_assignments(command)
-        argv = tuple(word.value for word in shellwords.split(rest))
-    except shellwords.ShellSyntaxError as e:
+        variables, rest = shell_words.leading_assignments(command)
+        argv = tuple(word.value for word in shell_words.split(rest))
+    except shell_words.ShellSyntaxError as e:
         raise UsageError(
             f"--agent: {e} (at character {e.position + 1})",
             next="quote it, or name a script that does what a shell would",

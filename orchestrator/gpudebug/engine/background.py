@@ -14,7 +14,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitising import visible
-from gpudebug.core.refusals import refused
+from gpudebug.core.text.refusals import refused
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.edges.host import now

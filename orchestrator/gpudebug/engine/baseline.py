@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpudebug.core import present, progress, stats
+from gpudebug.core import progress
 from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
-from gpudebug.core.gates import mean, rates_of
-from gpudebug.core.metrics import Metric
-from gpudebug.core.models import Evidence
-from gpudebug.core.pagecache import is_cold
-from gpudebug.core.verdict import is_infrastructure, training_text, worst_trend
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics import intervals, numbers
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.verdict.cold_cache import is_cold
+from gpudebug.core.verdict.gates import mean, rates_of
+from gpudebug.core.verdict.judge import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.bench import (
@@ -182,7 +183,7 @@ def throughput_text(runs: list[Evidence]) -> str:
     """The mean over runs of what their logs count a second."""
     rates = rates_of(runs)
     value = mean(rates.before)
-    return present.UNKNOWN if value is None else present.rate(value, rates.unit)
+    return numbers.UNKNOWN if value is None else numbers.rate(value, rates.unit)
 
 
 def utilisation_text(runs: list[Evidence]) -> str:
@@ -190,9 +191,9 @@ def utilisation_text(runs: list[Evidence]) -> str:
     values = [e.utilisation for e in runs if e.utilisation is not None]
     if not values:
         reason = next((r for e in runs for r in (e.window_reason, *(d.reason for d in e.devices)) if r), None)
-        return f"{present.UNKNOWN} ({reason})" if reason else present.UNKNOWN
+        return f"{numbers.UNKNOWN} ({reason})" if reason else numbers.UNKNOWN
     errors = [e.standard_error for e in runs if e.standard_error is not None]
-    interval = stats.mean_interval(values, within=sum(errors) / len(errors) if errors else 0.0)
+    interval = intervals.mean_interval(values, within=sum(errors) / len(errors) if errors else 0.0)
     count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
     return f"{interval.value:.1f}% (95% CI {interval.low:.1f} to {interval.high:.1f}, {count})"
 
@@ -203,11 +204,11 @@ def metric_text(metric: Metric, runs: list[Evidence]) -> str:
         return utilisation_text(runs)
     values = [v for e in runs if (v := metric.value(e)) is not None]
     if not values:
-        return f"{present.UNKNOWN} ({_absent(metric, runs)})"
+        return f"{numbers.UNKNOWN} ({_absent(metric, runs)})"
     count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
     mean = metric.mean(values)
-    interval = present.bounds(metric, mean, metric.bounds(values))
-    return f"{present.figure(metric, mean)} (95% CI {interval}, {count})"
+    interval = numbers.bounds(metric, mean, metric.bounds(values))
+    return f"{numbers.figure(metric, mean)} (95% CI {interval}, {count})"
 
 
 def _absent(metric: Metric, runs: list[Evidence]) -> str:

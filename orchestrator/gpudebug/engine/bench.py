@@ -9,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core import frameworks
+from gpudebug.core.catalogue import frameworks
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
-from gpudebug.core.models import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.rewritten import recorded, spoiling
-from gpudebug.core.window import MIN_RUN_WINDOW_S
+from gpudebug.core.evidence.rewritten import recorded, spoiling
+from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
+from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
 from gpudebug.edges import launcher, snapshot, store
 from gpudebug.edges.host import now
 from gpudebug.engine import acceptance, adapters, settings

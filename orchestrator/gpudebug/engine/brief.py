@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gpudebug.core import brief as pages
-from gpudebug.core import machine, present
-from gpudebug.core.brief import Part, code, quoted
-from gpudebug.core.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
+from gpudebug.core.agents import page as pages
+from gpudebug.core.agents.page import Part, code, quoted
+from gpudebug.core.campaign import decide
 from gpudebug.core.progress import harmless
+from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
 from gpudebug.edges import store, templates
 from gpudebug.engine import sources, standing, tried
 from gpudebug.engine.lastrun import last_run
@@ -35,7 +36,7 @@ _CONFIG = "see gpudebug.yaml"
 
 def brief(
     loaded: Loaded,
-    kind: machine.Kind,
+    kind: decide.Kind,
     why: str,
     *,
     hypothesis: int | None,
@@ -85,10 +86,10 @@ class _Brief:
     def short(self, text: str, limit: int) -> str:
         return harmless(self.say(text), limit=limit)
 
-    def head(self, kind: machine.Kind, why: str, session: str | None) -> str:
+    def head(self, kind: decide.Kind, why: str, session: str | None) -> str:
         """What is asked, why, the goal, and what counts as success."""
         c, metric = self.loaded.campaign, self.loaded.metric
-        target = machine.goal(c)
+        target = decide.goal(c)
         asked = _ASKED.get(str(kind), "something is to be measured")
         reason = self.short(why, 300).rstrip(".")
         return templates.render(
@@ -99,9 +100,9 @@ class _Brief:
             campaign=self.config.campaign,
             goal=self.short(self.config.goal, 400),
             metric=f"{self.short(metric.name, 80)}, {'lower' if metric.lower else 'higher'} is better",
-            target=None if target is None else present.figure(metric, target),
+            target=None if target is None else numbers.figure(metric, target),
             conditions=self._conditions(),
-            failure=present.threshold(metric, self.config.criteria.failure),
+            failure=numbers.threshold(metric, self.config.criteria.failure),
             hypotheses_left=max(0, c.hypothesis_budget - c.tested),
             budget=c.hypothesis_budget,
             time_left=self._time_left(),
@@ -110,7 +111,7 @@ class _Brief:
     def _conditions(self) -> list[str]:
         """The gates of a verdict, as far as a change can do something about them."""
         metric, criteria = self.loaded.metric, self.config.criteria
-        success, failure = (present.threshold(metric, v) for v in (criteria.success, criteria.failure))
+        success, failure = (numbers.threshold(metric, v) for v in (criteria.success, criteria.failure))
         moved = "rises by" if metric.points else "is better by"
         faster = {
             "better": f"throughput rises to {BETTER_ESTIMATE:g}x or more, its interval above 1x",
@@ -129,7 +130,7 @@ class _Brief:
         c = self.loaded.campaign
         if c.device_time_budget is None:
             return None
-        return present.duration(max(0.0, c.device_time_budget - c.device_time))
+        return numbers.duration(max(0.0, c.device_time_budget - c.device_time))
 
     def measured(self, limit: int) -> str:
         told = standing.lines(self.loaded, self.entry, self.say)
@@ -187,7 +188,7 @@ class _Brief:
         text = pages.section(title, [f"- {key}: {value}" for key, value in told.items() if value])
         return text if len(text) <= limit else ""
 
-    def now(self, kind: machine.Kind, worktree: Path | None, offer: str | None = None) -> str:
+    def now(self, kind: decide.Kind, worktree: Path | None, offer: str | None = None) -> str:
         """What to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
         forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])

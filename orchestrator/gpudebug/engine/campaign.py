@@ -10,18 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present, progress, sound
-from gpudebug.core.agents import AGENTS
+from gpudebug.core import progress
+from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.campaign.accepted_changes import Accepted, changes, effective
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
+from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GpudebugError, InterventionError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.intervention import parse as parse_intervention
-from gpudebug.core.metrics import Metric
-from gpudebug.core.permits import Allowed
-from gpudebug.core.present import UNKNOWN, figure, percent, same_figures
+from gpudebug.core.evidence import sound
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis
-from gpudebug.core.stack import Accepted, changes, effective
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
+from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store import leases
@@ -304,7 +306,7 @@ def _trial(
     if verdict is None:
         return Judged(None, False)
     try:
-        present.result_fields(verdict)
+        numbers.result_fields(verdict)
         said = (verdict["hypothesis"], verdict["status"])
         same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
         same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudebug.core import commandline
-from gpudebug.core.digests import short_digest
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
+from gpudebug.core.command import command_line
 from gpudebug.core.errors import InterventionError, StoreError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.intervention import parse as parse_intervention
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import store
 from gpudebug.engine import places
 from gpudebug.engine.loaded import Loaded
@@ -112,7 +112,7 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
     line = None
     if number is not None:
         line = loaded.document.hypothesis(number).line
-    flags = [option.name for option in commandline.options(loaded.config.workload.argv())]
+    flags = [option.name for option in command_line.options(loaded.config.workload.argv())]
     locked = intervention.locked_by(loaded.config.locked, flags)
     if locked:
         raise InterventionError(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from gpudebug.core import claims, progress
-from gpudebug.core.claims import Claim
+from gpudebug.core import progress
+from gpudebug.core.campaign.decide import Claimed
 from gpudebug.core.errors import ProgressError, StoreError
-from gpudebug.core.machine import Claimed
+from gpudebug.core.progress import claims
+from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places

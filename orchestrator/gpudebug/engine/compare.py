@@ -11,14 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import comparison, frameworks, shellwords
-from gpudebug.core.comparison import Figure, Run
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.compare import faster
+from gpudebug.core.compare.faster import Figure, Run
 from gpudebug.core.config.schema import split_command
 from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
-from gpudebug.core.latency import Latency, LatencyReader
-from gpudebug.core.models import Evidence, Manifest, RunRecord
-from gpudebug.core.redact import REDACTED, Redactor, sensitive_variable
-from gpudebug.core.sections import beside
+from gpudebug.core.inside.sections import beside
+from gpudebug.core.records import Evidence, Manifest, RunRecord
+from gpudebug.core.redaction.redact import REDACTED, Redactor, sensitive_variable
+from gpudebug.core.text import shell_words
+from gpudebug.core.trainlog.latency import Latency, LatencyReader
 from gpudebug.core.trainlog.text import readable
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
@@ -264,9 +266,9 @@ def _command(
 ) -> _Command:
     """A command, its program and its device found before anything runs."""
     try:
-        variables, rest = shellwords.leading_assignments(text)
+        variables, rest = shell_words.leading_assignments(text)
         argv = split_command(rest)
-    except shellwords.ShellSyntaxError as e:
+    except shell_words.ShellSyntaxError as e:
         raise UsageError(
             f"{letter.upper()}: {e}",
             next="put a whole command in quotes, or into sh -c",
@@ -348,7 +350,7 @@ def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
 
 
 def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
-    found = comparison.compare(a.runs, b.runs)
+    found = faster.compare(a.runs, b.runs)
     played = {letter: _played_back(side) for letter, side in (("a", a), ("b", b))}
     return {
         "ratio": found.ratio.value,
@@ -356,8 +358,8 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
         "verdict": str(found.answer),
         "figure": str(found.figure.name),
         "ratios": {str(f.name): _ratio(f) for f in found.figures},
-        "a": comparison.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
-        "b": comparison.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
+        "a": faster.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
+        "b": faster.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
         "sections": beside([r.evidence for r in a.runs], [r.evidence for r in b.runs]),
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,

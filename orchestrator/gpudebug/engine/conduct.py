@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gpudebug.core import commandline, patches
-from gpudebug.core.batch import names_batch
-from gpudebug.core.effect import Shown, effect_of, moved_knobs
-from gpudebug.core.gates import Setting
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.loaded import has_package, strays
-from gpudebug.core.patches.touching import touches_count
-from gpudebug.core.probe import counts
-from gpudebug.core.rewritten import spoiling
+from gpudebug.core.change import patches
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.patches.touching import touches_count
+from gpudebug.core.command import command_line
+from gpudebug.core.command.batch import names_batch
+from gpudebug.core.evidence.rewritten import spoiling
+from gpudebug.core.inside.imported_files import has_package, strays
+from gpudebug.core.inside.probe import counts
+from gpudebug.core.verdict.gates import Setting
+from gpudebug.core.verdict.took_effect import Shown, effect_of, moved_knobs
 from gpudebug.edges import store
 from gpudebug.engine.counted import PATCH
 from gpudebug.engine.measure import Measured
@@ -40,7 +41,7 @@ def with_conduct(
     `change` is the trial's, None where it is the unchanged workload.
     """
     old, new = [_shown(m) for m in before], [_shown(m) for m in after]
-    known = [*(o.name for o in commandline.options(before[0].record.argv)), *before[0].evidence.printed]
+    known = [*(o.name for o in command_line.options(before[0].record.argv)), *before[0].evidence.printed]
     named = tuple(change.locked_by(locked, known)) if change else ()
     moved = moved_knobs([knob for knob in locked if knob not in named], old, new)
     return replace(
@@ -153,7 +154,7 @@ def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[s
 def _other_steps(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
     """Why losses at equal steps are not comparable, as far as the change or the programs tell."""
     names = change.names if change else ()
-    told = next((name for name in names if names_batch(name) or commandline.bare_name(name) == "seed"), None)
+    told = next((name for name in names if names_batch(name) or command_line.bare_name(name) == "seed"), None)
     if told is not None:
         return f"the trial changes {told}"
     moved = moved_knobs(_STEP_KNOBS, before, after)

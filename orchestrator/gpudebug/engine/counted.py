@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.models import Counted
-from gpudebug.core.torchprofile import read_told
+from gpudebug.core.inside.torch_profile import read_told
+from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles

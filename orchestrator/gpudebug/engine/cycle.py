@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.campaign.decide import Action, Claimed, Kind, decide
 from gpudebug.core.errors import BusyError, UsageError
-from gpudebug.core.machine import Action, Claimed, Kind, decide
 from gpudebug.engine import baseline, claims, places, recover, trial, upkeep
 from gpudebug.engine.bench import Cycle, claimed_campaign
 from gpudebug.engine.campaign import load

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core import claims, machine, progress
-from gpudebug.core.metrics import Metric
+from gpudebug.core import progress
+from gpudebug.core.campaign import decide
+from gpudebug.core.progress import claims
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.changes import tested_change
@@ -15,12 +17,12 @@ from gpudebug.engine.places import is_written
 from gpudebug.engine.written import stored_verdict
 
 
-def decidable(loaded: Loaded) -> machine.Campaign:
+def decidable(loaded: Loaded) -> decide.Campaign:
     """A loaded campaign as the values that a decision rests on."""
     config = loaded.config
-    return machine.Campaign(
+    return decide.Campaign(
         baselines=tuple(
-            machine.BaselineState(b.role, b.why, b.figure(loaded.metric)) for b in loaded.baselines.values()
+            decide.BaselineState(b.role, b.why, b.figure(loaded.metric)) for b in loaded.baselines.values()
         ),
         hypotheses=tuple(_hypothesis(loaded, h) for h in loaded.document.hypotheses),
         loose_runs=tuple(_loose(loaded)),
@@ -46,16 +48,16 @@ def _ours(loaded: Loaded, record: Mapping[str, Any]) -> bool:
     return record.get("campaign") == loaded.config.campaign
 
 
-def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> machine.HypothesisState:
+def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> decide.HypothesisState:
     trial = loaded.trials[entry.number]
     intervention = loaded.interventions.get(entry.number)
     claimed = loaded.claimed(entry)
-    return machine.HypothesisState(
+    return decide.HypothesisState(
         number=entry.number,
         status=entry.status,
         mechanical=(intervention is not None and intervention.mechanical) or entry.number in loaded.problems,
         claimed=claimed,
-        written=claimed is machine.Claimed.MINE and is_written(loaded, entry.number),
+        written=claimed is decide.Claimed.MINE and is_written(loaded, entry.number),
         verified=trial.verified,
         problem=entry.number in loaded.problems,
         counts=not trial.doubts.against,
@@ -70,7 +72,7 @@ def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
     return verdict.get("metric_after") if verdict.get("metric") == metric.name else None
 
 
-def _loose(loaded: Loaded) -> list[machine.RunState]:
+def _loose(loaded: Loaded) -> list[decide.RunState]:
     """Runs that ask for recovery: unsealed ones, and judged ones whose entry lacks them."""
     listed = {name for h in loaded.document.hypotheses for name in (*h.runs, *h.earlier_runs)}
     loose = []
@@ -78,9 +80,9 @@ def _loose(loaded: Loaded) -> list[machine.RunState]:
         run = loaded.workspace.run(name)
         number = record.get("hypothesis")
         if not run.sealed and record.get("campaign") in (loaded.config.campaign, None):
-            loose.append(machine.RunState(name, sealed=False, hypothesis=number))
+            loose.append(decide.RunState(name, sealed=False, hypothesis=number))
         elif run.sealed and _judged_unlisted(loaded, run, record, listed):
-            loose.append(machine.RunState(name, sealed=True, hypothesis=number))
+            loose.append(decide.RunState(name, sealed=True, hypothesis=number))
     return loose
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import demo as program
-from gpudebug.core import intervention as interventions
-from gpudebug.core.machine import Kind
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import snapshot, store
 from gpudebug.engine.cycle import next_cycle
 from gpudebug.engine.propose import propose

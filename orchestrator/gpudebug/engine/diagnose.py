@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import evidence as evidences
-from gpudebug.core import frameworks
-from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.catalogue import Catalogue, frameworks
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.ranking import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
+from gpudebug.core.evidence import build as evidences
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.samples import looks_like_samples
+from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine import adapters, catalogue, diagnosing, layers

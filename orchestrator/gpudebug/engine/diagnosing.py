@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpudebug.core import expected
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.config import expected
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.decided import decided
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
 from gpudebug.core.diagnosis.ranking import diagnose, shown
-from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine import adapters, catalogue, layers, powers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.difference import difference
+from gpudebug.core.diagnosis.reference import difference
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.written import workload_of
 

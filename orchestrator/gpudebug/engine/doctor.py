@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import frameworks
+from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import devices, host, launcher, snapshot, store
 from gpudebug.edges.launcher.abilities import containment

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.verdict import worst_trend
+from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.judge import worst_trend
 from gpudebug.engine.baseline import metric_text, throughput_text, utilisation_text
 from gpudebug.engine.bench import stored_run
 from gpudebug.engine.campaign import load
@@ -43,8 +43,8 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> dict[str, A
         "late": False,
         "why": verdict["why"],
         "decided": WHY,
-        "gates": present.gates(verdict["gates"]),
-        "figures": present.result_fields(verdict),
+        "gates": numbers.gates(verdict["gates"]),
+        "figures": numbers.result_fields(verdict),
         "notes": verdict["notes"],
         "probe": of_trial(loaded, number, entry.runs, verdict)["probe"],
         "brief": None,

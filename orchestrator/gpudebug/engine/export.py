@@ -9,10 +9,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import patchmail, present, progress, stack
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.campaign.accepted_changes import Accepted
+from gpudebug.core.change import patch_mail
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.stack import Accepted
+from gpudebug.core.statistics import numbers
 from gpudebug.edges import snapshot, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine import places
@@ -78,7 +81,7 @@ def is_ours(name: str, head: bytes) -> bool:
     """Whether a file is one of an export, by its name and first bytes."""
     if name == README:
         return head.startswith(HEADING.encode())
-    return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patchmail.FIRST_LINE)
+    return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
 
 
 def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
@@ -125,7 +128,7 @@ def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
     patches = iter(enumerate(loaded.code.patches))
     base = places.checkout_base(loaded).commit if loaded.code.patches else ""
     there = snapshot.first_there(top, base, loaded.code.patches)
-    for entry, step in zip(entries, stack.changes(loaded.document, entries), strict=True):
+    for entry, step in zip(entries, accepted_changes.changes(loaded.document, entries), strict=True):
         part = _Part(entry, step, loaded.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)
@@ -154,7 +157,7 @@ def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
         f"Measured alone: {_gain(part.verdict)}.",
         _also(part.step),
     ]
-    mail = patchmail.patch_mail(
+    mail = patch_mail.patch_mail(
         part.diff,
         title=scrub(part.title),
         paragraphs=[progress.harmless(text, limit=_TEXT) for text in paragraphs],
@@ -187,19 +190,19 @@ def _measured_at(loaded: Loaded, entry: HypothesisEntry) -> datetime:
 
 def _gain(verdict: dict[str, Any]) -> str:
     """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …), throughput 10 to 30 steps/s: 3.00x (95% CI …)`."""
-    fields = present.result_fields(verdict)
+    fields = numbers.result_fields(verdict)
     metric = fields.get("metric") or f"GPU util {fields['gpu util before']} to {fields['gpu util after']}"
     return f"{metric}: {fields['improvement']}, throughput {_throughput(verdict, fields)}"
 
 
 def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
-    return f"{fields['throughput']}: {present.factor(verdict['throughput_ratio'])}"
+    return f"{fields['throughput']}: {numbers.factor(verdict['throughput_ratio'])}"
 
 
 def _told(part: _Part) -> dict[str, Any]:
     """An accepted hypothesis in the answer and in the README."""
     verdict = part.verdict
-    fields = present.result_fields(verdict)
+    fields = numbers.result_fields(verdict)
     return {
         "number": part.entry.number,
         "title": part.title,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core import logtail
-from gpudebug.core.latest import Latest
-from gpudebug.core.probe.live import Lately
+from gpudebug.core.inside.probe.live import Lately
+from gpudebug.core.samples.live import Latest
+from gpudebug.core.text import terminal_text
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Trend
 from gpudebug.edges import launcher, store
@@ -105,7 +105,7 @@ class FollowedRun:
         return self._facts
 
     def _rows(self) -> tuple[str, ...]:
-        rows = logtail.rows(_outside_keys(self._log_end.decode("utf-8", "replace")))
+        rows = terminal_text.rows(_outside_keys(self._log_end.decode("utf-8", "replace")))
         clean = self.folder.scrub("\n".join(rows)).split("\n")
         return tuple(row[:LONGEST_ROW] for row in clean[-ROWS:] if row)
 

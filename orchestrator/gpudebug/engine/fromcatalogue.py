@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.saying import said_own
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
-from gpudebug.core.intervention import Intervention
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.engine import adapters, diagnosing

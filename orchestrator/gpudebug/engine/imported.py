@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from gpudebug.core.command.packages import first_folder
 from gpudebug.core.errors import LaunchError
-from gpudebug.core.packages import first_folder
 from gpudebug.edges import host, launcher
 from gpudebug.engine.interpreters import import_folders, search_path
 from gpudebug.engine.origins import Packages

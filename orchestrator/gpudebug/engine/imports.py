@@ -10,9 +10,9 @@ from typing import Any
 from gpudebug import __version__
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.models import RunRecord
-from gpudebug.core.redact import Redactor
-from gpudebug.core.samples import read_samples
+from gpudebug.core.records import RunRecord
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.samples.table import read_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now

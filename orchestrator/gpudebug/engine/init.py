@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import agents as known
 from gpudebug.core import config as configs
-from gpudebug.core import frameworks
+from gpudebug.core.agents import instructions as known
+from gpudebug.core.catalogue import frameworks
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
-from gpudebug.core.shellwords import ShellSyntaxError
+from gpudebug.core.text.shell_words import ShellSyntaxError
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import adapters, agents
 from gpudebug.engine.linked import refuse_links

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import sound
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import Evidence
-from gpudebug.core.probe import together
-from gpudebug.core.sections import beside
+from gpudebug.core.evidence import sound
+from gpudebug.core.inside.probe import together
+from gpudebug.core.inside.sections import beside
+from gpudebug.core.records import Evidence
 from gpudebug.engine.loaded import Loaded
 
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from pydantic import TypeAdapter
 
-from gpudebug.core import batch
-from gpudebug.core import intervention as interventions
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.command import batch
 from gpudebug.core.config import Config
-from gpudebug.core.models import Evidence, Terms, UsedRun, Verdict
-from gpudebug.core.protocol import Step, is_certain, next_step
-from gpudebug.core.verdict import RULE, Criteria, Setting, judge, short_window
+from gpudebug.core.records import Evidence, Terms, UsedRun, Verdict
+from gpudebug.core.verdict.judge import RULE, Criteria, Setting, judge, short_window
+from gpudebug.core.verdict.protocol import Step, is_certain, next_step
 from gpudebug.edges import store
 from gpudebug.engine.bench import window_advice, window_of
 from gpudebug.engine.conduct import with_conduct

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.errors import ConfigError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.layerflags import Command, doubled, quiet
-from gpudebug.core.layers import (
+from gpudebug.core.campaign.decide import Kind, decide
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.permits import Allowed
+from gpudebug.core.diagnosis.layer_flags import Command, doubled, quiet
+from gpudebug.core.diagnosis.layers import (
     PREFIX,
     LayerError,
     asked,
@@ -20,9 +20,9 @@ from gpudebug.core.layers import (
     layer_named,
     shown,
 )
-from gpudebug.core.machine import Kind, decide
-from gpudebug.core.models import Evidence
-from gpudebug.core.permits import Allowed
+from gpudebug.core.errors import ConfigError
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics import numbers
 from gpudebug.engine import adapters, baseline, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.campaign import load
@@ -106,7 +106,7 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
             next="set probe: true, then gpudebug baseline workload",
         )
     if all(e.probe is None for e in before):
-        why = next((e.probe_reason for e in before if e.probe_reason), present.UNKNOWN)
+        why = next((e.probe_reason for e in before if e.probe_reason), numbers.UNKNOWN)
         raise LayerError(
             f"the probe saw no training in the baseline: {why}",
             file=str(loaded.progress_path),

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gpudebug.core.layers import LAYERS, PREFIX, LayerResult, judge, shown
-from gpudebug.core.models import Evidence, RunRecord
+from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, LayerResult, judge, shown
+from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.words import Outcome
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.surroundings import differences, recorded

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core import claims, machine, progress
+from gpudebug.core import progress
+from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.accepted_changes import Accepted, changes
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.config import Config
-from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.intervention import parse as parse_intervention
-from gpudebug.core.metrics import Metric
-from gpudebug.core.stack import Accepted, changes
+from gpudebug.core.progress import claims
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store import leases
@@ -132,17 +134,17 @@ class Loaded:
     code: Code = field(default_factory=lambda: Code("", ()))
     unlisted: tuple[Unlisted, ...] = ()
     judged: tuple[str, ...] = ()
-    campaign: machine.Campaign = field(default_factory=lambda: machine.Campaign((), ()))
+    campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))
     diagnosed: Any = None
 
-    def claimed(self, entry: progress.HypothesisEntry) -> machine.Claimed | None:
+    def claimed(self, entry: progress.HypothesisEntry) -> decide.Claimed | None:
         """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
         if entry.status is not Status.TESTING:
             return None
         held, lease = claims.on(entry), self.leases.get(entry.number)
         if held is None or lease is None or (lease.session, lease.since) != held:
             return None
-        return machine.Claimed.MINE if lease.session == self.session else machine.Claimed.OTHERS
+        return decide.Claimed.MINE if lease.session == self.session else decide.Claimed.OTHERS
 
     def change_of(self, entry: progress.HypothesisEntry) -> Intervention | None:
         """An entry's change; None where it has none or none that can be read."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.latest import DeviceNow, HostNow
-from gpudebug.core.probe.live import LATELY_S
-from gpudebug.core.scrubbing import scrubbed_record
+from gpudebug.core.inside.probe.live import LATELY_S
+from gpudebug.core.redaction.records import scrubbed_record
+from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.core.words import Word
 from gpudebug.edges import store
 from gpudebug.engine.following import FollowedRun, LogFacts

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
+from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
-from gpudebug.core.looping import End, Limits, Spent, Stuck, end_of, next_name
-from gpudebug.core.machine import Action, Ending, Kind, decide
 from gpudebug.edges import launcher, snapshot, store
 from gpudebug.edges.host import now
 from gpudebug.engine import agentsession as agents

@@ -13,9 +13,9 @@ from time import perf_counter
 from gpudebug import __version__
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
-from gpudebug.core.models import Counted, DeviceInfo, Evidence, RunRecord
-from gpudebug.core.redact import Redactor
-from gpudebug.core.torchprofile import TorchProfile
+from gpudebug.core.inside.torch_profile import TorchProfile
+from gpudebug.core.records import Counted, DeviceInfo, Evidence, RunRecord
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, host, launcher, sampler, snapshot, store

@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import resolution, stats
-from gpudebug.core.contrast import most_fresh
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.metrics import Metric
-from gpudebug.core.resolution import Noise, Plan
+from gpudebug.core.statistics import intervals, resolution
+from gpudebug.core.statistics.contrast import most_fresh
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.resolution import Noise, Plan
 from gpudebug.edges.store import run_number
 from gpudebug.engine.loaded import Loaded
 from gpudebug.engine.written import record_of
@@ -116,7 +116,7 @@ def _metric(
     seconds: float | None,
 ) -> dict[str, Any]:
     values = [[metric.scale(v) for e in g if (v := metric.recorded(e)) is not None] for g in groups]
-    prior = stats.UTILISATION_PRIOR if metric.points else stats.RATE_PRIOR
+    prior = intervals.UTILISATION_PRIOR if metric.points else intervals.RATE_PRIOR
     found = resolution.noise(values, prior, _typical_error(groups) if metric.points else 0.0)
     passed = resolution.smallest_passed(found, plan, success, failure) if found else None
     return _figure(metric, found, plan, seconds, goal=success, away=success - failure, passed=passed)
@@ -124,7 +124,7 @@ def _metric(
 
 def _throughput(groups: Sequence[Sequence[Facts]], plan: Plan, seconds: float | None) -> dict[str, Any]:
     metric = Metric("throughput")
-    found = resolution.noise(_rates(groups), stats.RATE_PRIOR)
+    found = resolution.noise(_rates(groups), intervals.RATE_PRIOR)
     return _figure(metric, found, plan, seconds, goal=math.log(GAIN), away=math.log(GAIN), passed=None)
 
 

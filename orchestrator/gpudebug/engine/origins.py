@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpudebug.core.packages import first_folder, top_packages
+from gpudebug.core.command.packages import first_folder, top_packages
 from gpudebug.edges import launcher, snapshot
 from gpudebug.engine.interpreters import import_folders
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError, StoreError
-from gpudebug.core.readings import HEADER
+from gpudebug.core.samples.row import HEADER
 from gpudebug.edges import store
 
 TEXT_MARK = "Written by gpudebug analyze"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpudebug.core import patches
+from gpudebug.core.change import patches
+from gpudebug.core.change.intervention import PATCHES, Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.errors import GpudebugError, InterventionError, StoreError
-from gpudebug.core.intervention import PATCHES, Intervention
-from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import snapshot, store
 from gpudebug.engine import places

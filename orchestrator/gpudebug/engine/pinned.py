@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core import pinning
-from gpudebug.core.config import Config, Workload
+from gpudebug.core.config import Config, Workload, pinning
+from gpudebug.core.config.pinning import Difference
 from gpudebug.core.errors import GpudebugError, LaunchError
-from gpudebug.core.pinning import Difference
 from gpudebug.edges import host, launcher, snapshot, store
 from gpudebug.edges.store.private import read_private
 from gpudebug.engine.private import campaign_folder

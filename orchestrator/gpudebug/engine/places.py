@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudebug.core.agents import AGENTS
-from gpudebug.core.digests import short_digest
+from gpudebug.core.agents.instructions import AGENTS
 from gpudebug.core.errors import GitError, InterventionError
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import snapshot, store
 from gpudebug.engine.private import refs
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Tested
 from gpudebug.core.diagnosis.power import judged, power_of
-from gpudebug.core.diagnosis.signals import Value
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.intervention import Intervention, parse
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.loaded import Loaded

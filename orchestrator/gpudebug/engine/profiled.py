@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
-from gpudebug.core.machine import Kind, decide
-from gpudebug.core.torchprofile import OPTION, TorchProfile, remarks
+from gpudebug.core.inside.torch_profile import OPTION, TorchProfile, remarks
 from gpudebug.engine import baseline, recover
 from gpudebug.engine.bench import Cycle, claimed_campaign, job_of, open_bench
 from gpudebug.engine.measure import Measured

@@ -7,11 +7,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpudebug.core import intervention as interventions
-from gpudebug.core import progress, stack, sweep, titles
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change import sweep
+from gpudebug.core.change.intervention import Change, Intervention
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
-from gpudebug.core.intervention import Change, Intervention
+from gpudebug.core.text import titles
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
 from gpudebug.engine import patchfiles, premises
@@ -313,7 +316,7 @@ def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
             )
 
 
-def _is_in(loaded: Loaded, part: Change, step: stack.Accepted) -> bool:
+def _is_in(loaded: Loaded, part: Change, step: accepted_changes.Accepted) -> bool:
     """Whether an accepted change has done what this one would do."""
     one = Intervention((part,))
     if part.kind == "code":

@@ -14,17 +14,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Protocol
 
-from gpudebug.core import batch, frameworks, probe, stacks
-from gpudebug.core import evidence as evidences
-from gpudebug.core.effect import same_value
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.command import batch
 from gpudebug.core.errors import StoreError
-from gpudebug.core.loaded import read_loaded
-from gpudebug.core.models import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
-from gpudebug.core.printed import LONGEST, read_printed
-from gpudebug.core.probe import absent
-from gpudebug.core.redact import Redactor
-from gpudebug.core.samples import Samples, looks_like_samples, read_samples
+from gpudebug.core.evidence import build as evidences
+from gpudebug.core.inside import probe, stacks
+from gpudebug.core.inside.imported_files import read_loaded
+from gpudebug.core.inside.probe import absent
+from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.samples.table import Samples, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.printed_settings import LONGEST, read_printed
+from gpudebug.core.verdict.took_effect import same_value
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
 from gpudebug.edges.store import jobfiles

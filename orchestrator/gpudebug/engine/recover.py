@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.campaign.decide import Action
 from gpudebug.core.errors import StoreError
-from gpudebug.core.machine import Action
-from gpudebug.core.models import Evidence, RunRecord
-from gpudebug.core.readings import parse_row
+from gpudebug.core.records import Evidence, RunRecord
+from gpudebug.core.samples.row import parse_row
 from gpudebug.core.words import Outcome, Status
 from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import claims, progress
+from gpudebug.core import progress
 from gpudebug.core.errors import BusyError, UsageError
+from gpudebug.core.progress import claims
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine import places

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpudebug.core.gates.case import has_metric
-from gpudebug.core.verdict import is_infrastructure
+from gpudebug.core.verdict.gates.case import has_metric
+from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import Outcome
 from gpudebug.edges.store import run_number
 from gpudebug.engine.bench import stored_run

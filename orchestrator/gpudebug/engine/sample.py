@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import UsageError
-from gpudebug.core.models import Evidence
-from gpudebug.core.readings import parse_row
-from gpudebug.core.torchprofile import TorchProfile, remarks
+from gpudebug.core.inside.torch_profile import TorchProfile, remarks
+from gpudebug.core.records import Evidence
+from gpudebug.core.samples.row import parse_row
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine import outputs, settings

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpudebug.core import frameworks
-from gpudebug.core.printed import parsed, read_saved
-from gpudebug.core.redact import Redactor
-from gpudebug.core.scrubbing import scrubbed
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.redaction.records import scrubbed
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.trainlog.printed_settings import parsed, read_saved
 from gpudebug.edges import store
 from gpudebug.engine import adapters
 

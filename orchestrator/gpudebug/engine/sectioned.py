@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import sections
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import SectionsEvidence
+from gpudebug.core.inside import sections
+from gpudebug.core.records import SectionsEvidence
 from gpudebug.edges import launcher, store
 
 LARGEST = 16 << 20

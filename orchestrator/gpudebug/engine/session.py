@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import Process
 
@@ -148,6 +148,6 @@ def checked(name: str, env: Mapping[str, str]) -> str:
 
 
 def _secret(name: str, env: Mapping[str, str]) -> bool:
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
     return Redactor(env).redact(name) != name

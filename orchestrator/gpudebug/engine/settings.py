@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core import pinning
-from gpudebug.core.config import Config
+from gpudebug.core.config import Config, pinning
+from gpudebug.core.config.pinning import Difference
 from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.core.pinning import Difference
 from gpudebug.edges import snapshot, store
 from gpudebug.edges.store.private import write_private
 from gpudebug.engine.pinned import DEVICE, FILE, Pin, Settings, is_replay, recordings, settings_of, written
@@ -185,7 +184,7 @@ def _time() -> str:
 
 def scrubbed(loaded: Loaded, text: str) -> str:
     """A text on settings without their secrets, those of the pinned command among them."""
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
     pinned = loaded.settings.pinned.settings if loaded.settings.pinned else {}
     for role in ROLES:
@@ -266,7 +265,7 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
 
 
 def _plain(loaded: Loaded, value: Any) -> Any:
-    from gpudebug.core.scrubbing import scrubbed_record as without
+    from gpudebug.core.redaction.records import scrubbed_record as without
 
     return without(value, lambda text: scrubbed(loaded, text))
 

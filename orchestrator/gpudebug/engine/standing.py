@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.brief import Say, code, quoted
+from gpudebug.core.agents.page import Say, code, quoted
 from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine import noise, tried
 from gpudebug.engine.loaded import Baseline, Loaded
@@ -27,9 +27,9 @@ def _baseline(loaded: Loaded, found: Baseline, say: Say) -> str:
     """A baseline's figures as written, marked where no run bears them out."""
     entry = loaded.document.baseline(found.role)
     if entry is None:
-        return f"Baseline {found.role}: {found.why or present.UNKNOWN}"
+        return f"Baseline {found.role}: {found.why or numbers.UNKNOWN}"
     fields = {key: harmless(say(text), limit=_FIELD) for key, text in entry.fields.items()}
-    told = [f"gpu_util {fields.get('gpu util') or present.UNKNOWN}"]
+    told = [f"gpu_util {fields.get('gpu util') or numbers.UNKNOWN}"]
     told += [fields["metric"]] if "metric" in fields else []
     told += [f"{key} {fields[key]}" for key in ("throughput", "loss") if key in fields]
     if not found.evidence or found.unverified:
@@ -41,7 +41,7 @@ def _baseline(loaded: Loaded, found: Baseline, say: Say) -> str:
 def _step(evidence: dict[str, Any]) -> str:
     """Where a step's time goes, as the program itself prints it."""
     times = {"data loading": evidence.get("data_s"), "update": evidence.get("update_s")}
-    told = [f"{name} {present.number(t, 's')}" for name, t in times.items() if t is not None]
+    told = [f"{name} {numbers.number(t, 's')}" for name, t in times.items() if t is not None]
     return f"; of a step: {', '.join(told)}" if told else ""
 
 

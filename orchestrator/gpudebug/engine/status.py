@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import claims, machine, present
-from gpudebug.core.metrics import GPU_UTIL
+from gpudebug.core.campaign import decide
+from gpudebug.core.progress import claims
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status, Trend
 from gpudebug.engine import listing
 from gpudebug.engine.campaign import load
@@ -46,7 +48,7 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
         "running": running,
         "progress": _progress(loaded) if running else None,
         "metric": loaded.config.metric,
-        "target": machine.goal(c),
+        "target": decide.goal(c),
         "target_text": _target(loaded),
         "baselines": {
             role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
@@ -88,10 +90,10 @@ def _settings(loaded: Loaded) -> dict[str, Any]:
     return {"pinned": pinned, "differences": differing, "problem": found.problem, "replayed": found.replay}
 
 
-def _next(loaded: Loaded) -> machine.Action:
+def _next(loaded: Loaded) -> decide.Action:
     """What `next` would do, in its words."""
-    action = machine.decide(weighed(loaded))
-    if action.kind is not machine.Kind.PROPOSE:
+    action = decide.decide(weighed(loaded))
+    if action.kind is not decide.Kind.PROPOSE:
         return action
     from gpudebug.engine.offering import outlook
 
@@ -107,13 +109,13 @@ def _progress(loaded: Loaded) -> dict[str, Any] | None:
 
 def _target(loaded: Loaded) -> str:
     """The figure that solves the campaign, or how to set one."""
-    goal = machine.goal(loaded.campaign)
+    goal = decide.goal(loaded.campaign)
     if goal is None:
         return f"none: `target` in gpudebug.yaml would say which {loaded.metric.name} solves the campaign"
-    return present.figure(loaded.metric, goal)
+    return numbers.figure(loaded.metric, goal)
 
 
-def _under_way(loaded: Loaded) -> machine.Action:
+def _under_way(loaded: Loaded) -> decide.Action:
     """What the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
     if live is None:
@@ -121,11 +123,11 @@ def _under_way(loaded: Loaded) -> machine.Action:
     role = str(loaded.records[live.name].get("role"))
     why = f"run {live.name} is under way"
     if role.startswith("baseline-") and live.hypothesis is None:
-        return machine.Action(machine.Kind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
+        return decide.Action(decide.Kind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
     if live.hypothesis is not None:
-        return machine.Action(machine.Kind.TEST, why, hypothesis=live.hypothesis)
+        return decide.Action(decide.Kind.TEST, why, hypothesis=live.hypothesis)
     kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
-    after = machine.decide(weighed(loaded, replace(loaded.campaign, loose_runs=kept)))
+    after = decide.decide(weighed(loaded, replace(loaded.campaign, loose_runs=kept)))
     return replace(after, why=f"{why}; after it: {after.why}")
 
 
@@ -209,10 +211,10 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
         "improvement": improvement["value"] if improvement else None,
         "improvement_ci": [improvement["low"], improvement["high"]] if improvement else None,
         "throughput_ratio": ratio["value"] if ratio else None,
-        "throughput_source": present.throughput_source(verdict),
+        "throughput_source": numbers.throughput_source(verdict),
         "loss": loss if loss != Trend.UNKNOWN else None,
         **listing.spent([*made, *gone]),
-        "claimed": present.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
+        "claimed": numbers.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
         "runs": list(entry.runs),
         "sparks": None,
         "problem": str(loaded.problems[entry.number])
@@ -226,7 +228,7 @@ def _sweeps(loaded: Loaded, hypotheses: Sequence[dict[str, Any]]) -> list[dict[s
     changes = {h.number: change for h in loaded.document.hypotheses if (change := loaded.change_of(h))}
     if len(changes) < 2:
         return []
-    from gpudebug.core import sweep
+    from gpudebug.core.change import sweep
 
     workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
@@ -267,7 +269,7 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
     """What gpudebug.yaml expects of the workload here, beside what its baseline measured."""
     if not loaded.config.expected:
         return []
-    from gpudebug.core import expected
+    from gpudebug.core.config import expected
 
     baseline = loaded.baselines["workload"]
     devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
@@ -296,7 +298,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "line": entry.line,
         "notes": trial.verdict["notes"] if trial.verdict else [],
         "figures": {name: scrub(said) for name, said in entry.result.items()},
-        "gates": present.gates(trial.verdict["gates"]) if trial.verdict else [],
+        "gates": numbers.gates(trial.verdict["gates"]) if trial.verdict else [],
         "evidence": evidence,
         "skipped": [{"run": name, "why": why} for name, why in lacking.items()],
         **of_trial(loaded, number, entry.runs, trial.verdict),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpudebug.core import intervention as interventions
+from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.matching import alike
-from gpudebug.core.models import DeviceInfo, RunRecord
+from gpudebug.core.records import DeviceInfo, RunRecord
+from gpudebug.core.redaction.alike import alike
 from gpudebug.edges import host, launcher
 
 _NAMED = 5

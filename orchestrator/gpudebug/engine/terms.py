@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.pinning import weaker_terms
+from gpudebug.core.config.pinning import weaker_terms
 from gpudebug.edges import store
 from gpudebug.engine.brought import why_brought
 from gpudebug.engine.pinned import Settings

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.combined import Combined, combined
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.metrics import Metric
-from gpudebug.core.models import Estimate
+from gpudebug.core.records import Estimate
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.verdict.combined import Combined, combined
 from gpudebug.engine.bench import stored_run
 from gpudebug.engine.campaign import identity
 from gpudebug.engine.judging import evidence_of
@@ -39,17 +39,17 @@ class Together:
     def text(self) -> str:
         """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
         if self.found is None:
-            return present.UNKNOWN
+            return numbers.UNKNOWN
         f, said = self.found, _dumped(self.delta)
         if self.metric.points:
-            change = f"GPU util {present.percent(f.before)} to {present.percent(f.after)}"
-            return f"{change}: {present.points(said)}"
+            change = f"GPU util {numbers.percent(f.before)} to {numbers.percent(f.after)}"
+            return f"{change}: {numbers.points(said)}"
         values = {
             "metric": self.metric.name,
             "metric_before": f.metric_before,
             "metric_after": f.metric_after,
         }
-        return f"{present.metric_change(values)}: {present.factor(said)}"
+        return f"{numbers.metric_change(values)}: {numbers.factor(said)}"
 
     @property
     def throughput(self) -> str | None:
@@ -57,8 +57,8 @@ class Together:
         if self.found is None or self.found.ratio is None:
             return None
         f = self.found
-        change = present.throughput_change(f.throughput_before, f.throughput_after, f.unit)
-        return f"{change}: {present.factor(_dumped(f.ratio))}"
+        change = numbers.throughput_change(f.throughput_before, f.throughput_after, f.unit)
+        return f"{change}: {numbers.factor(_dumped(f.ratio))}"
 
     @property
     def runs_before(self) -> str:

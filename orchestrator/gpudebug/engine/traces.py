@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, StoreError
-from gpudebug.core.models import Evidence
-from gpudebug.core.torchprofile import headline, read_told
+from gpudebug.core.inside.torch_profile import headline, read_told
+from gpudebug.core.records import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.loaded import Loaded

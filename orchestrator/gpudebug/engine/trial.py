@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpudebug.core import present, progress
-from gpudebug.core.claims import Claim
+from gpudebug.core import progress
+from gpudebug.core.change.intervention import Applied, Intervention
 from gpudebug.core.errors import (
     GitError,
     GpudebugError,
@@ -16,9 +16,10 @@ from gpudebug.core.errors import (
     InterventionError,
     ProgressError,
 )
-from gpudebug.core.intervention import Applied, Intervention
-from gpudebug.core.models import Terms, Verdict
-from gpudebug.core.protocol import Step
+from gpudebug.core.progress.claims import Claim
+from gpudebug.core.records import Terms, Verdict
+from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.protocol import Step
 from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine import baseline
@@ -314,9 +315,9 @@ def runs_of(verdict: Mapping[str, Any]) -> list[str]:
 
 def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.Scrub) -> str:
     """The lines of a Result as they are spliced into the progress file."""
-    texts = {**present.result_fields(verdict), "notes": present.result_notes(verdict)}
+    texts = {**numbers.result_fields(verdict), "notes": numbers.result_notes(verdict)}
     said = {
-        key.replace(" ", "_"): progress.harmless(scrub(text), limit=present.LONGEST)
+        key.replace(" ", "_"): progress.harmless(scrub(text), limit=numbers.LONGEST)
         for key, text in texts.items()
     }
     return templates.render("result.md.j2", **said, runs=runs)
@@ -357,8 +358,8 @@ def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[st
         "late": late,
         "why": data["why"],
         "decided": why,
-        "gates": present.gates(data["gates"]),
-        "figures": present.result_fields(data),
+        "gates": numbers.gates(data["gates"]),
+        "figures": numbers.result_fields(data),
         "notes": data["notes"],
         "probe": [
             of_runs("baseline", evidence_of(trial.before)),

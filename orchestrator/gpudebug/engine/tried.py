@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.brief import Say, Tried, code, quoted
-from gpudebug.core.metrics import GPU_UTIL
+from gpudebug.core.agents.page import Say, Tried, code, quoted
 from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.loaded import Loaded
 
@@ -62,17 +62,17 @@ def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
 
 def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str) -> str:
     """One line: the delta, and the change where the delta is the reason."""
-    line = f"{name} {present.improvement(verdict).partition(' (')[0]} {title}, "
+    line = f"{name} {numbers.improvement(verdict).partition(' (')[0]} {title}, "
     told = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
     return line + told
 
 
 def _moved(verdict: dict[str, Any], say: Say) -> str:
     """The figures of a verdict on one line."""
-    texts = {key: say(text)[:_FIGURE] for key, text in present.result_fields(verdict).items()}
+    texts = {key: say(text)[:_FIGURE] for key, text in numbers.result_fields(verdict).items()}
     own = texts.get("metric") or f"{GPU_UTIL} {texts['gpu util before']} to {texts['gpu util after']}"
-    ratio = present.factor(verdict.get("throughput_ratio")).partition(" (")[0]
-    faster = f" ({ratio})" if ratio != present.UNKNOWN else ""
+    ratio = numbers.factor(verdict.get("throughput_ratio")).partition(" (")[0]
+    faster = f" ({ratio})" if ratio != numbers.UNKNOWN else ""
     return (
         f"{own}: {texts['improvement']}; throughput {texts['throughput']}{faster}; "
         f"training {texts['training'].partition(' ')[0]}, loss {texts['loss']}"

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.core.samples import Samples, read_samples
+from gpudebug.core.samples.table import Samples, read_samples
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import store
 from gpudebug.engine.watch import Live

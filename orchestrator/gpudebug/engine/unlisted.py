@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.intervention import parse as parse_intervention
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import store

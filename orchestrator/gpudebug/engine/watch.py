@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudebug.core.models import Evidence
-from gpudebug.core.probe.live import LiveSteps
+from gpudebug.core.inside.probe.live import LiveSteps
+from gpudebug.core.records import Evidence
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import launcher
 from gpudebug.edges.store import jobfiles

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudebug.core import machine
+from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.decide import Kind
 from gpudebug.core.errors import CatalogueError
-from gpudebug.core.machine import Kind
 from gpudebug.core.words import Status
 from gpudebug.engine.loaded import Loaded
 
 
-def weighed(loaded: Loaded, campaign: machine.Campaign | None = None) -> machine.Campaign:
+def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.Campaign:
     """The campaign with the worth of its untested hypotheses, where several wait for one decision.
 
     Elsewhere it stays as it is: neither catalogue nor evidence is looked at. A catalogue that cannot be read
@@ -45,9 +45,9 @@ def proposes(loaded: Loaded) -> bool:
     return outlook(loaded).adds
 
 
-def _to_choose(campaign: machine.Campaign) -> bool:
-    action = machine.decide(campaign)
+def _to_choose(campaign: decide.Campaign) -> bool:
+    action = decide.decide(campaign)
     if action.kind not in (Kind.TEST, Kind.IMPLEMENT):
         return False
     chosen = next(h for h in campaign.hypotheses if h.number == action.hypothesis)
-    return chosen.status is Status.UNTESTED and len(machine.waiting(campaign, chosen.mechanical)) > 1
+    return chosen.status is Status.UNTESTED and len(decide.waiting(campaign, chosen.mechanical)) > 1

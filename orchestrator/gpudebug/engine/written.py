@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core import config as configs
-from gpudebug.core import progress, sound
+from gpudebug.core import progress
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
+from gpudebug.core.evidence import sound
 from gpudebug.edges import store
 from gpudebug.engine.linked import refuse_links
 
 if TYPE_CHECKING:
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
 _GOAL = 2000
 _MARKDOWN = (".md", ".markdown")
@@ -138,7 +139,7 @@ def _scrub(config: Config) -> store.Scrub:
 
 def redactor_of(config: Config) -> Redactor:
     """What knows the secrets of every command of a campaign and of its surroundings."""
-    from gpudebug.core.redact import Redactor
+    from gpudebug.core.redaction.redact import Redactor
 
     workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
     env = {k: v for w in workloads for k, v in training_environment(w).items()}

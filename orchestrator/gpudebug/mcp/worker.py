@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudebug import door
 from gpudebug.core.errors import GpudebugError, InterruptedRun
-from gpudebug.core.refusals import refused
+from gpudebug.core.text.refusals import refused
 
 # A job that is asked to stop takes this long at most until it is pressed again.
 PRESS_AGAIN_S = 1.5

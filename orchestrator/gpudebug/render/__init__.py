@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render.fitting import screen, width
 from gpudebug.render.status import status as status
 
@@ -47,7 +47,7 @@ def gates(rows: list[Answer]) -> list[str]:
     lines = []
     skipped = [g for g in rows if g["result"] == "skipped"]
     for g in [g for g in rows if g["result"] != "skipped"]:
-        value, result = g["value"] or present.UNKNOWN, f" {g['result']}"
+        value, result = g["value"] or numbers.UNKNOWN, f" {g['result']}"
         first, *rest = _labelled(f"  {g['name']:<19}{result:<9} ", f"{value}  [{g['threshold']}]")
         lines += [first.replace(result, f" {coloured(g['result'])}", 1), *rest]
         if g["note"]:
@@ -151,16 +151,16 @@ def _window(window: Answer) -> str:
 
 def _run(e: Answer) -> list[str]:
     window = e["window"]
-    none = e["window_reason"] or f"window {present.UNKNOWN}"
+    none = e["window_reason"] or f"window {numbers.UNKNOWN}"
     span = f"{_window(window)} (found by {window['rule']})" if window else none
     lines = _labelled(f"Run {e['run']}: ", f"{e['outcome']}, {span}")
-    figure, here = f"  gpu_util {present.percent(e['utilisation'])}   ", screen()
+    figure, here = f"  gpu_util {numbers.percent(e['utilisation'])}   ", screen()
     lines.append(figure + here.spark(e["spark"], min(40, here.columns - len(figure))))
     loss = e["loss"]
     lines += _labelled(
         "  ",
         f"throughput {_throughput(e)}   loss {loss['trend']} "
-        f"({present.number(loss['first'])} to {present.number(loss['last'])}, {loss['points']} points)",
+        f"({numbers.number(loss['first'])} to {numbers.number(loss['last'])}, {loss['points']} points)",
     )
     if e["failure"]:
         lines.append(f"  failure {e['failure']['kind']}")
@@ -170,7 +170,7 @@ def _run(e: Answer) -> list[str]:
 
 def _throughput(e: Answer) -> str:
     value = e.get("progress_per_s") or e["steps_per_s"]
-    return present.UNKNOWN if value is None else present.rate(value, e.get("step_unit"))
+    return numbers.UNKNOWN if value is None else numbers.rate(value, e.get("step_unit"))
 
 
 def next_(answer: Answer) -> str:
@@ -265,7 +265,7 @@ def sample(answer: Answer) -> str:
     rate = answer["throughput"]["steps_per_s"]
     # The probe's own stands among its figures.
     if rate is not None and rate != (answer["probe"] or {}).get("steps_per_s"):
-        lines.append(f"throughput {present.number(rate, 'steps/s')}")
+        lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
     told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}
     lines += [*_inside([told], []), *_places(answer["stacks"])]

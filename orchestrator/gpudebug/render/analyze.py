@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 
@@ -54,12 +54,12 @@ def _log(answer: Answer) -> str:
     loss = answer["loss"]
     lines = [
         f"{answer['file']}: training log" + (f" of {answer['framework']}" if answer["framework"] else ""),
-        f"loss      {loss['trend']}: {present.number(loss['first'])} to {present.number(loss['last'])} "
+        f"loss      {loss['trend']}: {numbers.number(loss['first'])} to {numbers.number(loss['last'])} "
         f"over {loss['points']} points ({loss['name'] or 'no name'})",
-        f"steps     {answer['steps'] if answer['steps'] is not None else present.UNKNOWN}, "
-        f"{present.number(answer['steps_per_s'], 'steps/s')}",
-        f"data      {present.number(answer['data_s'], 's a step')}, "
-        f"update {present.number(answer['update_s'], 's a step')}",
+        f"steps     {answer['steps'] if answer['steps'] is not None else numbers.UNKNOWN}, "
+        f"{numbers.number(answer['steps_per_s'], 'steps/s')}",
+        f"data      {numbers.number(answer['data_s'], 's a step')}, "
+        f"update {numbers.number(answer['update_s'], 's a step')}",
     ]
     if answer["failure"]:
         lines.append(f"failure   {answer['failure']['class']}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 WIDTH = 80
@@ -45,13 +45,13 @@ def _row(label: str, a: str, b: str, ratio: str = "") -> str:
 def _utilisation(side: Answer) -> str:
     """Of a device that stands in for a GPU, it is said."""
     stands_in = side["stand_in"] and side["utilisation"] is not None
-    return present.percent(side["utilisation"]) + (" (CPU)" if stands_in else "")
+    return numbers.percent(side["utilisation"]) + (" (CPU)" if stands_in else "")
 
 
 def _figure(name: str, label: str, answer: Answer) -> list[str]:
     a, b = answer["a"][name], answer["b"][name]
     if a is None and b is None:
-        return [_row(label, present.UNKNOWN, present.UNKNOWN)] if name != "latency" else []
+        return [_row(label, numbers.UNKNOWN, numbers.UNKNOWN)] if name != "latency" else []
     show: Callable[[Answer, str], str] = _rate if name == "throughput" else _time
     lines = [_row(label, _or_unknown(a, show, "mean"), _or_unknown(b, show, "mean"), _ratio(answer, name))]
     if name != "latency" and max(len(answer[side]["runs"]) for side in "ab") == 1:
@@ -62,11 +62,11 @@ def _figure(name: str, label: str, answer: Answer) -> list[str]:
 
 
 def _or_unknown(figure: Answer | None, show: Callable[[Answer, str], str], which: str) -> str:
-    return present.UNKNOWN if figure is None else show(figure, which)
+    return numbers.UNKNOWN if figure is None else show(figure, which)
 
 
 def _rate(figure: Answer, which: str) -> str:
-    return present.rate(figure[which], figure["unit"])
+    return numbers.rate(figure[which], figure["unit"])
 
 
 def _time(figure: Answer, which: str) -> str:
@@ -76,10 +76,10 @@ def _time(figure: Answer, which: str) -> str:
 def seconds(value: float | None) -> str:
     """`12.3 ms`, `2.34 s`, `4 min 10 s`."""
     if value is None:
-        return present.UNKNOWN
+        return numbers.UNKNOWN
     if value < 1:
-        return present.number(1000 * value, "ms")
-    return present.number(value, "s") if value < 60 else present.duration(value)
+        return numbers.number(1000 * value, "ms")
+    return numbers.number(value, "s") if value < 60 else numbers.duration(value)
 
 
 def _ratio(answer: Answer, name: str) -> str:

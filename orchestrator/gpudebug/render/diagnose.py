@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render.layers import around
 
 Answer = Mapping[str, Any]
@@ -48,7 +48,7 @@ def _head(answer: Answer) -> str:
         said += f" ({len(runs)} run{'s' if len(runs) != 1 else ''})"
     device = ", the CPU stands in for a GPU" if answer["stand_in"] else ""
     framework = f", {answer['framework']}" if answer["framework"] else ""
-    util = present.percent(answer["gpu_util"])
+    util = numbers.percent(answer["gpu_util"])
     return f"{said}: {answer['kind']} workload{framework}, gpu_util {util}{device}"
 
 
@@ -66,9 +66,9 @@ def _ceiling(cause: Answer, answer: Answer) -> str:
     if cause["ceiling_ratio"] is None:
         return "unknown: nothing tells what share of the time it takes"
     rate = cause["ceiling_steps_per_s"]
-    faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {present.rate(rate)}" if rate else "")
+    faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
     if cause["ceiling_pp"] is not None:
-        return f"+{cause['ceiling_pp']:.1f}pp, to {present.percent(cause['expected_util'])}; {faster}"
+        return f"+{cause['ceiling_pp']:.1f}pp, to {numbers.percent(cause['expected_util'])}; {faster}"
     if answer["gpu_util"] is None:
         return f"{faster}; gpu_util is not known"
     return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer["stand_in"] else "")
@@ -76,7 +76,7 @@ def _ceiling(cause: Answer, answer: Answer) -> str:
 
 def _test(cause: Answer) -> Iterator[str]:
     test = cause["hypothesis"]
-    cost = f" ({present.duration(test['cost_s'])} of the device)" if test["cost_s"] else ""
+    cost = f" ({numbers.duration(test['cost_s'])} of the device)" if test["cost_s"] else ""
     if test["number"] is not None:
         yield from _wrapped(
             f"test     hypothesis {test['number']}: {test['title']}{cost}", "            ", "   "

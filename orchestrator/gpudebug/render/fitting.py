@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 # On less, a line is left to the terminal to break.
 LEAST_COLUMNS = 32
@@ -89,8 +89,8 @@ class Screen(NamedTuple):
 
     def spark(self, values: Sequence[float], columns: int) -> str:
         """Percentages as a line of at most `columns` characters."""
-        return present.sparkline(
-            present.shrunk(values, columns), letters=present.INK if self.ascii else present.BLOCKS
+        return numbers.sparkline(
+            numbers.shrunk(values, columns), letters=numbers.INK if self.ascii else numbers.BLOCKS
         )
 
     def sparks(self, runs: Sequence[Sequence[float]], columns: int) -> list[str]:
@@ -128,7 +128,7 @@ def draws(encoding: str) -> bool:
     if named in ("C", "POSIX"):
         return False
     try:
-        f"{present.BLOCKS}─…".encode(encoding)
+        f"{numbers.BLOCKS}─…".encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True

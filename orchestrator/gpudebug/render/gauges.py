@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from gpudebug.core import present
 from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.statistics import numbers
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -69,7 +69,7 @@ class Pen:
 
         `rows` lines high for 0 to `top`; a value that is not known leaves its column empty.
         """
-        blocks = f" {present.BLOCKS if self.unicode else present.INK}"
+        blocks = f" {numbers.BLOCKS if self.unicode else numbers.INK}"
         levels = [_eighths(value, rows, top) for value in means(values, width)]
         lines = []
         for row in reversed(range(rows)):

@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from gpudebug import render
-from gpudebug.core import present
-from gpudebug.core.metrics import GPU_UTIL
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.render.fitting import Screen, width
 
 Answer = Mapping[str, Any]
@@ -76,21 +76,21 @@ def _figures(h: Answer) -> tuple[str, ...]:
         return ()
     ratio, cost, age = h["throughput_ratio"], h["cost_s"], h["age_s"]
     # What nobody measured yet is no unknown figure.
-    unknown = present.UNKNOWN if h["verified"] else ""
+    unknown = numbers.UNKNOWN if h["verified"] else ""
     return (
         _delta(h) or unknown,
         unknown if ratio is None else f"{ratio:.2f}x",
         h["loss"] or unknown,
-        unknown if cost is None else present.span(cost),
-        unknown if age is None else present.span(age),
+        unknown if cost is None else numbers.span(cost),
+        unknown if age is None else numbers.span(age),
     )
 
 
 def _delta(h: Answer) -> str:
     if h["delta_pp"] is not None:
-        return present.points(_estimate(h["delta_pp"], h["delta_ci"]))
+        return numbers.points(_estimate(h["delta_pp"], h["delta_ci"]))
     if h["improvement"] is not None:
-        return present.factor(_estimate(h["improvement"], h["improvement_ci"]))
+        return numbers.factor(_estimate(h["improvement"], h["improvement_ci"]))
     return ""
 
 

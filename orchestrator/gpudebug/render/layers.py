@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 _MOST = 12
@@ -15,7 +15,7 @@ DIAGNOSTIC = "It tells where to look and is no fix: no hypothesis, baseline or v
 def layer(answer: Answer) -> str:
     """`diagnose --layer` as text."""
     took = answer["device_time_s"]
-    cost = f", {present.duration(took)} of the device" if took is not None else ""
+    cost = f", {numbers.duration(took)} of the device" if took is not None else ""
     lines = [
         f"Layer test {answer['layer']}: run {answer['run']}{cost}",
         f"changed  {answer['changed']}",

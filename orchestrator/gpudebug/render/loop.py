@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render import coloured, short
 
 Answer = Mapping[str, Any]
@@ -34,7 +34,7 @@ def loop(answer: Answer) -> str:
 
 def session(told: Answer) -> str:
     """One line: its name, what it was asked, how long it took, what came of it."""
-    seconds = present.UNKNOWN if told["duration_s"] is None else present.duration(told["duration_s"])
+    seconds = numbers.UNKNOWN if told["duration_s"] is None else numbers.duration(told["duration_s"])
     return f"{told['session']}  {told['action']:<9}  {seconds:>6}  {_came(told)}"
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug import render
-from gpudebug.core import present
-from gpudebug.core.metrics import Metric
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.render.fitting import Screen
 
 Answer = Mapping[str, Any]
@@ -108,8 +108,8 @@ def _change(row: Answer) -> str:
     if row["verified"] is False:
         return "UNVERIFIED"
     for key, bounds, text in (
-        ("delta_pp", "delta_ci", present.points),
-        ("improvement", "improvement_ci", present.factor),
+        ("delta_pp", "delta_ci", numbers.points),
+        ("improvement", "improvement_ci", numbers.factor),
     ):
         if row[key] is not None:
             return text({"value": row[key], "low": row[bounds][0], "high": row[bounds][1]})
@@ -123,7 +123,7 @@ def expected(rows: list[Answer]) -> list[str]:
 def _expectation(row: Answer) -> str:
     metric = Metric(row["figure"])
     low, high = row["range"]
-    found = present.figure(metric, row["measured"])
+    found = numbers.figure(metric, row["measured"])
     said = f"{row['figure']} {low:g} to {high:g} ({row['device']}), measured {found}"
     return f"{said}: {row['note'] or row['standing']}"
 
@@ -134,10 +134,10 @@ def aa(answer: Answer) -> str:
     lines = [f"A/A of workload: {against}, with nothing changed"]
     lines += [f"  note: {note}" for note in answer["notes"]]
     lines += [f"  advice: {line}" for line in answer["advice"]]
-    lines.append(f"Found    {answer['metric']} {answer['difference'] or present.UNKNOWN}")
+    lines.append(f"Found    {answer['metric']} {answer['difference'] or numbers.UNKNOWN}")
     ratio, bounds = answer["throughput_ratio"], answer["throughput_ci"]
     estimate = None if ratio is None else {"value": ratio, "low": bounds[0], "high": bounds[1]}
-    lines[-1] += f", throughput {present.factor(estimate)}"
+    lines[-1] += f", throughput {numbers.factor(estimate)}"
     if answer["resolution"]:
         lines += resolution(answer["resolution"])
         taken = ", ".join(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render.gauges import Pen, mean
 
 if TYPE_CHECKING:
@@ -47,15 +47,15 @@ def _box_height(devices: Sequence[Device]) -> int:
 
 def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Device]) -> list[Text]:
     now, inner = device.now, width - 4
-    told = [pen.text(f"util {present.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
+    told = [pen.text(f"util {numbers.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
     if (whole := mean(now.trace)) is not None:
-        told.append(pen.text(f"mean {present.percent(whole)}", "dim"))
+        told.append(pen.text(f"mean {numbers.percent(whole)}", "dim"))
     lines = [pen.join(told, "   "), *pen.chart(now.trace, inner, rows, _of_util(now.gpu_util))]
     lines += [_memory(pen, device, inner), pen.join(_electric(pen, device), "  ")]
     if _box_height(devices) > 5:
         lines.append(pen.text(f"throttled: {now.throttle}" if now.throttle else "", "yellow"))
     long = len(now.trace)
-    span = f"last {f'{long} s' if long < 60 else present.duration(long).removesuffix(' 0 s')}" if long else ""
+    span = f"last {f'{long} s' if long < 60 else numbers.duration(long).removesuffix(' 0 s')}" if long else ""
     return pen.box(lines, width, pen.text(label(device) + _name(device), "bold"), span)
 
 
@@ -65,7 +65,7 @@ def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list
     for device in shown:
         now = device.now
         style = _of_util(now.gpu_util)
-        said = pen.text(f"{label(device):<6} {present.percent(now.gpu_util):>7}", style)
+        said = pen.text(f"{label(device):<6} {numbers.percent(now.gpu_util):>7}", style)
         facts: list[Text] = []
         held = [pen.text("throttled", "yellow")] if now.throttle else []
         for fact in (*held, pen.text(_used(device)), *_electric(pen, device)):
@@ -103,7 +103,7 @@ def _memory(pen: Pen, device: Device, width: int) -> Text:
 def _used(device: Device) -> str:
     used, total = device.now.mem_used_mb, device.now.mem_total_mb
     if used is None:
-        return f"memory {present.UNKNOWN}"
+        return f"memory {numbers.UNKNOWN}"
     return f"{gib(used)}{f'/{gib(total)}' if total else ''} GiB"
 
 
@@ -112,14 +112,14 @@ def _electric(pen: Pen, device: Device) -> list[Text]:
     now = device.now
     if device.kind == "cpu":
         return [pen.text("no power or clocks of a CPU", "dim")]
-    power = present.UNKNOWN if now.power_w is None else f"{now.power_w:.0f}"
+    power = numbers.UNKNOWN if now.power_w is None else f"{now.power_w:.0f}"
     limit = f"/{device.power_limit_w:.0f}" if device.power_limit_w and now.power_w is not None else ""
     fields = [pen.text(f"{power}{limit} W" if now.power_w is not None else f"power {power}")]
     if now.temperature_c is not None:
         degree = "°C" if pen.unicode else "C"
         fields.append(pen.text(f"{now.temperature_c:.0f} {degree}", "red" if now.temperature_c >= 85 else ""))
     clocks = [f"{mhz:.0f}" for mhz in (now.sm_clock_mhz, now.mem_clock_mhz) if mhz is not None]
-    fields.append(pen.text(f"{'/'.join(clocks)} MHz" if clocks else f"clocks {present.UNKNOWN}"))
+    fields.append(pen.text(f"{'/'.join(clocks)} MHz" if clocks else f"clocks {numbers.UNKNOWN}"))
     return fields
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 HEADING = "Inside the training (% of its time):"
@@ -51,7 +51,7 @@ def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
 def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
     first = max((len(label) for label, _ in rows), default=0)
     texts = [
-        (label, [cell if cell is not None else present.UNKNOWN for cell in cells]) for label, cells in rows
+        (label, [cell if cell is not None else numbers.UNKNOWN for cell in cells]) for label, cells in rows
     ]
     widths = [max(map(len, column)) for column in zip(*(cells for _, cells in texts), strict=True)]
     return [
@@ -74,23 +74,23 @@ def _site(site: Answer) -> str:
 
 
 def _reads(site: Answer, figures: Answer) -> str:
-    per = present.number(site["count"] / figures["steps"]) if figures["steps"] else present.UNKNOWN
+    per = numbers.number(site["count"] / figures["steps"]) if figures["steps"] else numbers.UNKNOWN
     return f"{per} a step, {_seconds(site['seconds'] / site['count'])}" if site["count"] else "none"
 
 
 def _seconds(value: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if value >= scale:
-            return present.number(value / scale, unit)
-    return present.number(value * 1e6, "us")
+            return numbers.number(value / scale, unit)
+    return numbers.number(value * 1e6, "us")
 
 
 def _rate(f: Answer) -> str | None:
     steps, samples = f["steps_per_s"], f["samples_per_s"]
     if steps is None:
         return None
-    said = present.number(steps, "steps/s")
-    return said if samples is None else f"{said}, {present.number(samples, 'samples/s')}"
+    said = numbers.number(steps, "steps/s")
+    return said if samples is None else f"{said}, {numbers.number(samples, 'samples/s')}"
 
 
 def _step_time(f: Answer) -> str | None:
@@ -105,14 +105,14 @@ def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:
         value = f[name]
         if value is None:
             return None
-        said = present.percent(100 * value)
+        said = numbers.percent(100 * value)
         return said if value >= least else _Little(said)
 
     return show
 
 
 def _number(name: str, unit: str) -> Callable[[Answer], str | None]:
-    return lambda f: None if f[name] is None else present.number(f[name], unit)
+    return lambda f: None if f[name] is None else numbers.number(f[name], unit)
 
 
 def _rare(name: str, unit: str = "") -> Callable[[Answer], str | None]:
@@ -142,8 +142,8 @@ def _blocking(f: Answer) -> str | None:
     per, share = f["blocking_reads_per_step"], f["blocking_read_share"]
     if per is None:
         return None
-    return f"{present.number(per)} a step" + (
-        f", {present.percent(100 * share)}" if share is not None else ""
+    return f"{numbers.number(per)} a step" + (
+        f", {numbers.percent(100 * share)}" if share is not None else ""
     )
 
 
@@ -155,7 +155,7 @@ def _copied(name: str) -> Callable[[Answer], str | None]:
         if not copies["count"]:
             return _Little("none")
         said = (
-            f"{present.number(copies['count'] / steps)} a step, {present.number(copies['mb'] / steps, 'MB')}"
+            f"{numbers.number(copies['count'] / steps)} a step, {numbers.number(copies['mb'] / steps, 'MB')}"
         )
         pinned = copies["pinned_share"]
         return said if pinned is None else f"{said}, {_percent(pinned)} pinned"

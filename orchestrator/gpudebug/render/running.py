@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 
@@ -24,13 +24,13 @@ def progress(told: Answer) -> str:
     """One line: the run, how far it is, its utilisation; what is not known is left out or called unknown."""
     if told["run"] is None:
         return "no run has begun yet"
-    step = present.UNKNOWN if told["step"] is None else str(told["step"])
+    step = numbers.UNKNOWN if told["step"] is None else str(told["step"])
     parts = [told["run"], f"step {step}" + (f" of {told['steps']}" if told["steps"] else "")]
     if told["elapsed_s"] is not None:
-        parts.append(f"{present.duration(told['elapsed_s'])} elapsed")
+        parts.append(f"{numbers.duration(told['elapsed_s'])} elapsed")
     left = told["left_s"]
-    parts.append(f"time left {present.UNKNOWN}" if left is None else f"{present.duration(left)} left")
-    parts.append(f"gpu_util {present.percent(told['gpu_util'])} so far")
+    parts.append(f"time left {numbers.UNKNOWN}" if left is None else f"{numbers.duration(left)} left")
+    parts.append(f"gpu_util {numbers.percent(told['gpu_util'])} so far")
     if told["runs_done"]:
         parts.append(f"{told['runs_done']} run{'s' if told['runs_done'] != 1 else ''} done")
     return ", ".join(parts)

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.sections.naming import short
+from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 WIDTH = 100
@@ -43,11 +43,11 @@ def head(answer: Answer) -> str:
     """One line: where from, how much, where most of the time went."""
     count, ranked = answer["processes"], answer["rank"] is not None
     who = f"{count} processes" if count > 1 else f"rank {answer['rank']}" if ranked else "one process"
-    said = [f"{answer['file']}: sections of {who}", f"{present.number(answer['profiled_s'], 's')} profiled"]
+    said = [f"{answer['file']}: sections of {who}", f"{numbers.number(answer['profiled_s'], 's')} profiled"]
     if answer["iterations"]:
         said.append(f"{answer['iterations']} iterations")
     if answer["iterations_per_s"] is not None:
-        said.append(f"{present.number(answer['iterations_per_s'], 'iterations/s')}")
+        said.append(f"{numbers.number(answer['iterations_per_s'], 'iterations/s')}")
     if answer["warmup"]:
         said.append(f"{answer['warmup']} of warm-up left out")
     if answer["sections"]:
@@ -81,7 +81,7 @@ def _summary(answer: Answer, most: int) -> list[str]:
 
 
 def _peak(value: float | None) -> str:
-    return present.UNKNOWN if value is None else f"{value:.1f}"
+    return numbers.UNKNOWN if value is None else f"{value:.1f}"
 
 
 def _more(count: int) -> list[str]:
@@ -175,14 +175,14 @@ def _comparison(answer: Answer, most: int) -> list[str]:
     lines.append(f"{'Operation':<{width}}{titles}  speed of B")
     for r in rows:
         cells = "".join(
-            f" {present.UNKNOWN if r[side] is None else _ms(r[side][key]):>9}"
+            f" {numbers.UNKNOWN if r[side] is None else _ms(r[side][key]):>9}"
             for side in "ab"
             for key in ("mean_s", "min_s", "max_s")
         )
         ratio = f"  {_times(r['ratio'])}" if r["ratio"] is not None else ""
         lines.append(f"{short(r['name'], width):<{width}}{cells}{ratio}")
     lines += _more(len(answer["sections"]) - most)
-    rates = [present.number(side["iterations_per_s"], "iterations/s") for side in (a, b)]
+    rates = [numbers.number(side["iterations_per_s"], "iterations/s") for side in (a, b)]
     lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_wrapped("Verdict: ", _verdict(answer))]
     return [*lines, "", "CHECKLIST:", *(line for c in answer["checklist"] for line in _check(c))]
 
@@ -216,9 +216,9 @@ def of_run(found: Answer | None) -> list[str]:
     rows = found["sections"][:_SHOWN_OF_A_RUN]
     if not rows:
         why = [line for note in found["notes"] for line in _wrapped("  note: ", note)]
-        return [f"sections {present.UNKNOWN}", *why]
+        return [f"sections {numbers.UNKNOWN}", *why]
     more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
-    lines = [f"sections {found['count']}, {present.number(found['profiled_s'], 's')} profiled{more}:"]
+    lines = [f"sections {found['count']}, {numbers.number(found['profiled_s'], 's')} profiled{more}:"]
     width = max(len(short(r["name"], 40)) for r in rows)
     for r in rows:
         figures = f"{100 * r['share']:5.1f}%  {_ms(r['mean_s'])} ms a call, {r['calls']} calls"
@@ -232,7 +232,7 @@ def beside(rows: Sequence[Answer], parts: tuple[str, str] = ("A", "B")) -> list[
         return []
     lines = [f"{'sections, mean a call':<33}{parts[0]:<12}{parts[1]:<12}speed of {parts[1]} over {parts[0]}"]
     for r in rows[:_SHOWN_BESIDE]:
-        said = [present.UNKNOWN if r[s] is None else f"{_ms(r[s]['mean_s'])} ms" for s in "ab"]
+        said = [numbers.UNKNOWN if r[s] is None else f"{_ms(r[s]['mean_s'])} ms" for s in "ab"]
         ratio = _times(r["ratio"]) if r["ratio"] is not None else ""
         lines.append(f"  {short(r['name'], 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
     left = len(rows) - _SHOWN_BESIDE

@@ -23,8 +23,8 @@ def places(found: Answer | None) -> list[str]:
 def _of(who: str, told: Answer | None) -> list[str]:
     if not told or not told["seconds"]:
         return []
-    from gpudebug.core.models import Stacks
-    from gpudebug.core.stacks.hottest import hottest
+    from gpudebug.core.inside.stacks.hottest import hottest
+    from gpudebug.core.records import Stacks
 
     hot = [one for one in hottest(Stacks.model_validate(told)) if one.share >= _LEAST_SHARE][: _PLACES[who]]
     ran = 100 * told["cpu_s"] / told["seconds"]

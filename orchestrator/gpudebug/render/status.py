@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render.fitting import Screen, screen
 from gpudebug.render.hypotheses import drawn, hypotheses, sweeps
 
@@ -85,11 +85,11 @@ def _measured(b: Answer) -> str:
     if not b["valid"] and not b["runs"] and not b["gpu_util_text"]:
         return str(b["why"])
     own = f"{b['metric_text']}, " if b["metric_text"] else ""
-    figure = b["gpu_util_text"] or present.percent(b["gpu_util"])
-    rate = b["throughput_text"] or present.UNKNOWN
-    said = f"{own}{figure}, {rate}, loss {b['loss'] or present.UNKNOWN}"
+    figure = b["gpu_util_text"] or numbers.percent(b["gpu_util"])
+    rate = b["throughput_text"] or numbers.UNKNOWN
+    said = f"{own}{figure}, {rate}, loss {b['loss'] or numbers.UNKNOWN}"
     if b["age_s"] is not None:
-        said += f", {present.span(b['age_s'])} ago"
+        said += f", {numbers.span(b['age_s'])} ago"
     if b.get("replayed"):
         said += ", replayed"
     if not b["verified"]:
@@ -113,10 +113,10 @@ def _known(answer: Answer, here: Screen) -> list[str]:
 def _ahead(answer: Answer, here: Screen) -> list[str]:
     """The target, what is left to reach it, and what `next` would do."""
     budget, after = answer["budget"], answer["next"]
-    left, total = (present.duration(budget[key]) for key in ("device_time_left_s", "device_time_s"))
+    left, total = (numbers.duration(budget[key]) for key in ("device_time_left_s", "device_time_s"))
     said = (
         f"{budget['hypotheses_left']} of {budget['hypotheses']} hypotheses and {left} of {total} device time "
-        f"left ({budget['hypotheses_used']} tested, {present.duration(budget['device_time_used_s'])} used)"
+        f"left ({budget['hypotheses_used']} tested, {numbers.duration(budget['device_time_used_s'])} used)"
     )
     lines = [
         *here.labelled("Target   ", answer["target_text"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.torchprofile import overhead_of
+from gpudebug.core.inside.torch_profile import overhead_of
+from gpudebug.core.statistics import numbers
 
 Answer = dict[str, Any]
 
@@ -27,7 +27,7 @@ def trace(found: Answer | None) -> list[str]:
     took = found.get("active_step_s")
     told = [
         "1 iteration" if found["steps"] == 1 else f"{found['steps']} iterations",
-        *([f"{present.number(took * 1e3, 'ms')} each"] if took else []),
+        *([f"{numbers.number(took * 1e3, 'ms')} each"] if took else []),
         f"{max(0.0, overhead):.0%} longer by the profiler"
         if overhead is not None
         else "what it cost is unknown",
@@ -45,9 +45,9 @@ def _says(analysis: Answer) -> list[str]:
         "device busy": analysis.get("busy_share"),
         "waiting for data": steps.get("data_wait_share"),
     }
-    told = [f"{name} {present.percent(100 * share)}" for name, share in shares.items() if share is not None]
+    told = [f"{name} {numbers.percent(100 * share)}" for name, share in shares.items() if share is not None]
     kernels, mean = analysis.get("kernels_per_step"), analysis.get("mean_kernel_us")
     if kernels is not None and mean is not None:
-        told.append(f"{present.number(kernels)} kernels a step of {present.number(mean, 'us')}")
+        told.append(f"{numbers.number(kernels)} kernels a step of {numbers.number(mean, 'us')}")
     most = ", ".join(row["name"] for row in (analysis.get("operators") or ())[:3])
     return ([", ".join(told)] if told else []) + ([f"most time in {most}"] if most else [])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 
@@ -174,7 +174,7 @@ def _queue(answer: Answer) -> Iterator[str]:
         queue, launches = device["queue"], device["launches"]
         if queue and launches:
             yield (
-                f"Launch queue of device {device['device']}: {present.number(queue['mean'])} deep (mean), "
+                f"Launch queue of device {device['device']}: {numbers.number(queue['mean'])} deep (mean), "
                 f"{queue['p50']} median, {queue['max']:,} most"
             )
             yield (
@@ -193,10 +193,10 @@ def _copies(answer: Answer) -> Iterator[str]:
     yield "Copies"
     for row in answer["memcpy"]:
         memory = f" {row['host_memory']}" if row["host_memory"] else ""
-        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] is not None else present.UNKNOWN
+        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] is not None else numbers.UNKNOWN
         yield (
             f"  {row['kind'] + memory:<16} {row['count']:>9,} {size:>14} {_s(row['seconds']):>9} "
-            f"{present.number(row['gb_s'], 'GB/s'):>12}"
+            f"{numbers.number(row['gb_s'], 'GB/s'):>12}"
         )
 
 
@@ -224,7 +224,7 @@ def _communication(answer: Answer) -> Iterator[str]:
 def _kernels(answer: Answer) -> Iterator[str]:
     if not answer["kernels"]:
         return
-    a_step = present.number(answer["kernels_per_step"])
+    a_step = numbers.number(answer["kernels_per_step"])
     yield f"Kernels: {a_step} a step, {_us(answer['mean_kernel_us'])} each (mean)"
     for row in answer["kernels"][:_ROWS]:
         yield (
@@ -270,20 +270,20 @@ def _bare(text: str) -> str:
 
 
 def _share(value: float | None) -> str:
-    return present.percent(None if value is None else 100 * value)
+    return numbers.percent(None if value is None else 100 * value)
 
 
 def _s(value: float | None) -> str:
-    return present.UNKNOWN if value is None else _us(value * 1e6)
+    return numbers.UNKNOWN if value is None else _us(value * 1e6)
 
 
 def _us(value: float | None) -> str:
     if value is None:
-        return present.UNKNOWN
+        return numbers.UNKNOWN
     for size, unit in ((1e6, "s"), (1e3, "ms")):
         if abs(value) >= size:
-            return present.number(value / size, unit)
-    return present.number(value, "us")
+            return numbers.number(value / size, unit)
+    return numbers.number(value, "us")
 
 
 def _plural(count: int, one: str, many: str | None = None) -> str:
@@ -291,4 +291,4 @@ def _plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def _count(value: int | None) -> str:
-    return present.UNKNOWN if value is None else f"{value:,}"
+    return numbers.UNKNOWN if value is None else f"{value:,}"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render import short
 
 Answer = Mapping[str, Any]
@@ -26,7 +26,7 @@ def verify(answer: Answer) -> str:
 
 def _problem(p: Answer, root: str) -> str:
     place = _beside(p["file"], root) + (f":{p['line']}" if p["line"] else "")
-    values = f"expected {_value(p['expected'], present.UNKNOWN)}, found {_value(p['found'], 'nothing')}"
+    values = f"expected {_value(p['expected'], numbers.UNKNOWN)}, found {_value(p['found'], 'nothing')}"
     if os.path.basename(p["file"]) == p["field"]:
         said = f" ({values})" if (p["expected"], p["found"]) != (None, None) else ""
         return f"{place}: {_of(p)}{p['why']}{said}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gpudebug.core import present
+from gpudebug.core.statistics import numbers
 from gpudebug.render import panels
 from gpudebug.render.gauges import Pen, mean
 
@@ -54,8 +54,8 @@ def line(sight: Sight) -> str:
         return "  ".join(part.plain for part in told)
     parts = [p.run or "", _elapsed(sight), _steps(sight)]
     if p.loss is not None:
-        parts.append(f"loss {present.number(p.loss)}")
-    parts.append(f"util {present.percent(_now(sight))}")
+        parts.append(f"loss {numbers.number(p.loss)}")
+    parts.append(f"util {numbers.percent(_now(sight))}")
     parts += [text for text in (_rate(sight), _wait(sight), _left(sight)) if text]
     if sight.outcome:
         parts.append(sight.outcome)
@@ -105,7 +105,7 @@ def _last_run(pen: Pen, sight: Sight, width: int) -> list[Text]:
     fields = [pen.text(f"Last run: {p.run}"), pen.text(_ended(sight), _of_outcome(sight.outcome))]
     if sight.title:
         fields.append(pen.text(f"hypothesis {p.hypothesis}: {sight.title}"))
-    fields.append(pen.text(f"gpu_util {present.percent(p.gpu_util)} of the whole run"))
+    fields.append(pen.text(f"gpu_util {numbers.percent(p.gpu_util)} of the whole run"))
     fields += [pen.text(text) for text in (_elapsed(sight), _steps(sight)) if text]
     return [pen.text(""), *pen.flow([*fields, *_loss(pen, sight)], width)]
 
@@ -152,13 +152,13 @@ def _progress(pen: Pen, sight: Sight, width: int) -> list[Text]:
 def _figures(pen: Pen, sight: Sight) -> list[Text]:
     p = sight.progress
     # The baseline's is of its steady window: what began with the start-up is no match for it.
-    lately = f"util {present.percent(_lately(sight))} last {_LATELY_S} s{_of(sight, 'gpu util')}"
-    fields = [pen.text(lately), pen.text(f"{present.percent(p.gpu_util)} so far")]
-    fields.append(pen.text((_rate(sight) or f"rate {present.UNKNOWN}") + _of(sight, "throughput")))
+    lately = f"util {numbers.percent(_lately(sight))} last {_LATELY_S} s{_of(sight, 'gpu util')}"
+    fields = [pen.text(lately), pen.text(f"{numbers.percent(p.gpu_util)} so far")]
+    fields.append(pen.text((_rate(sight) or f"rate {numbers.UNKNOWN}") + _of(sight, "throughput")))
     fields += _loss(pen, sight)
     wait = sight.data_wait_share
     fields.append(
-        pen.text(f"data wait {present.UNKNOWN}", "dim")
+        pen.text(f"data wait {numbers.UNKNOWN}", "dim")
         if wait is None
         else pen.text(_wait(sight), "red" if wait >= 0.3 else "yellow" if wait >= 0.1 else "")
     )
@@ -174,10 +174,10 @@ def _of(sight: Sight, field: str) -> str:
 def _loss(pen: Pen, sight: Sight) -> list[Text]:
     loss, trend = sight.progress.loss, sight.loss_trend
     if loss is None:
-        return [pen.text(f"loss {present.UNKNOWN}", "dim")]
+        return [pen.text(f"loss {numbers.UNKNOWN}", "dim")]
     bad = not math.isfinite(loss) or trend in ("NAN", "DIVERGING")
     said = pen.text(
-        f"loss {present.number(loss)}" + (f" {trend}" if trend else ""), "bold red" if bad else ""
+        f"loss {numbers.number(loss)}" + (f" {trend}" if trend else ""), "bold red" if bad else ""
     )
     low, high = min(sight.losses, default=0.0), max(sight.losses, default=0.0)
     if len(sight.losses) < 4 or high <= low:
@@ -208,9 +208,9 @@ def _notes(pen: Pen, sight: Sight, width: int) -> list[Text]:
 
 def _warnings(sight: Sight) -> Iterable[str]:
     if sight.samples_age_s is not None and sight.samples_age_s > _STALE_S:
-        yield f"no reading of the device for {present.duration(sight.samples_age_s)}: these figures are old"
+        yield f"no reading of the device for {numbers.duration(sight.samples_age_s)}: these figures are old"
     if sight.quiet_s is not None and sight.quiet_s > max(_QUIET_S, 5 / (sight.steps_per_s or 1.0)):
-        yield f"no step for {present.duration(sight.quiet_s)}"
+        yield f"no step for {numbers.duration(sight.quiet_s)}"
     for device in sight.devices:
         if count := device.now.foreign_procs:
             yield f"{panels.label(device)}: {count} other process{'es' if count > 1 else ''} on it"
@@ -227,7 +227,7 @@ def _log(pen: Pen, sight: Sight, width: int, room: int) -> list[Text]:
     else:
         said += f", {_size(sight.log_bytes)}"
         if not sight.over and sight.log_age_s is not None:
-            said += f", last output {present.duration(sight.log_age_s)} ago"
+            said += f", last output {numbers.duration(sight.log_age_s)} ago"
     rows = sight.log[-(room - 1) :]
     lines = [pen.fit(pen.text(row, "red" if _ALARM.search(row) else ""), width) for row in rows]
     return [pen.rule(said, width), *lines]
@@ -250,7 +250,7 @@ def _steps(sight: Sight) -> str:
 
 
 def _rate(sight: Sight) -> str:
-    return "" if sight.steps_per_s is None else present.rate(sight.steps_per_s, sight.step_unit)
+    return "" if sight.steps_per_s is None else numbers.rate(sight.steps_per_s, sight.step_unit)
 
 
 def _wait(sight: Sight) -> str:
@@ -259,12 +259,12 @@ def _wait(sight: Sight) -> str:
 
 def _elapsed(sight: Sight, after: str = "") -> str:
     elapsed = sight.progress.elapsed_s
-    return "" if elapsed is None else f"{present.duration(elapsed)}{after}"
+    return "" if elapsed is None else f"{numbers.duration(elapsed)}{after}"
 
 
 def _left(sight: Sight) -> str:
     left = sight.progress.left_s
-    return "" if left is None else f"{present.duration(left)} left"
+    return "" if left is None else f"{numbers.duration(left)} left"
 
 
 def _now(sight: Sight) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tests.bench.diagnosis.recording import Recording
 from tests.bench.diagnosis.replaying import Replay
 
-from gpudebug.core.machine import Kind
+from gpudebug.core.campaign.decide import Kind
 
 VALIDATED = "VALIDATED"
 _SHUFFLES = 2000

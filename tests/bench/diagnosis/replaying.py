@@ -10,8 +10,8 @@ from tests.bench.diagnosis import sheet
 from tests.bench.diagnosis.recording import Recording, Run
 from tests.support import zoo
 
+from gpudebug.core.campaign.decide import Action, decide
 from gpudebug.core.diagnosis.model import Diagnosis
-from gpudebug.core.machine import Action, decide
 from gpudebug.edges import store
 from gpudebug.engine.campaign import load
 from gpudebug.engine.diagnosing import Case, case_of

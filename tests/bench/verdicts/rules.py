@@ -13,7 +13,7 @@ from tests.bench.verdicts.cells import HYPOTHESES, Cell
 from tests.bench.verdicts.runs import Pool
 from tests.bench.verdicts.traces import Floats
 
-from gpudebug.core.stats import normal_quantile, t_quantile
+from gpudebug.core.statistics.intervals import normal_quantile, t_quantile
 
 SUCCESS, FAILURE = 20.0, 10.0
 Rule = Callable[[Pool, Pool, int, np.random.Generator], Cell]

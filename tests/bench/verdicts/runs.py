@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.bench.verdicts.traces import BASELINE, INTERVAL, Floats, Scenario, Traces, simulate
 
-from gpudebug.core import evidence
-from gpudebug.core.models import Evidence, Outcome, Trend
-from gpudebug.core.samples import Sample, Samples
+from gpudebug.core.evidence import build as evidence
+from gpudebug.core.records import Evidence, Outcome, Trend
+from gpudebug.core.samples.table import Sample, Samples
 from gpudebug.core.trainlog import LogSummary
 
 # Steps per busy second, for 4 steps a second at the baseline's level: work is conserved.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudebug.core.stats import normal_quantile
+from gpudebug.core.statistics.intervals import normal_quantile
 
 Floats = NDArray[np.floating[Any]]
 

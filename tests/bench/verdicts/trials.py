@@ -10,10 +10,10 @@ import numpy as np
 from tests.bench.verdicts.cells import HYPOTHESES, Cell
 from tests.bench.verdicts.runs import Pool, Run
 
-from gpudebug.core.contrast import contrast
-from gpudebug.core.models import Evidence
-from gpudebug.core.protocol import Step, is_certain, next_step
-from gpudebug.core.verdict import Criteria, Setting, judge
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics.contrast import contrast
+from gpudebug.core.verdict.judge import Criteria, Setting, judge
+from gpudebug.core.verdict.protocol import Step, is_certain, next_step
 from gpudebug.core.words import Status
 
 BASELINE_RUNS = 4

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import GENERAL, Framework
 from gpudebug.core.catalogue.model import (
@@ -25,11 +24,12 @@ from gpudebug.core.catalogue.model import (
 )
 from gpudebug.core.catalogue.problem import Problem, named, nearest
 from gpudebug.core.catalogue.settings import words_of
+from gpudebug.core.catalogue.signals import SIGNALS
+from gpudebug.core.change import intervention as interventions
 from gpudebug.core.config.document import Path
-from gpudebug.core.diagnosis.patterns import LEAST
-from gpudebug.core.diagnosis.signals import SIGNALS
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.expressions import Unbounded, bounded
+from gpudebug.core.inside.stacks.patterns import LEAST
+from gpudebug.core.text.expressions import Unbounded, bounded
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")

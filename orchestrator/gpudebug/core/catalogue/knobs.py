@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpudebug.core import commandline, launching
 from gpudebug.core.catalogue.model import Knob
 from gpudebug.core.catalogue.own_flags import Default, Kind, OwnFlag, folded
 from gpudebug.core.catalogue.settings import written
+from gpudebug.core.command import command_line, launching
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
@@ -41,7 +41,7 @@ def standing(argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnF
             found[key] = Standing(flag.name, value, "str", flag.name in env, variable=True)
         else:
             found[key] = Standing(flag.name, flag.default, flag.kind, given=False, choices=flag.choices)
-    for option in commandline.program_options(argv):
+    for option in command_line.program_options(argv):
         key = folded(option.name)
         defined = own.get(key)
         kind = defined.kind if defined else _kind_of(option.value)

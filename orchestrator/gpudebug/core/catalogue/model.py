@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from gpudebug.core.models.base import Record
+from gpudebug.core.records.base import Record
 
 GROUPS = (
     *("data-loading", "preprocessing", "transfer", "sync", "launch", "python", "stalls", "rollout"),

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
+from gpudebug.core.catalogue.frameworks import Found
 from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.catalogue.model import Intervention as Settings
 from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.errors import InterventionError, NoEffect
-from gpudebug.core.frameworks import Found
-from gpudebug.core.intervention import Change, Intervention
-from gpudebug.core.permits import NOTHING_MORE, Allowed
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
 """Variables that change nothing at `0` where they are not set."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from gpudebug.core.commandline import bare_name
+from gpudebug.core.command.command_line import bare_name
 
 Kind = Literal["int", "float", "str", "bool", "switch", "unset_switch", "pair"]
 Default = str | float | bool | None

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from gpudebug.core import commandline
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
 from gpudebug.core.catalogue.touches import touches
+from gpudebug.core.command import command_line
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Program:
 
 def scripts(argv: Sequence[str]) -> tuple[str, ...]:
     """Where the command's own program may lie, from its working folder: a script, or a module's file."""
-    start = commandline.program_start(argv)
+    start = command_line.program_start(argv)
     program = argv[start - 1] if start else ""
     if program.endswith(".py"):
         return (program,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.catalogue.model import Cause, Condition, Own, Share, Term
 from gpudebug.core.catalogue.settings import written
-from gpudebug.core.diagnosis.signals import SIGNALS
+from gpudebug.core.catalogue.signals import SIGNALS
 
 _LONGEST = 60
 _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}

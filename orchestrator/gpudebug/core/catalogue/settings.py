@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core import intervention as interventions
 from gpudebug.core.catalogue.model import Intervention
+from gpudebug.core.change import intervention as interventions
 
 
 def written(value: str | float | bool) -> str:

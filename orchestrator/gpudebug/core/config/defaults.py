@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .. import shellwords
+from gpudebug.core.text import shell_words
+
 from ..errors import ConfigError
 from .document import Path
 from .schema import SPLIT_NEXT, split_command
@@ -188,9 +189,9 @@ def _command_block(command: str, shell: bool) -> list[str]:
 
 def _separated(command: str) -> tuple[dict[str, str], str]:
     try:
-        variables, rest = shellwords.leading_assignments(command)
+        variables, rest = shell_words.leading_assignments(command)
         split_command(rest)
-    except shellwords.ShellSyntaxError as error:
+    except shell_words.ShellSyntaxError as error:
         raise ConfigError(f"{error} in {command!r}", next=SPLIT_NEXT) from None
     return variables, rest
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from .. import shellwords
+from gpudebug.core.text import shell_words
+
 from ..errors import ConfigError
 from . import schema, values
 from .document import Document, Path, read
@@ -169,7 +170,7 @@ def _contradictions(config: Config, document: Document) -> Iterator[_Problem]:
 def _command(part: str, workload: Workload, document: Document) -> Iterator[_Problem]:
     try:
         schema.split_command(workload.command, shell=workload.shell)
-    except shellwords.ShellSyntaxError as error:
+    except shell_words.ShellSyntaxError as error:
         path: Path = (part, "command")
         line = document.line(path)
         if path in document.blocks and isinstance(workload.command, str):

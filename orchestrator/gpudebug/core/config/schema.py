@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import CoreSchema, core_schema
 
-from .. import shellwords
+from gpudebug.core.change.permits import Allowed
+from gpudebug.core.text import shell_words
+
 from ..errors import ConfigError
-from ..permits import Allowed
 from . import values
 from .values import DeviceChoice
 
@@ -71,7 +72,7 @@ class Workload(Settings):
         """
         try:
             return split_command(self.command, shell=self.shell)
-        except shellwords.ShellSyntaxError as error:
+        except shell_words.ShellSyntaxError as error:
             raise ConfigError(f"workload.command: {error}", next=SPLIT_NEXT) from None
 
 
@@ -82,20 +83,20 @@ def split_command(command: str | tuple[str, ...], *, shell: bool = False) -> tup
     """The words of a command. Raises ShellSyntaxError with the offset of what cannot be split."""
     if isinstance(command, tuple):
         if shell:
-            raise shellwords.ShellSyntaxError("a list of words needs no shell: true", 0)
+            raise shell_words.ShellSyntaxError("a list of words needs no shell: true", 0)
         if not command or not command[0]:
-            raise shellwords.ShellSyntaxError("the command is empty", 0)
+            raise shell_words.ShellSyntaxError("the command is empty", 0)
         return command
     if shell:
         return ("/bin/sh", "-c", command)
-    variables, rest = shellwords.leading_assignments(command)
+    variables, rest = shell_words.leading_assignments(command)
     if variables:
-        raise shellwords.ShellSyntaxError(
+        raise shell_words.ShellSyntaxError(
             f"{next(iter(variables))} is set before the program: use env for it", 0
         )
-    words = tuple(word.value for word in shellwords.split(rest))
+    words = tuple(word.value for word in shell_words.split(rest))
     if not words or not words[0]:
-        raise shellwords.ShellSyntaxError("the command is empty", 0)
+        raise shell_words.ShellSyntaxError("the command is empty", 0)
     return words
 
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import permits, quantities
+from gpudebug.core.change import permits
+from gpudebug.core.text import units
 
 METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
 TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
@@ -99,8 +100,8 @@ def duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _expected(what, value)
     try:
-        seconds = quantities.parse_duration(str(getattr(value, "text", value)))
-    except quantities.QuantityError:
+        seconds = units.parse_duration(str(getattr(value, "text", value)))
+    except units.QuantityError:
         raise _expected(what, value) from None
     if seconds <= 0:
         raise _expected("a duration above 0", value)
@@ -133,8 +134,8 @@ def size(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _expected(what, value)
     try:
-        result = quantities.parse_size(str(getattr(value, "text", value)))
-    except quantities.QuantityError:
+        result = units.parse_size(str(getattr(value, "text", value)))
+    except units.QuantityError:
         raise _expected(what, value) from None
     if result <= 0:
         raise _expected("a size above 0", value)
@@ -265,7 +266,7 @@ def launcher_flags(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _flags(name: str, value: Any) -> tuple[str, ...]:
-    from .. import launching
+    from gpudebug.core.command import launching
 
     if name not in launching.LAUNCHERS:
         raise ValueError(f"{name}: expected one of {', '.join(sorted(launching.LAUNCHERS))}")
@@ -288,7 +289,7 @@ def patterns(value: Any) -> dict[str, str]:
 
 
 def _pattern(name: str, value: Any) -> str:
-    from ..expressions import Unbounded, bounded
+    from gpudebug.core.text.expressions import Unbounded, bounded
 
     written = text(value)
     try:

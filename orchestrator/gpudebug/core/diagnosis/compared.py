@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.signals import Value
 
 Record = Mapping[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.catalogue.touches import meets
+from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.intervention import Intervention
-from gpudebug.core.models import Stacks
+from gpudebug.core.records import Stacks
 
 Touched = Mapping[str, frozenset[str]]
 

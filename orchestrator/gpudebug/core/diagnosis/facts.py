@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import commandline, shellwords
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.command import command_line
 from gpudebug.core.diagnosis import compared, kinds, ofprobe, ofstacks
+from gpudebug.core.diagnosis.layers import LayerResult
+from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.ofprobe import mean, number
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.layers import LayerResult
-from gpudebug.core.layers import signals as layer_signals
-from gpudebug.core.models import SectionFigures, StacksEvidence
+from gpudebug.core.records import SectionFigures, StacksEvidence
+from gpudebug.core.text import shell_words
 
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
@@ -80,25 +81,25 @@ def facts_of(
 
 def flags_of(argv: Sequence[str]) -> dict[str, str | bool]:
     """The options of a command by folded name; of a shell's, those in its text. True for a bare one."""
-    options = commandline.program_options(_words(argv))
+    options = command_line.program_options(_words(argv))
     return {_folded(o.bare): True if o.value is None else o.value for o in options}
 
 
 def words_of(argv: Sequence[str]) -> list[str]:
     """The words of a command that are no options and no values: its program, script and subcommands."""
     words = _words(argv)
-    covered = {i for o in commandline.options(words) for i in range(o.start, o.stop)}
+    covered = {i for o in command_line.options(words) for i in range(o.start, o.stop)}
     return [word for i, word in enumerate(words) if i not in covered]
 
 
 def _words(argv: Sequence[str]) -> Sequence[str]:
-    if not commandline.is_shell(argv):
+    if not command_line.is_shell(argv):
         return argv
-    return [word.value for word in shellwords.split(argv[2], strict=False)]
+    return [word.value for word in shell_words.split(argv[2], strict=False)]
 
 
 def _folded(name: str) -> str:
-    return commandline.bare_name(name).replace("-", "_")
+    return command_line.bare_name(name).replace("-", "_")
 
 
 def _add(signals: Signals, found: Mapping[str, Value | None]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Condition, Share, Term
+from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.patterns import pattern
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.diagnosis.stackshares import Place, share
+from gpudebug.core.inside.stacks.patterns import pattern
+from gpudebug.core.inside.stacks.shares import Place, share
 
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0", "none"})

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.diagnosis import stackshares
-from gpudebug.core.models import StacksEvidence
+from gpudebug.core.inside.stacks import shares
+from gpudebug.core.records import StacksEvidence
 
 _FRAMEWORKS = {
     **dict.fromkeys(("sb3", "cleanrl", "rllib", "tianshou", "skrl"), "rl"),
@@ -88,7 +88,7 @@ def _frames(stacks: StacksEvidence | None) -> set[str]:
     """The frames that the thread or its workers were in for long enough to say what the work is."""
     found: set[str] = set()
     for one in (stacks.training, stacks.workers) if stacks else ():
-        for seen in stackshares.seen(one) if one else ():
+        for seen in shares.seen(one) if one else ():
             if one is not None and seen.seconds >= _SEEN * one.seconds:
                 found.update(seen.frames)
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.model import Facts, Missing
 from gpudebug.core.diagnosis.scoring import Scored
-from gpudebug.core.diagnosis.signals import SIGNALS
 
 _LOOKED_AT = 8
 _LAYERS = {"cached_batch": "cached-batch", "quiet": "quiet", "double_batch": "double-batch"}

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
+from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.catalogue.touches import meets
+from gpudebug.core.change.intervention import Change, Intervention
 from gpudebug.core.diagnosis.decided import options_of
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.patterns import pattern
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.intervention import Change, Intervention
+from gpudebug.core.inside.stacks.patterns import pattern
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
 BY_TOUCH = 0.8

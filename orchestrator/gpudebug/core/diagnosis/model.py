@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.models import SectionFigures, StacksEvidence
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.records import SectionFigures, StacksEvidence
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.diagnosis.signals import Value
+from gpudebug.core.catalogue.signals import Value
 
 Record = Mapping[str, Any]
 

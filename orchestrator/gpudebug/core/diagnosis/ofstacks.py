@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.diagnosis import stackshares
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.models import Stacks, StacksEvidence
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.inside.stacks import shares
+from gpudebug.core.records import Stacks, StacksEvidence
 
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
@@ -24,8 +24,8 @@ def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None
     training = [s.training for s in told if s.training and s.training.seconds > 0]
     workers = [s.workers for s in told if s.workers and s.workers.seconds > 0]
     return StacksEvidence(
-        training=stackshares.together(training),
-        workers=stackshares.together(workers),
+        training=shares.together(training),
+        workers=shares.together(workers),
         notes=tuple(dict.fromkeys(note for s in told for note in s.notes)),
     )
 
@@ -40,11 +40,11 @@ def uncrowded(
     """
     if stacks is None or stacks.training is None or not on_cpu or (foreign_cpu or 0.0) < _CROWDED:
         return stacks
-    part = stackshares.granted(stacks.training, _COMPUTING)
+    part = shares.granted(stacks.training, _COMPUTING)
     if part is None or part >= 1.0:
         return stacks
     part = max(part, _LEAST)
-    freed = {name: stackshares.freed(one, part) for name, one in _threads(stacks).items()}
+    freed = {name: shares.freed(one, part) for name, one in _threads(stacks).items()}
     return stacks.model_copy(update=freed)
 
 
@@ -68,12 +68,12 @@ def _ran(stacks: Stacks) -> float:
 
 
 def _training(stacks: Stacks) -> dict[str, Value | None]:
-    outside = [s.within("waiting") for s in stackshares.seen(stacks) if s.phase in _BUT_DATA]
+    outside = [s.within("waiting") for s in shares.seen(stacks) if s.phase in _BUT_DATA]
     return {
         "stacks_s": stacks.seconds,
         "waiting_share": 1.0 - _ran(stacks),
         "waiting_outside_data_share": min(1.0, sum(outside) / stacks.seconds),
-        "hot_share": stackshares.hottest(stacks)[0],
-        "hot_python_share": stackshares.hottest(stacks, state="running")[0],
-        "hot_in_forward_share": stackshares.hottest(stacks, phases=("forward",))[0],
+        "hot_share": shares.hottest(stacks)[0],
+        "hot_python_share": shares.hottest(stacks, state="running")[0],
+        "hot_in_forward_share": shares.hottest(stacks, phases=("forward",))[0],
     }

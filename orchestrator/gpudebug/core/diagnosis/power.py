@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.catalogue.model import Own
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Tested
-from gpudebug.core.diagnosis.signals import Value
-from gpudebug.core.intervention import Intervention
 from gpudebug.core.words import VERDICTS, Status
 
 WRITTEN, FLAG, UNMOVED = 0.9, 0.6, 0.3

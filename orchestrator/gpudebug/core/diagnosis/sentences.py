@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from gpudebug.core import present
+from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS, Value
 from gpudebug.core.diagnosis.figures import Figure, figure, number
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.scoring import Told
-from gpudebug.core.diagnosis.signals import BELOW_ZERO, SIGNALS, Value
+from gpudebug.core.statistics import numbers
 
 _NEARLY_ALL = 0.8
 _NAMED = 3
@@ -73,8 +73,8 @@ def value(found: Value, unit: str) -> str:
     if unit == "pp":
         return f"{known:.1f}pp"
     if unit == "s" and known < 1:
-        return present.number(known * 1000, "ms")
-    return present.number(known, {"s": "s", "MB": "MB", "1/s": "a second"}.get(unit, ""))
+        return numbers.number(known * 1000, "ms")
+    return numbers.number(known, {"s": "s", "MB": "MB", "1/s": "a second"}.get(unit, ""))
 
 
 def _percent(percent: float) -> str:

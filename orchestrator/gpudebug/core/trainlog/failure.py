@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpudebug.core.models import Failure
+from gpudebug.core.records import Failure
 from gpudebug.core.trainlog.text import readable
 
 MAX_LINES = 20

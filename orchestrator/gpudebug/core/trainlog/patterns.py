@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.expressions import Expression, Unbounded, bounded
+from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 
 GROUP = "value"
 SIMPLER = r"write it with fewer repeats, as in loss[=:]\s*(?P<value>\S+)"

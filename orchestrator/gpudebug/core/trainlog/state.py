@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gpudebug.core.expressions import Expression
-from gpudebug.core.models import Trend
+from gpudebug.core.records import Trend
+from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.clock import stamp_seconds
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.losses import Losses, LossSeries

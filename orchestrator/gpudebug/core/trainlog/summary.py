@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpudebug.core.models import Failure, Trend
+from gpudebug.core.records import Failure, Trend
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.speech import Line
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from statistics import median
 
-from gpudebug.core.models import Trend
+from gpudebug.core.records import Trend
 
 HIGHER, LOWER = 1.25, 0.90
 BLOW_UP = 2.0

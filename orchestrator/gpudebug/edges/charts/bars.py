@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gpudebug.core import present
-from gpudebug.core.sections.naming import short
+from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.statistics import numbers
 from gpudebug.edges.charts.canvas import MUTED, figure, plain, png
 
 ROWS = 40
@@ -39,13 +39,13 @@ def sections(answer: dict[str, Any]) -> bytes:
 
 
 def _title(answer: dict[str, Any], shown: int) -> str:
-    parts = [short(answer["file"], 90), f"{present.number(answer['profiled_s'], 's')} profiled"]
+    parts = [short(answer["file"], 90), f"{numbers.number(answer['profiled_s'], 's')} profiled"]
     if answer["iterations_per_s"] is not None:
-        parts.append(present.number(answer["iterations_per_s"], "iterations/s"))
+        parts.append(numbers.number(answer["iterations_per_s"], "iterations/s"))
     left = len(answer["sections"]) - shown
     if left > 0:
         rest = sum(r["self_s"] for r in answer["sections"][shown:])
-        parts.append(f"{left} more sections ({present.number(rest, 's')} of their own) not drawn")
+        parts.append(f"{left} more sections ({numbers.number(rest, 's')} of their own) not drawn")
     if not shown:
         parts.append("no section was timed")
     return ", ".join(parts)
@@ -66,7 +66,7 @@ def _time(axes: Any, rows: Sequence[dict[str, Any]], colours: dict[str | None, s
     axes.barh(places, own, color=painted)
     axes.barh(places, below, left=own, color=painted, alpha=_BELOW)
     for place, row in zip(places, rows, strict=True):
-        said = f" {present.number(row['total_s'], 's')}, {100 * row['share']:.1f}%"
+        said = f" {numbers.number(row['total_s'], 's')}, {100 * row['share']:.1f}%"
         axes.text(row["total_s"], place, said, va="center", fontsize=8)
     axes.set_yticks(list(places), [short(r["name"], _NAME) for r in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -100,7 +100,7 @@ def _mean(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _ms(seconds: float) -> str:
-    return present.number(1000 * seconds)
+    return numbers.number(1000 * seconds)
 
 
 def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from gpudebug.core import glance, present
-from gpudebug.core.metrics import Metric
-from gpudebug.core.sections.naming import short
+from gpudebug.core.campaign import overview
+from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.edges.charts import marks, timeline
 from gpudebug.edges.charts.canvas import MUTED, figure, padded, plain, png
 
@@ -51,7 +52,7 @@ _LEVELS = {
 
 def campaign(data: Data) -> bytes:
     """The picture of a report's data, whatever there is of it: with no runs it says so."""
-    rows = glance.rows(data["hypotheses"], ROWS)
+    rows = overview.rows(data["hypotheses"], ROWS)
     sides = _sides(data)
     staged = bool(data["gain"] and data["gain"]["accepted"])
     heights = [_HEAD, _AROUND + _ROW * len(rows) if rows else _EMPTY]
@@ -72,13 +73,13 @@ def campaign(data: Data) -> bytes:
 
 def _head(part: Any, data: Data, drawn: int) -> None:
     status = data["status"]
-    title = short(f"{status['campaign']}: {glance.headline(data)}", _TITLE)
+    title = short(f"{status['campaign']}: {overview.headline(data)}", _TITLE)
     part.text(0.015, 0.90, title, fontsize=14, fontweight="bold", va="top", color=marks.INK)
     hypotheses = data["hypotheses"]
-    left = len(glance.tested(hypotheses)) - drawn
-    said = glance.tally(hypotheses) + (f"; {left} of those tested are not drawn" if left else "")
+    left = len(overview.tested(hypotheses)) - drawn
+    said = overview.tally(hypotheses) + (f"; {left} of those tested are not drawn" if left else "")
     part.text(0.015, 0.48, short(said, _LINE), fontsize=10, va="top", color=marks.INK)
-    about = f"{glance.device(data)}; gpudebug {data['gpudebug']}, {data['made'][:10]}"
+    about = f"{overview.device(data)}; gpudebug {data['gpudebug']}, {data['made'][:10]}"
     part.text(0.015, 0.20, short(about, _LINE), fontsize=9, va="top", color=MUTED)
 
 
@@ -96,7 +97,7 @@ class _Scale:
         if not gain.get("accepted"):
             gain["now"] = None
         self.metric = Metric(gain["metric"], gain["lower"])
-        self._name, self._start = glance.utilisation(data), gain.get("start")
+        self._name, self._start = overview.utilisation(data), gain.get("start")
         known = [level._replace(value=gain.get(key)) for key, level in _LEVELS.items()]
         self.levels = [level for level in known if level.value is not None]
 
@@ -113,9 +114,9 @@ class _Scale:
             return None
         return self.metric.improvement(self.metric.scale(value) - self.metric.scale(self._start))
 
-    def span(self, h: glance.Hypothesis) -> tuple[float, float, float | None, float | None] | None:
+    def span(self, h: overview.Hypothesis) -> tuple[float, float, float | None, float | None] | None:
         """Before, after, and the interval of after; None where no runs tell."""
-        found = glance.effect(h)
+        found = overview.effect(h)
         if found is None:
             return None
         before = h["before"] if h["delta_pp"] is not None else 1.0
@@ -127,11 +128,11 @@ class _Scale:
         return before, added + found["value"], *bounds
 
 
-def _hypotheses(axes: Any, rows: Sequence[glance.Hypothesis], scale: _Scale) -> None:
+def _hypotheses(axes: Any, rows: Sequence[overview.Hypothesis], scale: _Scale) -> None:
     for level in scale.levels:
         at = scale.level(level.value)
         if at is not None:
-            said = f"{level.name} {present.figure(scale.metric, level.value)}"
+            said = f"{level.name} {numbers.figure(scale.metric, level.value)}"
             axes.axvline(at, color=level.colour, ls=level.style, lw=1.2, label=said, zorder=1)
     for place, h in enumerate(rows):
         axes.axhline(place, color=marks.PALE, lw=0.6, zorder=0)
@@ -148,13 +149,13 @@ def _hypotheses(axes: Any, rows: Sequence[glance.Hypothesis], scale: _Scale) -> 
     plain(axes)
 
 
-def _name(h: glance.Hypothesis) -> str:
+def _name(h: overview.Hypothesis) -> str:
     """Number and title on two lines at most."""
     title = short(h["title"], _LONGEST_NAME)
     return textwrap.fill(f"{h['number']}  {title}", _NAME, max_lines=2, placeholder="…")
 
 
-def _row(axes: Any, place: int, h: glance.Hypothesis, span: tuple[Any, ...] | None) -> None:
+def _row(axes: Any, place: int, h: overview.Hypothesis, span: tuple[Any, ...] | None) -> None:
     mark = marks.of_status(h["status"])
     if span is not None:
         before, after, low, high = span
@@ -168,15 +169,15 @@ def _row(axes: Any, place: int, h: glance.Hypothesis, span: tuple[Any, ...] | No
     axes.annotate(said, **at, va="center", fontsize=8.5, color=mark.colour)
 
 
-def _found(h: glance.Hypothesis) -> str:
+def _found(h: overview.Hypothesis) -> str:
     """The effect in few words, else why there is none."""
-    said = glance.effect_text(h)
-    if said == present.UNKNOWN and h["why"]:
+    said = overview.effect_text(h)
+    if said == numbers.UNKNOWN and h["why"]:
         return short(h["why"], _WHY)
     return short(said.replace("95% CI ", ""), _WHY)
 
 
-def _legend(axes: Any, rows: Sequence[glance.Hypothesis]) -> None:
+def _legend(axes: Any, rows: Sequence[overview.Hypothesis]) -> None:
     """Levels first, then the shapes of the verdicts that are there."""
     seen = {h["status"] for h in rows}
     shapes = [
@@ -191,7 +192,7 @@ def _legend(axes: Any, rows: Sequence[glance.Hypothesis]) -> None:
 
 def _sides(data: Data) -> list[tuple[str, str, Any]]:
     """Title, colour and run of what is drawn over time: both sides of the best hypothesis, or a baseline."""
-    runs, found = data["runs"], glance.best(data["hypotheses"])
+    runs, found = data["runs"], overview.best(data["hypotheses"])
     if found is None:
         workload = data["status"]["baselines"]["workload"]
         names = workload["runs"] if workload else []
@@ -209,7 +210,7 @@ def _below(part: Any, data: Data, sides: Sequence[tuple[str, str, Any]], staged:
     columns = 2 if staged and sides else 1
     places = part.add_gridspec(1, columns, wspace=0.06)
     if staged:
-        _gains(part.add_subplot(places[0]), data["gain"], glance.utilisation(data))
+        _gains(part.add_subplot(places[0]), data["gain"], overview.utilisation(data))
     if sides:
         inner = places[columns - 1].subgridspec(len(sides), 1)
         _timelines(inner.subplots(sharex=True, squeeze=False)[:, 0], sides)
@@ -221,7 +222,7 @@ def _timelines(panels: Sequence[Any], sides: Sequence[tuple[str, str, Any]]) -> 
         window = run["window"]
         if window:
             axes.axvspan(window["start_s"], window["end_s"], color=MUTED, alpha=0.10, lw=0)
-        said = f"{title}: gpu_util {present.percent(run['utilisation'])}, run {short(run['name'], 30)}"
+        said = f"{title}: gpu_util {numbers.percent(run['utilisation'])}, run {short(run['name'], 30)}"
         axes.set_title(said, loc="left", fontsize=9, color=colour)
         timeline.frame(axes)
         plain(axes)
@@ -255,12 +256,12 @@ def _step(axes: Any, place: int, low: float | None, high: float | None, colour: 
     beyond = "bottom" if high >= low else "top"
     # What is written stays readable upon the line of a target.
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    said = present.figure(metric, high)
+    said = numbers.figure(metric, high)
     axes.annotate(said, (place, high), ha="center", va=beyond, fontsize=8, bbox=behind)
 
 
 def _tick(metric: Metric, value: float) -> str:
-    return f"{value:g}%" if metric.points else present.figure(metric, value)
+    return f"{value:g}%" if metric.points else numbers.figure(metric, value)
 
 
 def _goals(axes: Any, gain: Mapping[str, Any]) -> None:

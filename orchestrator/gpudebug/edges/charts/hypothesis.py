@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from gpudebug.core import glance, present, stepbins
-from gpudebug.core.sections.naming import short
+from gpudebug.core.campaign import overview
+from gpudebug.core.inside import step_histogram
+from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.statistics import numbers
 from gpudebug.edges.charts import marks, timeline
 from gpudebug.edges.charts.canvas import MUTED, figure, padded, plain, png
 
@@ -51,7 +53,7 @@ def hypothesis(data: Data, number: int) -> bytes:
         parts = made.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
         _head(parts[0], data, h, sides)
         if sides:
-            _over_time(parts[1].subplots(), sides, glance.utilisation(data))
+            _over_time(parts[1].subplots(), sides, overview.utilisation(data))
             left, right = parts[2].subplots(1, 2)
             _losses(left, sides)
             _step_times(right, sides)
@@ -83,7 +85,7 @@ def _head(part: Any, data: Data, h: Hypothesis, sides: Sequence[Side]) -> None:
     say(0.66, f"{h['status']}{accepted}", color=colour, fontweight="bold")
     say(0.66, short(_figures(h), _FIGURES), x=0.18)
     say(0.43, short(h["intervention"] or "no change is written", _CHANGE), fontsize=9, family="monospace")
-    about = f"{data['status']['campaign']}; {glance.device(data)}; gpudebug {data['gpudebug']}"
+    about = f"{data['status']['campaign']}; {overview.device(data)}; gpudebug {data['gpudebug']}"
     if not sides:
         about = f"No run of it can be drawn; {about}"
     say(0.20, short(about, _LINE), fontsize=8.5, color=MUTED)
@@ -91,14 +93,14 @@ def _head(part: Any, data: Data, h: Hypothesis, sides: Sequence[Side]) -> None:
 
 def _figures(h: Hypothesis) -> str:
     """What the trial found, else why nothing."""
-    if not glance.tested([h]):
+    if not overview.tested([h]):
         return "not tested yet"
-    if glance.effect(h) is None:
-        return str(h["why"] or glance.effect_text(h))
+    if overview.effect(h) is None:
+        return str(h["why"] or overview.effect_text(h))
     figures = h["figures"]
     sides = [figures[key] for key in ("gpu util before", "gpu util after") if key in figures]
     change = figures.get("metric") or f"gpu_util {' to '.join(sides)}"
-    said = [f"{change}: {glance.effect_text(h)}"]
+    said = [f"{change}: {overview.effect_text(h)}"]
     if h["throughput_ratio"] is not None:
         said.append(f"throughput {h['throughput_ratio']:.2f}x")
     if "loss" in figures:
@@ -127,7 +129,7 @@ def _over_time(axes: Any, sides: Sequence[Side], name: str) -> None:
 def _named(side: Side) -> str:
     """`before: 20.1%, run 0001-baseline-workload, one of 2`."""
     run, many = side.shown, len(side.runs)
-    ended = run["outcome"] if run["utilisation"] is None else present.percent(run["utilisation"])
+    ended = run["outcome"] if run["utilisation"] is None else numbers.percent(run["utilisation"])
     said = f"{side.name}: {ended}, run {short(run['name'], 40)}"
     return f"{said}, one of {many}" if many > 1 else said
 
@@ -157,7 +159,7 @@ def _step_times(axes: Any, sides: Sequence[Side]) -> None:
     drawn = False
     for side in sides:
         bins = (side.shown["step_times"] or {"bins": []})["bins"]
-        middle, total = stepbins.quantile(bins, 0.5), sum(count for _, _, count in bins)
+        middle, total = step_histogram.quantile(bins, 0.5), sum(count for _, _, count in bins)
         if middle is None:
             continue
         drawn = True
@@ -193,7 +195,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _ms(seconds: float) -> str:
-    return present.number(seconds, "s") if seconds >= 1 else present.number(1000 * seconds, "ms")
+    return numbers.number(seconds, "s") if seconds >= 1 else numbers.number(1000 * seconds, "ms")
 
 
 class Text(NamedTuple):
@@ -225,7 +227,7 @@ def _gate_line(gate: Mapping[str, Any]) -> list[Text]:
     return [
         Text(_NAME_AT, _gate_name(gate)),
         Text(_RESULT_AT, str(gate["result"]), marks.of_result(gate["result"])),
-        Text(_VALUE_AT, short(gate["value"] or present.UNKNOWN, _VALUE)),
+        Text(_VALUE_AT, short(gate["value"] or numbers.UNKNOWN, _VALUE)),
         Text(_THRESHOLD_AT, short(gate["threshold"], _THRESHOLD), MUTED),
     ]
 

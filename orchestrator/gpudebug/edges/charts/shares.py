@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.sections.naming import short
+from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.statistics import numbers
 from gpudebug.edges.charts.canvas import MUTED, figure, plain, png
 
 _DEVICES, _ROWS, _NAME = 16, 12, 40
@@ -24,7 +24,7 @@ def trace(answer: dict[str, Any]) -> bytes:
     operators = [(o["name"], o["self_s"]) for o in answer["operators"][:_ROWS]]
     rows = max(len(devices), min(len(causes), _ROWS), len(operators), _LEAST)
     with figure(15 if devices else 8, 1.4 + 0.3 * rows) as made:
-        made.suptitle(f"{short(answer['file'], 90)}, {present.number(answer['span_s'], 's')}", fontsize=11)
+        made.suptitle(f"{short(answer['file'], 90)}, {numbers.number(answer['span_s'], 's')}", fontsize=11)
         panels = made.subplots(1, 3 if devices else 1, squeeze=False)[0]
         if devices:
             _occupied(panels[0], devices)
@@ -52,7 +52,7 @@ def _occupied(axes: Any, devices: Sequence[dict[str, Any]]) -> None:
 
 
 def _busy(share: float | None) -> str:
-    return present.percent(None if share is None else 100 * share)
+    return numbers.percent(None if share is None else 100 * share)
 
 
 def _scaled(device: dict[str, Any], key: str) -> float:
@@ -64,7 +64,7 @@ def _ranked(axes: Any, rows: Sequence[tuple[str, float]], title: str) -> None:
     values = [max(seconds, 0.0) for _, seconds in rows]
     axes.barh(range(len(rows)), values, color="#4c78a8")
     for place, value in enumerate(values):
-        axes.text(value, place, f" {present.number(value, 's')}", va="center", fontsize=8)
+        axes.text(value, place, f" {numbers.number(value, 's')}", va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), [short(name, _NAME) for name, _ in rows])
     axes.set_ylim(max(len(rows), _LEAST) - 0.4, -0.6)
     axes.set_xlim(0, 1.25 * max(values, default=1.0) or 1.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.readings import Device
+from gpudebug.core.samples.row import Device
 from gpudebug.edges.devices.proctree import ProcessTree
 
 __all__ = ["Device", "ProcessTree", "Resolved", "open_device", "resolve"]

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.readings import Reading
+from gpudebug.core.samples.row import Reading
 from gpudebug.edges.devices.proctree import (
     MB,
     PAGE,

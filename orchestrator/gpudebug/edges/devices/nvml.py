@@ -15,7 +15,7 @@ from typing import Any
 import pynvml as nvml
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.readings import DeviceLostError, Reading
+from gpudebug.core.samples.row import DeviceLostError, Reading
 from gpudebug.edges.devices.company import Company
 from gpudebug.edges.devices.proctree import ProcessTree
 

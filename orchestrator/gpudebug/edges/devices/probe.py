@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpudebug.core.change.permits import chooses_code
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.isolation import isolated_argv
-from gpudebug.core.permits import chooses_code
+from gpudebug.core.text.isolation import isolated_argv
 
 TIMEOUT_S = 20.0
 

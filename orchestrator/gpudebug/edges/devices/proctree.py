@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudebug.core.readings import HostReading
+from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.cores import OthersLoad
 
 MB = 2**20

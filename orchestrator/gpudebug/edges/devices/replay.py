@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.isolation import isolated_argv
-from gpudebug.core.readings import Reading, parse_row
+from gpudebug.core.samples.row import Reading, parse_row
+from gpudebug.core.text.isolation import isolated_argv
 
 RECORDING = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")

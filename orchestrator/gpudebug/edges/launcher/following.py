@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.models import Outcome
+from gpudebug.core.records import Outcome
 from gpudebug.edges.launcher.command import cannot_launch, find_command
 from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
 from gpudebug.edges.launcher.link import WardenLink

@@ -33,15 +33,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.isolation import isolated_argv
-from gpudebug.core.readings import (
-    Device,
-    DeviceLostError,
-    HostReading,
-    Processes,
-    Reading,
-    csv_row,
-)
+from gpudebug.core.samples.row import Device, DeviceLostError, HostReading, Processes, Reading, csv_row
+from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges.sampler.csvfile import Changed, CsvFile
 
 FORMAT = 1

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.readings import HEADER, parse_row
+from gpudebug.core.samples.row import HEADER, parse_row
 
 
 class Changed(Exception):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudebug.core import patches
+from gpudebug.core.change import patches
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges.snapshot import kept, refs, trees, untracked
 from gpudebug.edges.snapshot.address import Address, looked

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import GitError
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges.snapshot.address import Address, answer, find, find_at, finish, looked, start
 from gpudebug.edges.snapshot.committed import entries_of
 

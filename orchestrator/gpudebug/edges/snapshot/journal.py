@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gpudebug.core.digests import short_digest
 from gpudebug.core.errors import BusyError, GitError
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import removal
 from gpudebug.edges.removal import Identity
 from gpudebug.edges.snapshot import grounds

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudebug.core.digests import short_digest
+from gpudebug.core.text.digests import short_digest
 from gpudebug.edges.snapshot import grounds
 from gpudebug.edges.snapshot.address import Address, looked
 from gpudebug.edges.snapshot.checkout import Checkout, digest_of

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.core.jsontext import parse
+from gpudebug.core.text.json_lines import parse
 from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import (
     RUNS,
@@ -33,7 +33,7 @@ from gpudebug.edges.store.locks import Claim, claimed
 from gpudebug.edges.walking import walk
 
 if TYPE_CHECKING:
-    from gpudebug.core.models import Record
+    from gpudebug.core.records import Record
 
 CONFIG = "gpudebug.yaml"
 FORMAT = 1
@@ -200,7 +200,7 @@ class RunFolder:
         return tuple(name for name, said in found.items() if said is None)
 
     def _seal(self, digests: dict[str, str]) -> None:
-        from gpudebug.core.models import Manifest
+        from gpudebug.core.records import Manifest
 
         with saying(self.path, "cannot seal"), self.opened() as folder:
             temporary.sweep(folder)
@@ -208,7 +208,7 @@ class RunFolder:
             self._put("manifest.json", Manifest(run=self.name, files=digests).model_dump())
 
     def _put(self, name: str, data: Any) -> bytes:
-        from gpudebug.core.scrubbing import scrubbed_record
+        from gpudebug.core.redaction.records import scrubbed_record
 
         text = json.dumps(scrubbed_record(data, self.scrub), indent=1, ensure_ascii=False)
         written = text.encode("utf-8", "surrogateescape") + b"\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.sections import Report
+from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, Kind, kind_of
 from gpudebug.engine.analyze.logs import log

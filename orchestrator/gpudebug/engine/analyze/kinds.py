@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpudebug.core.samples import looks_like_samples
+from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Word
 
 HEAD = 64 << 10

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence import finite
-from gpudebug.core.redact import Redactor
+from gpudebug.core.evidence.build import finite
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.series import Point
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import HEAD, KNOWN, Found, is_document

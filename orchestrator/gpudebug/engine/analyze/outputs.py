@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import UsageError
-from gpudebug.core.redact import Redactor
-from gpudebug.core.scrubbing import scrubbed_record
+from gpudebug.core.redaction.records import scrubbed_record
+from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import charts, store
 from gpudebug.engine import outputs
 from gpudebug.engine.analyze.kinds import Found

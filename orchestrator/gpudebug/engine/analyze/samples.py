@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpudebug.core import evidence as evidences
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.samples import read_samples
-from gpudebug.core.timeline import timelines
+from gpudebug.core.evidence import build as evidences
+from gpudebug.core.samples.table import read_samples
+from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts

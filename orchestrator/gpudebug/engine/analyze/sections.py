@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core import sections as core
+from gpudebug.core.compare.sections import compare
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.sections import Report
-from gpudebug.core.sections.comparing import compare
+from gpudebug.core.inside import sections as core
+from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
 from gpudebug.engine.analyze.kinds import Found
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core import gains
+from gpudebug.core.campaign import gains
+from gpudebug.core.campaign.decide import goal
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
-from gpudebug.core.machine import goal
 from gpudebug.core.progress.sanitising import without_controls
-from gpudebug.core.scrubbing import scrubbed_record
+from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.host import now

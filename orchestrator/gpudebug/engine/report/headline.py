@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core import glance, present
-from gpudebug.core.machine import Kind
-from gpudebug.core.metrics import GPU_UTIL, Metric
+from gpudebug.core.campaign import overview
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 
 Data = Mapping[str, Any]
 
@@ -48,7 +49,7 @@ def figure_name(data: Data) -> str:
     metric = metric_of(data)
     if not metric.points:
         return metric.name
-    return "Utilisation of the CPU stand-in" if glance.stand_in(data) else "GPU utilisation"
+    return "Utilisation of the CPU stand-in" if overview.stand_in(data) else "GPU utilisation"
 
 
 def command(data: Data) -> str | None:
@@ -61,7 +62,7 @@ def command(data: Data) -> str | None:
 def _unmeasured(data: Data) -> str:
     baseline = data["status"]["baselines"]["workload"]
     if not data["runs"]:
-        if glance.tested(data["hypotheses"]):
+        if overview.tested(data["hypotheses"]):
             return "No run is here: what stands below is what the progress file says, UNVERIFIED."
         return "Nothing has been measured yet."
     why = f": {baseline['why']}" if baseline and baseline.get("why") else ""
@@ -70,9 +71,9 @@ def _unmeasured(data: Data) -> str:
 
 def _stood(data: Data, start: float) -> str:
     metric, gain = metric_of(data), data["gain"] or {}
-    said = f"{figure_name(data)} stood at {present.figure(metric, start)}"
+    said = f"{figure_name(data)} stood at {numbers.figure(metric, start)}"
     known = [
-        f"{what} {present.figure(metric, gain[what])}"
+        f"{what} {numbers.figure(metric, gain[what])}"
         for what in ("reference", "target")
         if gain.get(what) is not None
     ]
@@ -82,18 +83,18 @@ def _stood(data: Data, start: float) -> str:
 
 
 def _found(data: Data) -> Iterable[Part]:
-    done, good = glance.tested(data["hypotheses"]), glance.validated(data["hypotheses"])
+    done, good = overview.tested(data["hypotheses"]), overview.validated(data["hypotheses"])
     if not done:
         return [Part("No hypothesis has been tested yet. ")]
     count = _count(len(done), "tested hypothesis", "tested hypotheses")
     if not good:
         return [Part(f"Of {count} none was VALIDATED. ")]
-    lead, best = f"Of {count} {_was(len(good))} VALIDATED", glance.best(good)
-    if best is None and any(map(glance.doubted, good)):
+    lead, best = f"Of {count} {_was(len(good))} VALIDATED", overview.best(good)
+    if best is None and any(map(overview.doubted, good)):
         return [Part(f"{lead}. ")]
     if best is None:
         return [Part(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
-    said, title = glance.change_text(best), Part(best["title"], own=True)
+    said, title = overview.change_text(best), Part(best["title"], own=True)
     if len(good) == 1:
         return [Part(f"{lead}: “"), title, Part(f"”, {said}. ")]
     return [Part(f"{lead}; the largest effect, {said}, has “"), title, Part("”. ")]
@@ -103,8 +104,8 @@ def _doubted(data: Data) -> Iterable[Part]:
     """The VALIDATED ones that do not count, with the reason."""
     return [
         Part(f"Hypothesis {h['number']} does not count: {'; '.join(h['doubts'])}. ")
-        for h in glance.validated(data["hypotheses"])
-        if glance.doubted(h)
+        for h in overview.validated(data["hypotheses"])
+        if overview.doubted(h)
     ]
 
 
@@ -115,12 +116,12 @@ def _was(count: int) -> str:
 def _now(data: Data) -> str:
     gain, accepted = data["gain"], sum(h["accepted"] is not None for h in data["hypotheses"])
     if not accepted:
-        return "No change has been accepted yet." if glance.validated(data["hypotheses"]) else ""
+        return "No change has been accepted yet." if overview.validated(data["hypotheses"]) else ""
     changes = _count(accepted, "accepted change", "accepted changes")
     if gain is None or gain["now"] is None:
         return f"With {changes} it has not been measured yet."
     left = f", {gain['gap_text']}" if gain["gap"] is not None else ""
-    return f"With {changes} it is now {present.figure(metric_of(data), gain['now'])}{left}."
+    return f"With {changes} it is now {numbers.figure(metric_of(data), gain['now'])}{left}."
 
 
 def _count(count: int, one: str, many: str) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core import conditions, gains, present
-from gpudebug.core.checklist import command_of, surroundings
+from gpudebug.core.campaign import gains
+from gpudebug.core.compare.checklist import command_of, surroundings
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.samples import conditions
+from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
 from gpudebug.engine.changes import patch_of
 from gpudebug.engine.inside import of_sides
@@ -79,7 +81,7 @@ def _details(
     diff, cut = _diff(loaded, entry, after)
     return {
         "notes": [*notes, *cut],
-        "gates": present.gates(verdict["gates"]) if verdict else [],
+        "gates": numbers.gates(verdict["gates"]) if verdict else [],
         "figures": dict(entry.result),
         **_inside(loaded, entry, before, after),
         "diff": diff,
@@ -163,5 +165,5 @@ def _clocks(before: Sequence[Read], after: Sequence[Read]) -> list[tuple[str, st
     if not conditions.apart(*sides):
         return []
     clocks = [[c.sm_clock_mhz for c in side if c.sm_clock_mhz is not None] for side in sides]
-    shown = [f"{sum(side) / len(side):.0f} MHz" if side else present.UNKNOWN for side in clocks]
+    shown = [f"{sum(side) / len(side):.0f} MHz" if side else numbers.UNKNOWN for side in clocks]
     return [("mean clock", shown[0], shown[1])] if shown[0] != shown[1] else []

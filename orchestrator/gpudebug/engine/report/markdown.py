@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import glance, present
-from gpudebug.core.inline import inline, legible, verbatim
-from gpudebug.core.machine import Kind
+from gpudebug.core.campaign import overview
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.statistics import numbers
+from gpudebug.core.text.markdown import inline, legible, verbatim
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
 from gpudebug.engine.report.headline import figure_name, headline
@@ -37,17 +38,17 @@ def summary(data: Data) -> str:
     Free text makes no markup, no mention and no link. No folder and no name of the machine is told.
     """
     hypotheses = data["hypotheses"]
-    rows = glance.rows(hypotheses, ROWS)
+    rows = overview.rows(hypotheses, ROWS)
     steps = data["gain"]["accepted"] if data["gain"] else []
     return templates.render(
         "report.md.j2",
         figure_name=inline(figure_name(data)),
         campaign=inline(data["status"]["campaign"]),
         headline=inline("".join(part.text for part in headline(data)), 600),
-        tally=glance.tally(hypotheses),
+        tally=overview.tally(hypotheses),
         replayed=data.get("replayed"),
         rows=[_row(h) for h in rows],
-        left_out=len(glance.tested(hypotheses)) - len(rows),
+        left_out=len(overview.tested(hypotheses)) - len(rows),
         together=_together(data["gain"]) if steps else "",
         accepted=_accepted(data, steps[:CHANGES]),
         more=len(steps[CHANGES:]),
@@ -67,9 +68,9 @@ def _row(h: Hypothesis) -> dict[str, Any]:
         "title": inline(h["title"], 120),
         "change": verbatim(h["intervention"] or "none is written", 160),
         "verdict": ", ".join([h["status"], *_marks(h)]),
-        "effect": inline(glance.effect_text(h), 80),
-        "throughput": present.UNKNOWN if ratio is None else f"{ratio:.2f}x{own}",
-        "loss": inline(loss or present.UNKNOWN, 40),
+        "effect": inline(overview.effect_text(h), 80),
+        "throughput": numbers.UNKNOWN if ratio is None else f"{ratio:.2f}x{own}",
+        "loss": inline(loss or numbers.UNKNOWN, 40),
     }
 
 
@@ -121,12 +122,12 @@ def _environment(data: Data) -> Iterator[tuple[str, str]]:
     machine = data["machine"]
     if machine is None:
         return
-    yield "Device", inline(glance.device(data))
+    yield "Device", inline(overview.device(data))
     drivers = {d["driver"] for d in machine["devices"] if d.get("driver")}
     if drivers:
         yield "Driver", inline(", ".join(sorted(drivers)))
     if machine["cpu_quota"] is not None:
-        yield "CPU quota", present.number(machine["cpu_quota"], "cores")
+        yield "CPU quota", numbers.number(machine["cpu_quota"], "cores")
     packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
     told = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
     if told:

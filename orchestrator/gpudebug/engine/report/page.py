@@ -11,7 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gpudebug.core import glance, present, stepbins
+from gpudebug.core.campaign import overview
+from gpudebug.core.inside import step_histogram
+from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import plotly, templates
 from gpudebug.engine.report import headline, pageparts
@@ -63,19 +65,19 @@ def _ui(data: Data, folder: Path) -> SimpleNamespace:
     """What the templates call: words for figures, links, drawings."""
     metric = headline.metric_of(data)
     return SimpleNamespace(
-        present=present,
+        present=numbers,
         parts=pageparts,
         metric=metric,
-        figure=partial(present.figure, metric),
+        figure=partial(numbers.figure, metric),
         headline=headline.headline(data),
         command=headline.command(data),
         figure_name=headline.figure_name(data),
-        stand_in=glance.stand_in(data),
-        tested=glance.tested(data["hypotheses"]),
-        best=glance.best(data["hypotheses"]),
+        stand_in=overview.stand_in(data),
+        tested=overview.tested(data["hypotheses"]),
+        best=overview.best(data["hypotheses"]),
         counts=_counts(data),
-        change=glance.change_text,
-        quantile=stepbins.quantile,
+        change=overview.change_text,
+        quantile=step_histogram.quantile,
         effects=pageparts.effects(data["hypotheses"]),
         verdicts=VERDICTS,
         searched=len(data["hypotheses"]) >= _SEARCHED,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from gpudebug.core import present
-from gpudebug.core.inline import legible
-from gpudebug.core.metrics import Metric
+from gpudebug.core.statistics import numbers as present
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.text.markdown import legible
 
 Data = Mapping[str, Any]
 SPARK = 100

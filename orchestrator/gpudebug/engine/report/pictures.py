@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core.scrubbing import scrubbed_record
+from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.edges import charts
 from gpudebug.engine.campaign import load
 from gpudebug.engine.loaded import Loaded

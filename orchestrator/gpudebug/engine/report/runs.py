@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpudebug.core import probe, stepbins
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import Evidence, RunRecord, Window
-from gpudebug.core.probe.spans import Span, steady
-from gpudebug.core.samples import Samples
-from gpudebug.core.series import thin
-from gpudebug.core.timeline import timelines
+from gpudebug.core.inside import probe, step_histogram
+from gpudebug.core.inside.probe.spans import Span, steady
+from gpudebug.core.records import Evidence, RunRecord, Window
+from gpudebug.core.samples.table import Samples
+from gpudebug.core.samples.timeline import timelines
+from gpudebug.core.statistics.thinning import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.reading import read_log, read_run_samples
@@ -212,8 +212,8 @@ def _step_times(run: Read, log: LogSummary, notes: list[str]) -> dict[str, Any] 
     """Bars of the steps' times in the window: as the training process told them, else as its log does."""
     counted, by = _probed(run, notes), "probe"
     if not counted:
-        counted, by = stepbins.counted(_printed(log, run.evidence.window)), "log"
-    bars = stepbins.bars(counted)
+        counted, by = step_histogram.counted(_printed(log, run.evidence.window)), "log"
+    bars = step_histogram.bars(counted)
     return {"by": by, "bins": [list(bar) for bar in bars]} if bars else None
 
 

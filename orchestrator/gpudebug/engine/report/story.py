@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core import present
-from gpudebug.core.metrics import Metric
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store
 from gpudebug.engine.loaded import Loaded
@@ -65,7 +65,7 @@ def _baseline_text(loaded: Loaded, role: str, facts: Sequence[Mapping[str, Any]]
     """Of the runs, else as the progress file tells it."""
     if not facts:
         entry = loaded.document.baseline(role)
-        return entry.fields.get("gpu util", present.UNKNOWN) if entry else present.UNKNOWN
+        return entry.fields.get("gpu util", numbers.UNKNOWN) if entry else numbers.UNKNOWN
     count = f"{len(facts)} run{'s' if len(facts) != 1 else ''}"
     return f"{', '.join(_figures(loaded.metric, facts))} ({count})"
 
@@ -74,17 +74,17 @@ def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str
     for one in dict.fromkeys((Metric(), metric)):
         value = one.mean([v for e in facts if (v := one.recorded(e)) is not None])
         name = "GPU util" if one.points else one.name
-        yield f"{name} {present.figure(one, value)}"
+        yield f"{name} {numbers.figure(one, value)}"
     rates = [e["progress_per_s"] for e in facts if e.get("progress_per_s")]
     if rates and not metric.throughput:
-        yield present.rate(sum(rates) / len(rates), facts[0].get("step_unit"))
+        yield numbers.rate(sum(rates) / len(rates), facts[0].get("step_unit"))
 
 
 def _trial(loaded: Loaded, runs: Runs, entry: HypothesisEntry) -> Event:
     judged = loaded.trials[entry.number]
     said = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
     if judged.verified and judged.verdict:
-        change = present.improvement(judged.verdict)
+        change = numbers.improvement(judged.verdict)
         why = str(judged.verdict["why"])
         text = f"{said}, {change}" + ("" if change in why else f" ({why})")
     else:

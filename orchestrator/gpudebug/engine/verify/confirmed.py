@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import Verdict
+from gpudebug.core.records import Verdict
 from gpudebug.edges import snapshot
 from gpudebug.engine.confirming import because, records
 from gpudebug.engine.private import campaign_folder

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core import progress
-from gpudebug.core.matching import alike
-from gpudebug.core.metrics import GPU_UTIL, Metric
-from gpudebug.core.models import Verdict
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.progress.beyond import Beyond
 from gpudebug.core.progress.shapes import figured, fold, measured
 from gpudebug.core.progress.spelling import plain
+from gpudebug.core.records import Verdict
+from gpudebug.core.redaction.alike import alike
+from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine import baseline

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.scrubbing import scrubbed
+from gpudebug.core.redaction.records import scrubbed
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import Counted, RunRecord
-from gpudebug.core.redact import REDACTED
+from gpudebug.core.records import Counted, RunRecord
+from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import launcher, snapshot, store
 from gpudebug.engine import counted

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core import matching, sound
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.jsontext import line_of
-from gpudebug.core.models import Evidence, Manifest, RunRecord
+from gpudebug.core.evidence import sound
+from gpudebug.core.records import Evidence, Manifest, RunRecord
+from gpudebug.core.redaction import alike
+from gpudebug.core.text.json_lines import line_of
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.measure import Measured
@@ -155,7 +156,7 @@ class Runs:
         except (ValueError, TypeError, ArithmeticError, LookupError):
             why = "its samples and log cannot be read as it says"
             raise GpudebugError(why, file=str(folder.path / "run.json")) from None
-        differences = list(matching.differences(again.model_dump(mode="json"), stored))
+        differences = list(alike.differences(again.model_dump(mode="json"), stored))
         if not differences:
             return Measured(folder, record, evidence)
         if record.gpudebug != __version__ and not altered:
@@ -169,7 +170,7 @@ class Runs:
         return Measured(folder, record, evidence if kept else again)
 
     def _read_otherwise(
-        self, folder: store.RunFolder, record: RunRecord, differences: list[matching.Difference]
+        self, folder: store.RunFolder, record: RunRecord, differences: list[alike.Difference]
     ) -> None:
         fields = ", ".join(d.field for d in differences[:5]) + (", …" if len(differences) > 5 else "")
         self._findings.unchecked.append(
@@ -183,13 +184,13 @@ def report(
     where: Problem,
     folder: store.RunFolder,
     name: str,
-    differences: Sequence[matching.Difference],
+    differences: Sequence[alike.Difference],
 ) -> None:
     """A problem for each field of the JSON file `name` that differs, with its line."""
     path = folder.path / name
     text = store.read_file(path).decode("utf-8", "surrogateescape")
     for d in differences:
-        line = line_of(text, (s.place if isinstance(s, matching.Item) else s for s in d.steps))
+        line = line_of(text, (s.place if isinstance(s, alike.Item) else s for s in d.steps))
         findings.differs(where.but(field=d.field, expected=d.expected, found=d.found, file=path, line=line))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.config.pinning import weaker_terms
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import Verdict
-from gpudebug.core.pinning import weaker_terms
+from gpudebug.core.records import Verdict
 from gpudebug.edges import snapshot
 from gpudebug.engine.pinned import Settings, settings_of
 from gpudebug.engine.replayed import NOTE, WORD, replayed, sampled_from

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core import matching
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.models import UsedRun, Verdict
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.verdict import RULE, RULES
+from gpudebug.core.records import UsedRun, Verdict
+from gpudebug.core.redaction import alike
+from gpudebug.core.verdict.judge import RULE, RULES
 from gpudebug.edges import store
 from gpudebug.engine.judging import judge_runs, terms_of
 from gpudebug.engine.measure import Measured
@@ -54,7 +54,7 @@ def check_verdict(
         return stored
     same_rule = stored.rule in RULES
     expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
-    report(findings, where, folder, _NAME, list(matching.differences(expected, folder.read(_NAME))))
+    report(findings, where, folder, _NAME, list(alike.differences(expected, folder.read(_NAME))))
     return again if same_rule else stored
 
 
@@ -152,7 +152,7 @@ def _say_terms(written: Written, stored: Verdict, findings: Findings) -> None:
     if stored.terms is None:
         return
     now, then = (t.model_dump(mode="json") for t in (terms_of(written.config), stored.terms))
-    other = [f"{d.field} {d.found}, now {d.expected}" for d in matching.differences(now, then)]
+    other = [f"{d.field} {d.found}, now {d.expected}" for d in alike.differences(now, then)]
     if other:
         findings.notes.append(
             f"hypothesis {stored.hypothesis} was judged by other terms than gpudebug.yaml has now: "

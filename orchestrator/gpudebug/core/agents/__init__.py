@@ -1,0 +1,1 @@
+"""What coding agents are told: their instructions and the page of one session."""

@@ -1,0 +1,1 @@
+"""Where a campaign stands: what is next, what was gained, what is accepted."""

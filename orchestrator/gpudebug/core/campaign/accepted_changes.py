@@ -1,0 +1,86 @@
+"""The changes that were accepted, in their order, and what gpudebug.yaml's workload is with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpudebug.core.change.intervention import Intervention, parse
+from gpudebug.core.change.permits import NOTHING_MORE, Allowed
+from gpudebug.core.config import Workload
+from gpudebug.core.errors import InterventionError, NoEffect
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
+from gpudebug.core.words import Status
+
+
+class Accepted(NamedTuple):
+    """One accepted change: `line` is that of its hypothesis in `file`, the progress file."""
+
+    hypothesis: int
+    intervention: Intervention
+    file: str
+    line: int
+
+
+def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
+    """The hypotheses that were accepted, in the order of acceptance.
+
+    Only a VALIDATED one can be: a number that stands in another entry is somebody's own text.
+    """
+    found = (h for h in document.hypotheses if h.status is Status.VALIDATED and h.accepted is not None)
+    return tuple(sorted(found, key=lambda h: (h.accepted or 0, h.number)))
+
+
+def changes(document: ProgressFile, entries: Sequence[HypothesisEntry]) -> tuple[Accepted, ...]:
+    """The changes of these accepted hypotheses, in their order.
+
+    Raises InterventionError, with its line, for one whose change cannot be read or was never written.
+    """
+    return tuple(Accepted(h.number, _change(document, h), document.file, h.line) for h in entries)
+
+
+def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
+    if entry.intervention:
+        change = parse(entry.intervention, file=document.file, line=entry.line)
+        if not change.needs_code:
+            return change
+    what = "has no change" if not entry.intervention else "has a change that was never written"
+    raise InterventionError(
+        f"hypothesis {entry.number} is accepted and {what}",
+        file=document.file,
+        line=entry.line,
+        next="put its Intervention back as it was tested, or delete its Accepted line",
+    )
+
+
+def effective(workload: Workload, stack: Sequence[Accepted], allowed: Allowed = NOTHING_MORE) -> Workload:
+    """The workload with the flags and variables of the accepted changes, one after the other.
+
+    What stands there already counts as there: people put an accepted flag into gpudebug.yaml themselves.
+    Raises InterventionError, naming the hypothesis, if the flags of the command cannot be reached or a change
+    is none that a hypothesis may make.
+    """
+    argv, env = workload.argv(), dict(workload.env)
+    before = argv
+    for step in stack:
+        for change in step.intervention.changes:
+            try:
+                made = Intervention((change,)).apply(argv, env, allowed)
+            except NoEffect:
+                continue
+            except InterventionError as e:
+                raise InterventionError(
+                    f"hypothesis {step.hypothesis} is accepted and no longer applies: {e.message}",
+                    file=step.file,
+                    line=step.line,
+                    next="put its change into `workload` and delete its Accepted line; or "
+                    f"{e.next or 'change the command back'}",
+                ) from None
+            argv, env = made.argv, made.env
+    command = workload.command if argv == before else argv
+    return workload.model_copy(update={"command": command, "env": env})
+
+
+def patches(stack: Sequence[Accepted]) -> tuple[str, ...]:
+    """The accepted patches in their order, as paths from the campaign's root."""
+    return tuple(step.intervention.patch for step in stack if step.intervention.patch is not None)

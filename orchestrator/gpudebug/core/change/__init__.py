@@ -1,0 +1,1 @@
+"""A change to the training: flags, variables, sweeps and patches."""

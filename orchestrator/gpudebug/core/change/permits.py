@@ -1,0 +1,164 @@
+"""What a hypothesis may set: variables that steer libraries, and what a person opened in gpudebug.yaml.
+
+Whoever proposes decides through it what a trial starts with, so nothing here names code: no variable of a
+loader, interpreter or launcher, no folder that code is read from, no file that is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpudebug.core.errors import InterventionError
+
+
+class Allowed(NamedTuple):
+    """What gpudebug.yaml opens: variables by name (`workload.env`, `allow_env`), flags by launcher."""
+
+    env: frozenset[str] = frozenset()
+    flags: Mapping[str, tuple[str, ...]] = {}
+
+
+NOTHING_MORE = Allowed()
+"""What holds without any gpudebug.yaml: the variables of STEERING, the flags of the program itself."""
+
+_NAMES = """
+    OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES OMP_SCHEDULE OMP_DYNAMIC OMP_MAX_ACTIVE_LEVELS OMP_NESTED
+    OMP_WAIT_POLICY OMP_THREAD_LIMIT OMP_STACKSIZE KMP_AFFINITY KMP_BLOCKTIME KMP_HW_SUBSET
+    KMP_DUPLICATE_LIB_OK
+    GOMP_CPU_AFFINITY GOMP_SPINCOUNT MKL_NUM_THREADS MKL_DYNAMIC MKL_CBWR MKL_ENABLE_INSTRUCTIONS
+    MKL_THREADING_LAYER MKL_INTERFACE_LAYER OPENBLAS_NUM_THREADS OPENBLAS_CORETYPE GOTO_NUM_THREADS
+    BLIS_NUM_THREADS VECLIB_MAXIMUM_THREADS NUMEXPR_NUM_THREADS NUMEXPR_MAX_THREADS NUMBA_NUM_THREADS
+    RAYON_NUM_THREADS POLARS_MAX_THREADS OPENCV_FOR_THREADS_NUM TOKENIZERS_PARALLELISM
+    MALLOC_ARENA_MAX MALLOC_TRIM_THRESHOLD_ MALLOC_MMAP_THRESHOLD_ MALLOC_MMAP_MAX_ MALLOC_TOP_PAD_
+    CUDA_LAUNCH_BLOCKING CUDA_DEVICE_MAX_CONNECTIONS CUDA_MODULE_LOADING CUDA_MODULE_DATA_LOADING
+    CUDA_CACHE_DISABLE CUDA_CACHE_MAXSIZE CUDA_AUTO_BOOST CUDA_FORCE_PTX_JIT CUDA_DISABLE_PTX_JIT
+    CUDA_SCALE_LAUNCH_QUEUES CUBLAS_WORKSPACE_CONFIG CUBLASLT_WORKSPACE_SIZE NVIDIA_TF32_OVERRIDE
+    TORCH_ALLOW_TF32_CUBLAS_OVERRIDE TORCH_CUDNN_V8_API_DISABLED TORCH_CUDNN_V8_API_ENABLED
+    TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT TORCH_BLAS_PREFER_CUBLASLT TORCH_SHOW_CPP_STACKTRACES
+    TORCH_DISTRIBUTED_DEBUG TORCH_CPP_LOG_LEVEL TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE
+    TORCH_NCCL_ASYNC_ERROR_HANDLING TORCH_NCCL_BLOCKING_WAIT TORCH_NCCL_AVOID_RECORD_STREAMS
+    TORCH_NCCL_HIGH_PRIORITY TORCH_NCCL_ENABLE_MONITORING TORCH_NCCL_ENABLE_TIMING TORCH_NCCL_CUDA_EVENT_CACHE
+    TORCH_NCCL_USE_COMM_NONBLOCKING TORCH_NCCL_NAN_CHECK TORCHINDUCTOR_MAX_AUTOTUNE
+    TORCHINDUCTOR_MAX_AUTOTUNE_GEMM TORCHINDUCTOR_COORDINATE_DESCENT_TUNING TORCHINDUCTOR_FREEZING
+    TORCHINDUCTOR_COMPILE_THREADS TORCHINDUCTOR_FX_GRAPH_CACHE TORCHINDUCTOR_AUTOGRAD_CACHE
+    PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_HIP_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
+    PYTORCH_NVML_BASED_CUDA_CHECK PYTORCH_JIT PYTORCH_TUNABLEOP_ENABLED PYTORCH_TUNABLEOP_TUNING
+    FLASH_ATTENTION_DETERMINISTIC XLA_PYTHON_CLIENT_PREALLOCATE XLA_PYTHON_CLIENT_MEM_FRACTION
+    XLA_PYTHON_CLIENT_ALLOCATOR JAX_ENABLE_X64 JAX_DEFAULT_MATMUL_PRECISION JAX_DISABLE_JIT JAX_DEBUG_NANS
+    JAX_THREEFRY_PARTITIONABLE JAX_DEFAULT_DTYPE_BITS TF_ENABLE_ONEDNN_OPTS TF_FORCE_GPU_ALLOW_GROWTH
+    TF_GPU_ALLOCATOR TF_GPU_THREAD_MODE TF_GPU_THREAD_COUNT TF_NUM_INTEROP_THREADS TF_NUM_INTRAOP_THREADS
+    TF_CUDNN_USE_AUTOTUNE TF_ENABLE_AUTO_MIXED_PRECISION TF_CUDNN_DETERMINISTIC TF_DETERMINISTIC_OPS
+    NCCL_P2P_DISABLE NCCL_P2P_LEVEL NCCL_P2P_DIRECT_DISABLE NCCL_P2P_USE_CUDA_MEMCPY NCCL_P2P_NET_CHUNKSIZE
+    NCCL_P2P_PXN_LEVEL NCCL_PXN_DISABLE NCCL_SHM_DISABLE NCCL_SHM_USE_CUDA_MEMCPY NCCL_ALGO NCCL_PROTO
+    NCCL_BUFFSIZE NCCL_NTHREADS NCCL_LL_THRESHOLD NCCL_MIN_NCHANNELS NCCL_MAX_NCHANNELS NCCL_MIN_CTAS
+    NCCL_MAX_CTAS NCCL_MIN_P2P_NCHANNELS NCCL_MAX_P2P_NCHANNELS NCCL_NCHANNELS_PER_NET_PEER
+    NCCL_COLLNET_ENABLE NCCL_NVLS_ENABLE NCCL_CUMEM_ENABLE NCCL_CUMEM_HOST_ENABLE NCCL_CHECKS_DISABLE
+    NCCL_LAUNCH_MODE NCCL_GRAPH_MIXING_SUPPORT NCCL_GRAPH_REGISTER NCCL_LOCAL_REGISTER NCCL_DMABUF_ENABLE
+    NCCL_IGNORE_CPU_AFFINITY NCCL_WORK_FIFO_DEPTH NCCL_RUNTIME_CONNECT NCCL_BLOCKING_WAIT
+    NCCL_ASYNC_ERROR_HANDLING NCCL_DEBUG NCCL_IB_DISABLE NCCL_IB_HCA NCCL_IB_GID_INDEX NCCL_IB_TIMEOUT
+    NCCL_IB_RETRY_CNT NCCL_IB_QPS_PER_CONNECTION NCCL_IB_SPLIT_DATA_ON_QPS NCCL_IB_TC NCCL_IB_SL
+    NCCL_IB_AR_THRESHOLD NCCL_IB_PCI_RELAXED_ORDERING NCCL_IB_ADAPTIVE_ROUTING NCCL_SOCKET_IFNAME
+    NCCL_SOCKET_FAMILY NCCL_SOCKET_NTHREADS NCCL_NSOCKS_PERTHREAD NCCL_NET_GDR_LEVEL NCCL_NET_GDR_READ
+    NCCL_NET_GDR_C2C NCCL_CROSS_NIC GLOO_SOCKET_IFNAME UCX_TLS UCX_NET_DEVICES UCX_RNDV_THRESH
+    WANDB_MODE WANDB_DISABLED WANDB_SILENT TQDM_DISABLE TQDM_MININTERVAL HF_HUB_OFFLINE TRANSFORMERS_OFFLINE
+    HF_DATASETS_OFFLINE HF_DATASETS_IN_MEMORY_MAX_SIZE HF_HUB_DISABLE_PROGRESS_BARS HF_HUB_ENABLE_HF_TRANSFER
+    ACCELERATE_MIXED_PRECISION MUJOCO_GL PYOPENGL_PLATFORM CUDA_VISIBLE_DEVICES
+"""
+STEERING = frozenset(_NAMES.split())
+"""Exact names, each a setting of numbers and words: none takes a path to code, or a file that is written."""
+
+_SETTING = r"[\w.,:;=+<>^*()\[\]{} |-]{0,500}"
+# Another device would be neither locked nor measured: it may only be hidden.
+_ONLY = {"CUDA_VISIBLE_DEVICES": ("", "-1"), "MUJOCO_GL": ("egl", "osmesa", "glfw", "disabled")}
+_PLATFORMS = {"PYOPENGL_PLATFORM": ("egl", "osmesa", "glx")}
+
+_HARMLESS_PYTHON = frozenset(
+    {
+        *("PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONMALLOC", "PYTHONOPTIMIZE"),
+        *("PYTHONNODEBUGRANGES", "PYTHON_GIL", "PYTHON_JIT", "PYTHONUTF8", "PYTHONFAULTHANDLER"),
+        *("PYTHONIOENCODING", "PYTHONINTMAXSTRDIGITS", "PYTHON_CPU_COUNT"),
+    }
+)
+_CODE_NAMES = frozenset(
+    {
+        *(
+            "PATH",
+            "ENV",
+            "IFS",
+            "HOME",
+            "SHELL",
+            "SHELLOPTS",
+            "BASHOPTS",
+            "PS4",
+            "CDPATH",
+            "BROWSER",
+            "EDITOR",
+        ),
+        *(
+            "VISUAL",
+            "PAGER",
+            "CC",
+            "CXX",
+            "LD",
+            "AR",
+            "NVCC",
+            "CUDACXX",
+            "CUDAHOSTCXX",
+            "CUDA_HOME",
+            "CUDA_PATH",
+        ),
+        *("CUDA_ROOT", "GCC_EXEC_PREFIX", "COMPILER_PATH", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES"),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "PERL5LIB", "PERL5DB", "RUBYLIB", "CLASSPATH", "TERMINFO", "OLDPWD"),
+        *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "PROMPT_COMMAND", "MODULEPATH", "LUA_PATH"),
+        *("LUA_CPATH", "JULIA_LOAD_PATH", "JULIA_DEPOT_PATH", "R_LIBS", "R_PROFILE", "R_ENVIRON", "TMPDIR"),
+        *("TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"),
+        *("OCL_ICD_VENDORS", "VK_ICD_FILENAMES", "GST_PLUGIN_PATH", "QT_PLUGIN_PATH", "GTK_MODULES"),
+        *("HF_MODULES_CACHE", "MPLBACKEND", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "IPYTHONDIR", "USER_SITE"),
+    }
+)
+_CODE_SHAPES = (
+    r"(LD_|DYLD_|PYTHON|PYPY|GPUDEBUG_|GIT_|SSH_|BASH_|NODE_|NPM_|PERL5|RUBYOPT|JAVA_|_JAVA|JDK_|LUA_INIT|PIP_|UV_"
+    r"|CONDA_EXE|TRITON_PTXAS|OMP_TOOL|OMPT_|KMP_TOOL|CUDA_INJECTION|NVTX_INJECTION|NV_CUDA_INJECTION|COVERAGE_"
+    r"|GLIBC_TUNABLES|SUDO_|SYSTEMD_|MALLOC_HOOK|OPAL_|OMPI_MCA|PMIX_MCA|UCX_MODULE).*"
+    r"|.*(PRELOAD|_PLUGINS?|_PLUGIN_PATH|_INJECTION64_PATH|_OPTIONS|_LIBRARIES|_LIBRARY|_LIBRARY_PATH|_LIBPATH"
+    r"|_MODULE_DIR|_MODULES?_PATH|_EXTENSIONS?_DIR|_TOOL_PATH|_COMMAND|_CMD|_EXE|_EXECUTABLE|_LAUNCHER|_STARTUP"
+    r"|_HOOKS?|_EDITOR|_PAGER|_ASKPASS|_PTXAS_PATH|_COMPILER|_INIT_FILE|_CONF_FILE|_SO|_DLL)"
+)
+
+
+def chooses_code(name: str) -> bool:
+    """Whether a variable decides which code runs: no hypothesis sets it, whatever gpudebug.yaml opens."""
+    if name in _HARMLESS_PYTHON:
+        return False
+    upper = name.upper()
+    return upper in _CODE_NAMES or re.fullmatch(_CODE_SHAPES, upper) is not None
+
+
+def refuse_variable(name: str, value: str, allowed: Allowed) -> None:
+    """InterventionError, naming the line that opens it, for a variable that no hypothesis may set."""
+    if chooses_code(name):
+        raise InterventionError(
+            f"--env {name} would decide which code runs, or what gpudebug takes it for",
+            next="a person sets it in workload.env of gpudebug.yaml",
+        )
+    if name in allowed.env:
+        return
+    if name not in STEERING:
+        raise InterventionError(
+            f"--env {name}: a hypothesis may set what steers libraries, and {name} is no such variable",
+            next=f"a person who trusts it adds this line to gpudebug.yaml: allow_env: [{name}]",
+        )
+    words = {**_ONLY, **_PLATFORMS}.get(name)
+    if words is not None and value not in words:
+        known = " or ".join(repr(word) for word in words)
+        raise InterventionError(
+            f"--env {name}={value!r}: a hypothesis may set it to {known} only",
+            next="a person sets another value in workload.env of gpudebug.yaml",
+        )
+    if not re.fullmatch(_SETTING, value, re.ASCII):
+        raise InterventionError(
+            f"--env {name}={value!r} is no setting of numbers and words",
+            next="a person sets paths in workload.env of gpudebug.yaml",
+        )

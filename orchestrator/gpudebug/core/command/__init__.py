@@ -1,0 +1,1 @@
+"""A training command: its words, the program that it starts, its batch, loader and packages."""

@@ -1,0 +1,348 @@
+"""Two sides of one or more runs each -> is B faster, slower, or can nobody tell.
+
+Three figures of speed are compared, as far as every run has them: throughput, latency and wall time.
+The first that is sound decides. A ratio is always B's speed over A's: above 1 means that B is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpudebug.core.command import batch
+from gpudebug.core.compare import checklist
+from gpudebug.core.compare.checklist import Checklist
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.inside.probe import together
+from gpudebug.core.records import Estimate, Evidence, RunRecord
+from gpudebug.core.statistics import contrast, intervals
+from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP, Latency
+from gpudebug.core.verdict.gates.case import alike, mean, probed, rate_of
+from gpudebug.core.words import Word
+
+# The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
+# the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
+WHOLE_RUN_PRIOR = intervals.Prior(sd=2 * intervals.RATE_PRIOR.sd, weight=intervals.RATE_PRIOR.weight)
+
+# A rate over a whole run is believed where at least this much of what it counts fits into the run.
+LEAST_STEPS = 2
+# Seconds by which two equal programs differ in starting and ending, measured on a busy machine.
+LAUNCH_JITTER_S = 0.01
+
+
+class Answer(Word):
+    """What a comparison says of B."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Name(Word):
+    """A figure of speed."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    WALL_TIME = "wall_time"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One completed run. `variables` are those that its command sets, None where only names are known;
+    `asked` is how many steps it asks for."""
+
+    record: RunRecord
+    evidence: Evidence
+    latency: Latency | None = None
+    variables: Mapping[str, str] | None = None
+    asked: int | None = None
+
+    @property
+    def wall_time(self) -> float | None:
+        """Seconds from launch to end; None where a clock told a time that cannot be."""
+        found = self.record.duration_s if self.record.duration_s is not None else self.evidence.duration_s
+        return found if found is not None and 0 < found < math.inf else None
+
+    @property
+    def rate(self) -> tuple[str, float] | None:
+        """What its log counts and how much of it a second.
+
+        None where it says nothing, or what cannot be: a number in other output was taken for a rate.
+        """
+        found = rate_of(self.evidence)
+        if found is None or not 0 < found[1] < math.inf:
+            return None
+        made = found[1] * (self.wall_time or math.inf)
+        return found if self.evidence.window or made >= LEAST_STEPS else None
+
+    def rate_in(self, samples: bool) -> tuple[str, float] | None:
+        """As `rate`; in samples where these are asked for and known."""
+        known = self.evidence.samples_per_s
+        if samples and known and self.rate and self.rate[0] == "step":
+            return "samples", known
+        return self.rate
+
+    @property
+    def steps(self) -> int | None:
+        """Steps of the optimiser that it made, else those that its command asks for."""
+        return (self.evidence.steps if self.rate else None) or self.asked
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """B's speed over A's by one figure. `unit` is what a throughput counts, and `s` or `s/step` of a time.
+
+    `whole` says that warm-up is in it. Where some run lacks it there is no `ratio`, and `why` says which.
+    """
+
+    name: Name
+    unit: str = ""
+    ratio: Estimate | None = None
+    whole: bool = False
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`figure` is the one that decided, `figures` holds all three.
+
+    `other_batch` says that a step of B may take another number of samples than one of A.
+    """
+
+    figure: Figure
+    figures: tuple[Figure, ...]
+    answer: Answer
+    checklist: Checklist
+    notes: tuple[str, ...]
+    other_batch: bool = False
+
+    @property
+    def ratio(self) -> Estimate:
+        assert self.figure.ratio is not None
+        return self.figure.ratio
+
+
+def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
+    """Compare two sides, each with one completed run or more.
+
+    Raises GpudebugError where no figure of speed is known of every run.
+    """
+    a, b = _alike(a, b), _alike(b, a)
+    other = batch.differs([r.evidence for r in (*a, *b)])
+    throughput, latency, wall_time = _throughput(a, b, other), _latency(a, b), _wall_time(a, b, other)
+    # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.
+    preferred = (latency, throughput) if throughput.whole else (throughput, latency)
+    order = [f for f in (*preferred, wall_time) if f.ratio is not None]
+    if not order:
+        why = "; ".join(str(f.why) for f in (throughput, wall_time))
+        raise GpudebugError(f"nothing to compare: {why}", next="compare runs that completed under gpudebug")
+    figure = order[0]
+    found = checklist.compare(_facts(a), _facts(b))
+    found.add(
+        "warm-up", _warmup(figure, a), _warmup(figure, b), why="start-up and compilation are in one only"
+    )
+    return Comparison(
+        figure=figure,
+        figures=(throughput, latency, wall_time),
+        answer=judge(figure.ratio),
+        checklist=found,
+        notes=(
+            *_notes(figure, throughput, a, b),
+            *(_batch_notes(figure) if other else _contrary(figure, wall_time)),
+        ),
+        other_batch=other,
+    )
+
+
+def _alike(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    evidence = alike([r.evidence for r in runs], [r.evidence for r in others])
+    return [replace(r, evidence=e) for r, e in zip(runs, evidence, strict=True)]
+
+
+def judge(ratio: Estimate | None) -> Answer:
+    """Faster where the whole interval lies above 1.00, slower where it lies below, else nobody can tell."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return Answer.CANNOT_TELL
+    if ratio.low > 1:
+        return Answer.FASTER
+    return Answer.SLOWER if ratio.high < 1 else Answer.CANNOT_TELL
+
+
+def _throughput(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
+    sides: list[tuple[float, ...]] = []
+    units: list[str] = []
+    for name, runs in (("A", a), ("B", b)):
+        known = [rate for r in runs if (rate := r.rate_in(other_batch))]
+        if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
+            return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
+        sides.append(tuple(value for _, value in known))
+        units.append(known[0][0])
+    if units == ["step", "step"] and len({probed(r.evidence) for r in (*a, *b)}) > 1:
+        return Figure(Name.THROUGHPUT, why="the log tells the steps of some runs, the probe those of others")
+    if units[0] != units[1]:
+        return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
+    if other_batch and (units[0] == "step" or len({r.evidence.samples_by for r in (*a, *b)}) > 1):
+        return Figure(Name.THROUGHPUT, why="the batch differs, and the logs do not tell samples alike")
+    whole = not all(r.evidence.window for r in (*a, *b))
+    ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR)
+    return Figure(Name.THROUGHPUT, units[0], ratio, whole)
+
+
+def _plural(unit: str) -> str:
+    return f"{unit.removesuffix('s')}s"
+
+
+def _latency(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+    sides: list[tuple[float, ...]] = []
+    for name, runs in (("A", a), ("B", b)):
+        known = tuple(r.latency.mean for r in runs if r.latency is not None)
+        if len(known) < len(runs):
+            return Figure(Name.LATENCY, why=f"{name} prints no latency")
+        sides.append(known)
+    whole = any(_latency_warmup(r) != "cut" for r in (*a, *b))
+    return Figure(Name.LATENCY, "s", contrast.ratio(sides[1], sides[0]), whole)
+
+
+def _wall_time(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
+    strange = [r.record.name for r in (*a, *b) if r.wall_time is None]
+    if strange:
+        return Figure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
+    unit = "s"
+    first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
+    jitter = LAUNCH_JITTER_S / min(*first, *second)
+    prior = replace(WHOLE_RUN_PRIOR, sd=math.hypot(WHOLE_RUN_PRIOR.sd, jitter))
+    if not other_batch and _unequal_work(a, b):
+        unit = "s/step"
+        first, second = (
+            [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
+            for values, runs in ((first, a), (second, b))
+        )
+    return Figure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
+
+
+def _unequal_work(a: Sequence[Run], b: Sequence[Run]) -> bool:
+    steps = [r.steps for r in (*a, *b)]
+    return all(steps) and len(set(steps)) > 1
+
+
+def _facts(runs: Sequence[Run]) -> checklist.Facts:
+    return checklist.Facts(runs[0].record, runs[0].variables)
+
+
+def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
+    """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None where nobody knows."""
+    if figure.name is Name.WALL_TIME:
+        return "not cut"
+    if figure.name is Name.LATENCY:
+        said = {_latency_warmup(r) for r in runs}
+        return said.pop() if len(said) == 1 else None
+    return "cut" if all(r.evidence.window for r in runs) else "not cut"
+
+
+def _latency_warmup(run: Run) -> str | None:
+    found = run.latency
+    if found is None or found.count is None:
+        return None
+    return "cut" if found.count + found.warmup >= LEAST_FOR_WARMUP else "not cut"
+
+
+def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str]:
+    notes = []
+    if figure.name is Name.WALL_TIME:
+        notes.append(f"wall time is compared, start-up included: {throughput.why}")
+    elif figure.name is Name.LATENCY and figure.whole:
+        notes.append("the latencies are too few to tell warm-up from the rest")
+    elif figure.whole:
+        notes.append("no steady window of 5 s in every run: the rate is that of whole runs")
+    if figure.unit == "s/step":
+        notes.append("the runs made different numbers of steps: time is per step")
+    if min(len(a), len(b)) == 1:
+        sides = "a side" if max(len(a), len(b)) == 1 else "of one side"
+        notes.append(f"only one run {sides}: the interval rests on the usual spread between runs")
+    return notes
+
+
+def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
+    """What start-up costs more than it brings in runs of this length is said."""
+    by_figure, by_wall = judge(figure.ratio), judge(wall_time.ratio)
+    if Answer.CANNOT_TELL in (by_figure, by_wall) or by_figure is by_wall:
+        return []
+    return [f"by wall time B is {by_wall}: in runs of this length start-up outweighs the {figure.name}"]
+
+
+def _batch_notes(figure: Figure) -> list[str]:
+    if figure.unit == "samples":
+        return ["the batch differs: samples are counted, not steps"]
+    return ["the batch differs: a step of A is not the work of a step of B"]
+
+
+def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[str, Any]:
+    """One side as JSON shows it; `other_batch` as in Comparison.
+
+    Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
+    device was the CPU; `probe` is what the training processes told, of a mean run.
+    """
+    latencies = [r.latency for r in runs if r.latency is not None]
+    walls = [r.wall_time for r in runs if r.wall_time is not None]
+    used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
+    told = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
+    return {
+        "label": label,
+        "runs": [r.record.name for r in runs],
+        "stand_in": any(_stands_in(r) for r in runs),
+        "utilisation": mean(used) if len(used) == len(runs) else None,
+        "utilisation_reason": None if len(used) == len(runs) else _silent(runs),
+        "throughput": _rates([r.rate_in(other_batch) for r in runs]),
+        "latency": _latencies(latencies) if len(latencies) == len(runs) else None,
+        "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
+        "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
+        "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
+        "probe": told["figures"],
+        "probe_reason": told["reason"],
+    }
+
+
+def _rates(rates: Sequence[tuple[str, float] | None]) -> dict[str, Any] | None:
+    known = [rate for rate in rates if rate]
+    if len(known) < len(rates) or len({unit for unit, _ in known}) > 1:
+        return None
+    return {**_spread([value for _, value in known], ""), "unit": known[0][0]}
+
+
+def _spread(values: Sequence[float], unit: str) -> dict[str, float | None]:
+    return {f"mean{unit}": mean(values), f"min{unit}": min(values), f"max{unit}": max(values)}
+
+
+def _latencies(found: Sequence[Latency]) -> dict[str, float | int | None]:
+    counts = [one.count for one in found if one.count is not None]
+    return {
+        "mean_s": mean([one.mean for one in found]),
+        "min_s": min((one.least for one in found if one.least is not None), default=None),
+        "max_s": max((one.most for one in found if one.most is not None), default=None),
+        "first_s": max((one.first for one in found if one.first is not None), default=None),
+        "count": sum(counts) if counts else None,
+        "warmup": sum(one.warmup for one in found) if counts else None,
+    }
+
+
+def _silent(runs: Sequence[Run]) -> str | None:
+    said = [r.evidence.window_reason for r in runs]
+    said += [d.reason for r in runs for d in r.evidence.devices]
+    return next((reason for reason in said if reason), None)
+
+
+def _stands_in(run: Run) -> bool:
+    """Whether the device was the CPU: its memory is then the program's own."""
+    return any(d.uuid == "CPU" for d in run.evidence.devices)
+
+
+def _host_memory(run: Run) -> float | None:
+    """None also for 0: a program that ended before it was first looked at."""
+    both = [run.evidence.peak_rss_mb, run.evidence.peak_device_mb if _stands_in(run) else None]
+    return max((v for v in both if v), default=None)
+
+
+def _device_memory(run: Run) -> float | None:
+    return None if _stands_in(run) else run.evidence.peak_device_mb

@@ -1,0 +1,220 @@
+"""Two groups of section reports side by side: which is faster, by how much, or nobody can tell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, judge
+from gpudebug.core.inside.sections.merging import merge
+from gpudebug.core.inside.sections.report import Report, Section
+from gpudebug.core.inside.sections.scoring import profiled_s, share
+from gpudebug.core.records import Estimate
+from gpudebug.core.statistics import contrast, intervals, numbers
+
+THROUGHPUT = "throughput"
+# Fewer iterations than this tell little beside start-up and noise.
+LEAST_ITERATIONS = 10
+# A share of the time from which on it is worth a look.
+SIGNIFICANT = 0.1
+# A section this much slower is one that people notice.
+_NOTICED = 1.05
+_NAMED = 5
+_QUEUES = ("queue", "merge", "merging", "buffer")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question to ask of any comparison; `answer` is None where the reports cannot tell."""
+
+    question: str
+    answer: str | None = None
+    concern: bool = False
+
+
+def compare(a: Sequence[Report], b: Sequence[Report]) -> dict[str, Any]:
+    """A and B: their sections, throughput, and the verdict of B: `faster`, `slower` or `cannot_tell`.
+
+    What is compared is iterations a second; where one side told none, the mean time of the section that
+    both spent the most time in, and `figure` is its name. `ratio` is B's speed over A's.
+    With one report a side its interval rests on the usual spread between runs.
+    """
+    merged = (merge(a), merge(b))
+    figure, ratio = _ratio(a, b, merged)
+    verdict = judge(ratio)
+    return {
+        "verdict": str(verdict),
+        "figure": figure,
+        "ratio": ratio.value if ratio else None,
+        "ratio_ci": [ratio.low, ratio.high] if ratio else None,
+        "a": _side(a, merged[0]),
+        "b": _side(b, merged[1]),
+        "sections": _sections(*merged),
+        "checklist": [
+            {"question": c.question, "answer": c.answer, "concern": c.concern} for c in _checklist(*merged)
+        ],
+        "why": None if ratio else "they have neither iterations nor a section in common",
+    }
+
+
+def _ratio(
+    a: Sequence[Report], b: Sequence[Report], merged: tuple[Report, Report]
+) -> tuple[str | None, Estimate | None]:
+    rates = [_per_run(side, lambda r: r.iterations_per_s) for side in (a, b)]
+    if all(rates):
+        # What follows left-out iterations is a steady rate; else start-up is in it.
+        steady = all(r.warmup for r in (*a, *b))
+        prior = intervals.RATE_PRIOR if steady else WHOLE_RUN_PRIOR
+        return THROUGHPUT, contrast.ratio(rates[0], rates[1], prior=prior)
+    name = _main(*merged)
+    times = [_per_run(side, lambda r: _mean_of(r, name)) for side in (a, b)]
+    if name is None or not all(times):
+        return None, None
+    return name, contrast.ratio(times[1], times[0], prior=intervals.RATE_PRIOR)
+
+
+def _per_run(reports: Sequence[Report], figure: Callable[[Report], float | None]) -> list[float]:
+    """One figure a run; none where a run lacks it. Reports of different ranks are of one run."""
+    of_rank: dict[int | None, list[Report]] = {}
+    for report in reports:
+        of_rank.setdefault(report.rank, []).append(report)
+    runs = [merge([r for r in one if r is not None]) for one in itertools.zip_longest(*of_rank.values())]
+    found = [figure(run) for run in runs]
+    return [v for v in found if v] if all(found) else []
+
+
+def _mean_of(report: Report, name: str | None) -> float | None:
+    return next((s.mean_s for s in report.sections if s.name == name), None)
+
+
+def _main(a: Report, b: Report, *, own: bool = False) -> str | None:
+    """The section that both spent the most time in; by `own` without what is below it."""
+    weights = []
+    for report in (a, b):
+        total = profiled_s(report) or 1.0
+        weights.append({s.name: (s.self_s if own else s.total_s) / total for s in report.sections})
+    both = [name for name in weights[0] if name in weights[1]]
+    return max(both, key=lambda n: min(w[n] for w in weights), default=None)
+
+
+def _side(reports: Sequence[Report], merged: Report) -> dict[str, Any]:
+    return {
+        "reports": len(reports),
+        "iterations": merged.iterations,
+        "iterations_per_s": merged.iterations_per_s,
+        "warmup": merged.warmup,
+        "profiled_s": profiled_s(merged),
+    }
+
+
+def _sections(a: Report, b: Report) -> list[dict[str, Any]]:
+    """All sections of both, those with the most time first. `ratio` is B's speed over A's in it."""
+    sides = [{s.name: s for s in report.sections} for report in (a, b)]
+    names = sorted(
+        dict.fromkeys((*sides[0], *sides[1])),
+        key=lambda n: (-max(s[n].total_s for s in sides if n in s), n),
+    )
+    return [
+        {
+            "name": name,
+            "a": _figures(sides[0].get(name)),
+            "b": _figures(sides[1].get(name)),
+            "ratio": _speed(sides[0].get(name), sides[1].get(name)),
+        }
+        for name in names
+    ]
+
+
+def _figures(section: Section | None) -> dict[str, Any] | None:
+    if section is None:
+        return None
+    return {key: getattr(section, key) for key in ("calls", "total_s", "mean_s", "min_s", "max_s")}
+
+
+def _speed(a: Section | None, b: Section | None) -> float | None:
+    return a.mean_s / b.mean_s if a and b and a.mean_s > 0 and b.mean_s > 0 else None
+
+
+def _checklist(a: Report, b: Report) -> list[Check]:
+    """What to ask before a comparison is believed, answered as far as the reports tell."""
+    return [
+        _slower(a, b),
+        _queues(a, b),
+        _enough(a, b),
+        _waits(a, b),
+        _lacking(a, b),
+        _surroundings(a, b),
+        Check("Is torch.compile used in both, or in neither?"),
+        Check("Does a call do enough work, the same in both (batch size, execution horizon of 10 or more)?"),
+    ]
+
+
+def _slower(a: Report, b: Report) -> Check:
+    question = "Is the section that takes the most time of its own slower in B?"
+    name = _main(a, b, own=True)
+    first, second = _mean_of(a, name), _mean_of(b, name)
+    if name is None or not first or not second:
+        return Check(question)
+    slower = second > first * _NOTICED
+    said = f"{'yes' if slower else 'no'}: {name!r} {_ms(first)} a call in A, {_ms(second)} in B"
+    return Check(question, said, slower)
+
+
+def _queues(a: Report, b: Report) -> Check:
+    question = "Do queue operations take significant time?"
+    found = [
+        f"{section.name!r} {100 * part:.0f}% in {letter}"
+        for letter, report in (("A", a), ("B", b))
+        for section in report.sections
+        if any(word in section.name.lower() for word in _QUEUES)
+        and (part := share(section, profiled_s(report))) > SIGNIFICANT
+    ]
+    if found:
+        return Check(question, f"yes: {', '.join(found)}", True)
+    named = any(word in s.name.lower() for r in (a, b) for s in r.sections for word in _QUEUES)
+    return Check(question, f"no: at most {100 * SIGNIFICANT:.0f}% of the time" if named else None)
+
+
+def _enough(a: Report, b: Report) -> Check:
+    question = "Are there enough iterations to outweigh warm-up?"
+    if a.iterations is None or b.iterations is None:
+        return Check(question)
+    few = min(a.iterations, b.iterations) < LEAST_ITERATIONS
+    said = ", ".join(
+        f"{r.iterations} in {letter} ({r.warmup} of warm-up left out)" for letter, r in (("A", a), ("B", b))
+    )
+    return Check(question, f"{'no' if few else 'yes'}: {said}", few)
+
+
+def _waits(a: Report, b: Report) -> Check:
+    question = "Does a section end when the device is done (sync=), not when its work is queued?"
+    if a.sync and b.sync:
+        return Check(question, "yes, in both")
+    if a.sync != b.sync:
+        return Check(question, f"only in {'A' if a.sync else 'B'}: their times are not alike", True)
+    return Check(question, "no, in neither: on a GPU they time the host alone")
+
+
+def _lacking(a: Report, b: Report) -> Check:
+    question = "Were the same sections timed in both?"
+    names = [{s.name for s in r.sections} for r in (a, b)]
+    said = [
+        f"only in {letter}: {', '.join(map(repr, sorted(own)[:_NAMED]))}"
+        + (f" and {len(own) - _NAMED} more" if len(own) > _NAMED else "")
+        for letter, own in (("A", names[0] - names[1]), ("B", names[1] - names[0]))
+        if own
+    ]
+    return Check(question, f"no: {'; '.join(said)}", True) if said else Check(question, "yes")
+
+
+def _surroundings(a: Report, b: Report) -> Check:
+    question = "Was it the same hardware, device and software?"
+    if a.python and b.python and a.python != b.python:
+        return Check(question, f"no: Python {a.python} in A, {b.python} in B", True)
+    return Check(question)
+
+
+def _ms(seconds: float) -> str:
+    return numbers.number(1000 * seconds, "ms")

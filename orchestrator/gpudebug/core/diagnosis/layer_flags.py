@@ -1,0 +1,157 @@
+"""The flags by which a command goes without logging, evaluation and saving, or takes twice the batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpudebug.core.catalogue.frameworks import Found
+from gpudebug.core.catalogue.knobs import Standing, standing
+from gpudebug.core.catalogue.model import Cause, Knob
+from gpudebug.core.catalogue.model import Intervention as Settings
+from gpudebug.core.catalogue.offers import interventions_for
+from gpudebug.core.catalogue.own_flags import folded
+from gpudebug.core.catalogue.program import Program
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.permits import Allowed
+from gpudebug.core.command import command_line
+from gpudebug.core.diagnosis.layers import LayerError
+
+NEVER = 1_000_000_000
+"""Steps between two evaluations, more than any run has; below 2**31, which some programs hold it in."""
+
+_WHEN = (
+    r"(every(_n)?|interval|freq(uency)?|period)"
+    r"(_(n_)?(steps?|iters?|iterations?|batch(es)?|updates?|epochs?))?"
+)
+_STOPS = (
+    rf"(\w+_)?(eval|evaluate|evaluation|val|valid|validate|validation|test)_{_WHEN}",
+    rf"(\w+_)?(save|saving|checkpoint(ing)?|ckpt|snapshot)_{_WHEN}",
+    r"checkpointing_steps",
+)
+_LOGS = (rf"(\w+_)?(log|logging|print|report|wandb|tensorboard|tb|image|media|plot|histogram)_{_WHEN}",)
+_TOLD = re.compile(r"(^|[._])(log|logging|logger|report|wandb|tensorboard|print)", re.IGNORECASE)
+_BATCH = re.compile(r"((per_device|per_gpu|device|train|training|micro|global)_)*batch_?size|batch|bs")
+
+_OFTEN = Knob(names=_STOPS, direction="up", value=NEVER)
+_SELDOM_TOLD = Knob(names=_LOGS, direction="up", value=NEVER)
+_UNTOLD = Knob(names=(r"(use_|log_to_|with_)?(wandb|tensorboard)(_log)?",), direction="off")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with what is known of it: variables of its own, framework, its version, its source."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    found: Found | None = None
+    version: str | None = None
+    program: Program | None = None
+
+    @property
+    def allowed(self) -> Allowed:
+        """The variables that the program reads: what a layer test changes is gpudebug's own choice."""
+        return Allowed(frozenset(option.name for option in self.options.values() if option.variable))
+
+    @property
+    def options(self) -> dict[str, Standing]:
+        return standing(self.argv, self.env, self.program.options if self.program else {})
+
+
+def quiet(command: Command, *, told: bool) -> Intervention:
+    """The change with which nothing is logged, evaluated or saved; `told` says that logging need not tell
+    of steps. LayerError where no flag is known."""
+    _refuse_shell(command)
+    framework = command.found.framework if command.found else None
+    known = framework.quiet if framework else Settings()
+    parts = [
+        Settings(set={name: value}) for name, value in known.set.items() if told or not _TOLD.search(name)
+    ]
+    parts += [Settings(unset=(name,)) for name in known.unset]
+    changes = [change for part in parts for change in _offered(command, part, ())]
+    changes += _offered(command, Settings(), (_OFTEN, *((_SELDOM_TOLD, _UNTOLD) if told else ())))
+    if not changes:
+        raise LayerError(
+            "no flag is known by which this command goes without logging, evaluation and saving",
+            next="give the program flags such as --eval_every, --save_every and --log_every, or take these "
+            "parts out in a hypothesis of its own: gpudebug propose --code",
+        )
+    return _together(changes)
+
+
+def doubled(command: Command) -> Intervention:
+    """The change with which a step takes twice the samples. LayerError where no one flag says how many."""
+    _refuse_shell(command)
+    framework = command.found.framework if command.found else None
+    options = command.options
+    named = framework.batch if framework else None
+    if command.found is not None and named is not None and command.found.takes_flags:
+        option = options.get(folded(named.flag))
+        size = _number(option.value) if option is not None else named.default
+        if size is not None:
+            return _set(option.name if option is not None else named.flag, 2 * size)
+    found = {key: o for key, o in options.items() if _BATCH.fullmatch(key.rpartition(".")[2].lower())}
+    sizes = {key: size for key, o in found.items() if (size := _number(o.value)) is not None}
+    chosen = [key for key in sizes if found[key].given] or list(sizes)
+    if len(chosen) == 1:
+        option = found[chosen[0]]
+        if option.variable:
+            return interventions.from_options(env=[f"{option.name}={2 * sizes[chosen[0]]}"])
+        return _set(option.name, 2 * sizes[chosen[0]])
+    if chosen:
+        names = ", ".join(found[key].name for key in chosen)
+        raise LayerError(
+            f"several flags say how large a batch is: {names}",
+            next="leave one of them in workload.command, or test it: gpudebug propose --set FLAG=VALUE",
+        )
+    raise LayerError(
+        "no flag of this command says how large a batch is",
+        next="write the batch size into workload.command (--batch_size=N), then gpudebug next",
+    )
+
+
+def _refuse_shell(command: Command) -> None:
+    if command_line.is_shell(command.argv):
+        raise LayerError(
+            "the flags of a shell command cannot be changed",
+            next="write workload.command without shell: true",
+        )
+
+
+def _set(name: str, value: int) -> Intervention:
+    return interventions.from_options(set=[f"{name}={value}"])
+
+
+def _number(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def _offered(command: Command, settings: Settings, knobs: Sequence[Knob]) -> Iterator[str]:
+    """The changes that this command can have: what its framework takes of `settings`, and its own knobs."""
+    name = command.found.framework.name if command.found else None
+    asked = {name: settings} if name and (settings.set or settings.unset) else {}
+    cause = Cause(id="quiet", title="quiet", explanation="", fix="", interventions=asked, knobs=tuple(knobs))
+    offers = interventions_for(
+        cause,
+        command.argv,
+        env=command.env,
+        found=command.found,
+        version=command.version,
+        program=command.program,
+        allowed=command.allowed,
+    )
+    return (offer.change for offer in offers.offers if offer.change)
+
+
+def _together(changes: Iterable[str]) -> Intervention:
+    """One change of all these; of each flag the first."""
+    kept, touched = list[str](), set[str]()
+    for text in changes:
+        names = {folded(name) for name in interventions.parse(text).names}
+        if not names & touched:
+            kept.append(text)
+            touched |= names
+    return interventions.parse(" ".join([*([interventions.COMPOUND] if len(kept) > 1 else []), *kept]))

@@ -1,0 +1,232 @@
+"""Layer tests: one run each that takes a whole layer of the training away, to bound what lies in it.
+
+They diagnose and are never a fix: a training on one batch learns nothing, one that saves nothing is lost,
+and the batch is a knob that changes what is learnt. The differential idea is DS-Analyzer's (Mohan et al.,
+"Analyzing and Mitigating Data Stalls in DNN Training", arXiv 2007.06775).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.evidence.speed import FEW_STEPS
+from gpudebug.core.records import Evidence
+from gpudebug.core.samples.window import SHARED
+
+LAYERS = ("cached_batch", "quiet", "double_batch")
+PREFIX = "layer-"
+"""What the roles of their runs begin with."""
+FLAT = 1.15
+"""A step whose time grows less than this with twice the batch is bound by the host (a judgement: a step of
+pure computation would take twice as long, and runs of one program differ by a few per cent)."""
+LINEAR = 1.85
+"""From here on nearly all of a step grows with the batch (a judgement, as above)."""
+LEAST = 1.03
+"""A ratio below this is no difference: the same that a throughput gate asks for."""
+
+
+class LayerError(GpudebugError):
+    """A layer test that this campaign cannot have."""
+
+    code = "layer"
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What the runs of one layer test say beside the baseline that stands.
+
+    `ratio` is step rate over the baseline's, samples per second of double_batch; `step_ratio` is always that
+    of step rates. None is not known, and `notes` say why. `changed` is what was done to the command, `means`
+    one sentence, `run` the newest of `runs`.
+    """
+
+    layer: str
+    run: str
+    runs: tuple[str, ...]
+    ratio: float | None
+    step_ratio: float | None
+    changed: str
+    means: str
+    notes: tuple[str, ...] = ()
+
+
+def layer_named(text: str) -> str:
+    """The layer that `--layer` names, `cached-batch` for `cached_batch`. UsageError where there is none."""
+    name = text.strip().lower().replace("-", "_")
+    if name not in LAYERS:
+        known = ", ".join(shown(layer) for layer in LAYERS)
+        raise UsageError(f"there is no layer test {text!r}", next=f"name one of {known}")
+    return name
+
+
+def shown(layer: str) -> str:
+    """As a command line names it."""
+    return layer.replace("_", "-")
+
+
+def signals(results: Mapping[str, LayerResult]) -> dict[str, float]:
+    """The signals of `core.diagnosis.signals` that layer tests fill; one that is not known is absent."""
+    return {f"layer_{name}_ratio": r.ratio for name, r in results.items() if r.ratio is not None}
+
+
+def judge(
+    layer: str,
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    changed: str,
+    notes: Sequence[str] = (),
+) -> LayerResult:
+    """The result of the runs `after`, in their order, beside the baseline's runs `before`."""
+    found = list(notes)
+    steps = _ratio("steps_per_s", before, after)
+    ratio = _ratio("samples_per_s", before, after) if layer == "double_batch" else steps
+    if layer == "cached_batch" and not all(replayed(e) for e in after):
+        found.append("no batch was replayed: no loader fed three batches to an iteration that ended")
+        ratio = steps = None
+    if layer == "double_batch" and ratio is None and steps is not None:
+        found.append("samples per second are not known, so only times of steps are compared")
+    if steps is None and not found:
+        found.append("no rate of steps is known on both sides: train for longer")
+    found += _company([*before, *after])
+    return LayerResult(
+        layer=layer,
+        run=after[-1].run,
+        runs=tuple(e.run for e in after),
+        ratio=ratio,
+        step_ratio=steps,
+        changed=changed,
+        means=means(layer, ratio, steps),
+        notes=tuple(found),
+    )
+
+
+def means(layer: str, ratio: float | None, steps: float | None) -> str:
+    """What the ratios say, in one sentence."""
+    if layer == "double_batch":
+        return _of_batch(steps)
+    what = {
+        "cached_batch": ("with one cached batch", "lies before the device", "loading holds nothing up"),
+        "quiet": (
+            "without logging, evaluation and saving",
+            "goes into these",
+            "these hold nothing up",
+        ),
+    }
+    how, where, nothing = what[layer]
+    if ratio is None:
+        return f"{how} the rate of steps is unknown"
+    if ratio < LEAST:
+        return f"{how} a step is no faster ({ratio:.2f} times): {nothing}"
+    return f"{how} a step is {_times(ratio)} as fast: {1 - 1 / ratio:.0%} of the time {where}"
+
+
+def _of_batch(steps: float | None) -> str:
+    if steps is None:
+        return "at twice the batch the time of a step is unknown"
+    longer = 1 / steps
+    if longer < FLAT:
+        return (
+            f"at twice the batch a step takes {longer:.2f} times as long: it is flat, so the host bounds the "
+            "step, not the work on a sample"
+        )
+    said = f"at twice the batch a step takes {longer:.2f} times as long"
+    if longer < LINEAR:
+        # Of a + b * batch, that is a over all: 2 - (a + 2b) / (a + b).
+        return f"{said}: {2 - longer:.0%} of it does not depend on the batch"
+    return f"{said}: the work on each sample bounds it"
+
+
+def _times(ratio: float) -> str:
+    return (
+        f"{ratio:.0f} times"
+        if ratio >= 10
+        else f"{ratio:.1f} times"
+        if ratio >= 1.1
+        else f"{ratio:.2f} times"
+    )
+
+
+def replayed(evidence: Evidence) -> int:
+    """Batches that the training was handed again, as its probe told."""
+    count = _replay(evidence).get("batches")
+    return count if isinstance(count, int) else 0
+
+
+def _replay(evidence: Evidence) -> dict[str, Any]:
+    told = evidence.probe.facts.get("replay") if evidence.probe else None
+    return told if isinstance(told, dict) else {}
+
+
+def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
+    """Batches of an epoch of each loader, in the order in which they began, as the newest run told."""
+    told = _newest(evidence).get("epochs")
+    return tuple(n for n in told if isinstance(n, int)) if isinstance(told, list) else ()
+
+
+def asked(layer: str, evidence: Sequence[Evidence]) -> str:
+    """What tells a training's probe to replace the layer, with the lengths of epochs in the baseline.
+
+    `+` stands behind that of a loader of which no epoch came to its end.
+    """
+    lengths, ended = epochs(evidence), _newest(evidence).get("epochs_ended")
+    if not isinstance(ended, list) or len(ended) != len(lengths):
+        ended = [True] * len(lengths)
+    told = [f"{n}" if end else f"{n}+" for n, end in zip(lengths, ended, strict=True)]
+    return f"{layer}:{','.join(told)}" if told else layer
+
+
+def _newest(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
+    return evidence[-1].probe.facts if evidence and evidence[-1].probe else {}
+
+
+def feeds_training(evidence: Evidence) -> bool:
+    """Whether the probe saw a DataLoader that feeds the training."""
+    loaders = evidence.probe.facts.get("loaders") if evidence.probe else None
+    known = loaders if isinstance(loaders, list) else []
+    return any(isinstance(one, dict) and one.get("training") is not False for one in known)
+
+
+def _company(runs: Sequence[Evidence]) -> list[str]:
+    """That the runs were not alone: then a ratio is rough, or worse."""
+    shared = [e.run for e in runs if e.conditions.foreign_procs]
+    if shared:
+        return [
+            f"another process computed on the device in {', '.join(shared)}: the ratio is not to be trusted"
+        ]
+    loads = {e.run: load for e in runs if (load := e.conditions.foreign_cpu) is not None and load > SHARED}
+    if not loads:
+        return []
+    said = ", ".join(f"{load:.0f}% in {run}" for run, load in loads.items())
+    return [f"other processes used the run's cores ({said}): the ratio is rough"]
+
+
+def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> float | None:
+    """Of means over runs. Both sides by the probe where every run has it: it counts what no log prints."""
+    for read in (_told, _read):
+        sides = [[read(e, name) for e in side] for side in (before, after)]
+        rates = [[v for v in side if v] for side in sides]
+        if all(rates) and [len(s) for s in sides] == [len(r) for r in rates]:
+            old, new = (math.fsum(side) / len(side) for side in rates)
+            return new / old
+    return None
+
+
+def _told(evidence: Evidence, name: str) -> float | None:
+    """As the probe told it: of the window, else of the iterations that were made on replayed batches."""
+    known = getattr(evidence.probe, name, None) if evidence.probe else None
+    if known or name != "steps_per_s":
+        return known
+    told = _replay(evidence)
+    steps, seconds = told.get("steps"), told.get("seconds")
+    if not isinstance(steps, int) or not isinstance(seconds, (int, float)):
+        return None
+    return steps / seconds if seconds > 0 and steps >= FEW_STEPS else None
+
+
+def _read(evidence: Evidence, name: str) -> float | None:
+    value = getattr(evidence, name)
+    return float(value) if value else None

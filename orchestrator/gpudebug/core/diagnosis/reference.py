@@ -1,0 +1,136 @@
+"""What a workload does otherwise than the reference that is known to be good: flags, and what was measured.
+
+It costs no run. A cause that both share explains nothing; one that only the workload has is worth a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.catalogue.signals import SIGNALS, Signal, Value
+from gpudebug.core.compare.checklist import NAMING
+from gpudebug.core.diagnosis.facts import flags_of, words_of
+from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.sentences import value
+from gpudebug.core.verdict.took_effect import same_value
+
+NOT_SET = "not set"
+LEAST_POINTS = 5.0
+"""Shares and percentages that lie closer together than this, in points, are the same (a judgement)."""
+LEAST_RATIO = 1.25
+"""So are other figures whose ratio is below this."""
+
+# What another signal says already, what is no doing of the training's, and how much was seen.
+_SAID_OTHERWISE = frozenset(
+    {
+        *("device_idle_share", "cores_busy_share", "loader_workers_over_cores", "threads_over_cores"),
+        *("foreign_procs", "foreign_cpu", "probe_steps", "stacks_s", "loss_points"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option that only one of the commands has, or that has another value there; True for a bare one."""
+
+    name: str
+    workload: str | bool | None
+    reference: str | bool | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A signal of `core.diagnosis.signals` that both sides know, with another value."""
+
+    name: str
+    unit: str
+    workload: Value
+    reference: Value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`program` are the words of both commands that are no options, where these differ."""
+
+    program: tuple[str, str] | None = None
+    flags: tuple[Flag, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+    def lines(self) -> list[str]:
+        """One line each, the workload's first: `flag num_workers: 0, reference 4`."""
+        said = [f"program: {self.program[0]}, reference {self.program[1]}"] if self.program else []
+        said += [f"flag {f.name}: {_shown(f.workload)}, reference {_shown(f.reference)}" for f in self.flags]
+        return said + [_line(figure) for figure in self.figures]
+
+    def as_json(self) -> dict[str, Any]:
+        """`program`, `flags` and `figures`; null is not set."""
+        return {
+            "program": {"workload": self.program[0], "reference": self.program[1]} if self.program else None,
+            "flags": [{"name": f.name, "workload": f.workload, "reference": f.reference} for f in self.flags],
+            "figures": [
+                {"name": f.name, "unit": f.unit, "workload": f.workload, "reference": f.reference}
+                for f in self.figures
+            ],
+        }
+
+
+def difference(
+    workload_argv: Sequence[str],
+    reference_argv: Sequence[str],
+    workload: Facts | None = None,
+    reference: Facts | None = None,
+) -> Difference:
+    """What differs between two commands and between the facts of their runs, where both are known.
+
+    Names of outputs and runs do not count. Figures come in the order of the signals.
+    """
+    programs = tuple(" ".join(words_of(argv)) for argv in (workload_argv, reference_argv))
+    mine, theirs = flags_of(workload_argv), flags_of(reference_argv)
+    names = [n for n in dict.fromkeys((*mine, *theirs)) if n.rpartition(".")[2].lower() not in NAMING]
+    return Difference(
+        program=(programs[0], programs[1]) if programs[0] != programs[1] else None,
+        flags=tuple(
+            Flag(name, mine.get(name), theirs.get(name))
+            for name in names
+            if not _same_flag(mine.get(name), theirs.get(name))
+        ),
+        figures=tuple(_figures(workload, reference)) if workload and reference else (),
+    )
+
+
+def _same_flag(mine: str | bool | None, theirs: str | bool | None) -> bool:
+    if mine is None or theirs is None:
+        return mine is theirs
+    return mine is theirs or same_value(str(mine), str(theirs))
+
+
+def _figures(workload: Facts, reference: Facts) -> list[Figure]:
+    return [
+        Figure(name, signal.unit, mine, theirs)
+        for name, signal in SIGNALS.items()
+        if signal.source not in ("reference", "layer", "command", "host")
+        and name not in _SAID_OTHERWISE
+        and (mine := workload.signals.get(name)) is not None
+        and (theirs := reference.signals.get(name)) is not None
+        and not _close(signal, mine, theirs)
+    ]
+
+
+def _close(signal: Signal, mine: Value, theirs: Value) -> bool:
+    if isinstance(mine, (bool, str)) or isinstance(theirs, (bool, str)):
+        return mine == theirs
+    if signal.unit in ("share", "%"):
+        return abs(mine - theirs) * (100 if signal.unit == "share" else 1) < LEAST_POINTS
+    least, most = sorted((abs(mine), abs(theirs)))
+    return mine == theirs or (least > 0 and most / least < LEAST_RATIO and mine * theirs > 0)
+
+
+def _shown(found: str | bool | None) -> str:
+    return NOT_SET if found is None else "set" if found is True else str(found)
+
+
+def _line(figure: Figure) -> str:
+    mine, theirs = value(figure.workload, figure.unit), value(figure.reference, figure.unit)
+    return f"{SIGNALS[figure.name].said.format(mine)}, reference {theirs}"

@@ -1,0 +1,1 @@
+"""What one run shows: built from its files, and whether records are sound."""

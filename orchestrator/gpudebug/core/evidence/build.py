@@ -1,0 +1,243 @@
+"""One run's samples and log -> the facts that a verdict may use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudebug.core.evidence import speed
+from gpudebug.core.inside import probe, stacks
+from gpudebug.core.inside.probe import crosscheck
+from gpudebug.core.records import (
+    DeviceEvidence,
+    DeviceInfo,
+    Evidence,
+    Failure,
+    LoadedFiles,
+    LossEvidence,
+    Outcome,
+    ProbeEvidence,
+    Trend,
+    Window,
+)
+from gpudebug.core.samples import conditions
+from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, Device, Stretch, arrivals, find_window, stretches
+from gpudebug.core.statistics import intervals, loss_curve
+
+if TYPE_CHECKING:
+    from gpudebug.core.trainlog import LogSummary
+
+# A device that answered for less of the window than this has no figure.
+MIN_COVERAGE = 0.9
+# Fewer readings than this have no spread.
+MIN_READINGS = 4
+SPARK = 40
+_TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
+
+
+def build(
+    *,
+    run: str,
+    role: str,
+    outcome: Outcome,
+    samples: Samples,
+    log: LogSummary,
+    warmup: float | None = None,
+    exit_status: int | None = None,
+    signal: int | None = None,
+    failure: Failure | None = None,
+    reason: str | None = None,
+    duration_s: float | None = None,
+    devices: Sequence[DeviceInfo] = (),
+    missing: dict[str, str] | None = None,
+    advice: Callable[[LogSummary], str | None] | None = None,
+    batch_flags: Mapping[str, str] | None = None,
+    printed: Mapping[str, str] | None = None,
+    log_bytes: int | None = None,
+    loaded: LoadedFiles | None = None,
+    told: probe.ProbeRecord | None = None,
+    probe_reason: str | None = None,
+    watched: stacks.StacksRecord | None = None,
+    scrub: Callable[[str], str] = str,
+    cpu_quota: float | None = None,
+) -> Evidence:
+    """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
+    the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
+    the size of its log now, `loaded` what its processes imported, `told` what they told of their training,
+    `probe_reason` why none did, `watched` where their threads were; `scrub` takes secrets out of source, and
+    `cpu_quota` is how many cores they were given.
+
+    A figure that the run did not yield is None, with the reason beside it.
+    """
+    missing = missing or {}
+    names = {d.uuid: d.name for d in devices}
+    series = {device: stretches(samples.rows, device) for device in samples.devices}
+    ended = duration_s if outcome is Outcome.COMPLETED else None
+    doubt = conditions.doubt(samples, ended, log_bytes)
+    main = told.main if told else None
+    steady = probe.steady(main) if main else None
+    window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup, steady)
+    inside = probe.evidence_of(told, window)
+    per_device = (
+        *(
+            _device(device, names.get(device[1], ""), readings, window, window_reason, missing, samples.rows)
+            for device, readings in series.items()
+        ),
+        *_silent(devices, samples.devices),
+    )
+    rate = Rates() if doubt else rates(log, window, inside)
+    spreads = [d.gpu_util for d in per_device]
+    known = [s.mean for s in spreads if s is not None]
+    complete = bool(known) and len(known) == len(spreads)
+    cores = conditions.usable(cpu_quota, inside.facts.get("cpus") if inside else None)
+    errors = [d.standard_error for d in per_device if d.standard_error is not None]
+    return Evidence(
+        run=run,
+        role=role,
+        outcome=outcome,
+        exit_status=exit_status,
+        signal=signal,
+        failure=failure,
+        reason=reason,
+        duration_s=duration_s,
+        window=window,
+        window_reason=window_reason if window is None else None,
+        devices=per_device,
+        utilisation=math.fsum(known) / len(known) if complete else None,
+        standard_error=max(errors) if complete and errors else None,
+        steps=log.steps if log.steps is not None else (inside.steps or None if inside else None),
+        total_steps=log.total_steps,
+        steps_per_s=rate.steps_per_s,
+        steps_by=rate.steps_by,
+        step_unit=log.step_unit,
+        progress_per_s=rate.progress_per_s,
+        **(speed.figures(log, window, rate[:2], batch_flags or {}, inside) if not doubt else {}),
+        data_s=finite(log.data_s),
+        update_s=finite(log.update_s),
+        framework=log.framework,
+        loss=LossEvidence(
+            name=log.loss_name,
+            trend=log.trend,
+            points=log.points,
+            first=finite(log.first),
+            last=finite(log.last),
+            advice=advice(log) if advice and log.trend is Trend.UNKNOWN else None,
+            curve=loss_curve.curve((p.step, p.value) for p in log.loss),
+        ),
+        peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
+        peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
+        missing=missing,
+        conditions=conditions.observed(samples.rows, window, cores),
+        printed=dict(printed or {}),
+        loaded=loaded,
+        probe=_checked(inside, rate, devices),
+        probe_reason=probe_reason if inside is None else None,
+        stacks=stacks.stacks_evidence(watched, window, main.pid if main else None, scrub),
+        spark=_spark(series),
+    )
+
+
+def finite(value: float | None) -> float | None:
+    """A figure that JSON can hold: it has no NaN and no infinity, of which the loss trend tells."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+class Rates(NamedTuple):
+    """Steps per second, progress per second in the log's own unit, and what tells of the steps."""
+
+    steps_per_s: float | None = None
+    progress_per_s: float | None = None
+    steps_by: str | None = None
+
+
+def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> Rates:
+    """By arrival times in the window; where they do not tell, the probe's steps, else what the log prints."""
+    measured = _measured_rate(log, window)
+    in_steps = log.step_unit in (None, "step")
+    if measured is not None and in_steps:
+        return Rates(measured, measured, "arrival")
+    steps_per_s, steps_by = finite(log.steps_per_s), "printed"
+    if inside is not None and inside.steps_per_s:
+        steps_per_s, steps_by = inside.steps_per_s, "probe"
+    progress = measured if measured is not None else finite(log.progress_per_s)
+    if in_steps and steps_by == "probe":
+        progress = steps_per_s
+    return Rates(steps_per_s, progress, steps_by if steps_per_s is not None else None)
+
+
+def _checked(
+    inside: ProbeEvidence | None, rate: Rates, devices: Sequence[DeviceInfo]
+) -> ProbeEvidence | None:
+    """The probe's evidence with what does not fit to the log and to the devices."""
+    if inside is None:
+        return None
+    by_log = rate.steps_per_s if rate.steps_by == "arrival" else None
+    return inside.model_copy(update={"notes": crosscheck.notes(inside, by_log, devices)})
+
+
+def _measured_rate(log: LogSummary, window: Window | None) -> float | None:
+    if window is None:
+        return None
+    inside = [(t, n) for t, n in arrivals(log) if window.start_s <= t <= window.end_s]
+    if len(inside) < 2:
+        return None
+    (start, before), (end, after) = inside[0], inside[-1]
+    return (after - before) / (end - start) if end - start >= MIN_RUN_WINDOW_S / 2 else None
+
+
+def _device(
+    device: Device,
+    name: str,
+    readings: Sequence[Stretch],
+    window: Window | None,
+    window_reason: str | None,
+    missing: Mapping[str, str],
+    rows: Sequence[Sample],
+) -> DeviceEvidence:
+    used = (r.mem_used_mb for r in rows if (r.gpu_index, r.gpu_uuid) == device and r.mem_used_mb is not None)
+    blank = DeviceEvidence(index=device[0], uuid=device[1], name=name, mem_used_mb=max(used, default=None))
+    if not readings:
+        return blank.model_copy(update={"reason": missing.get("gpu_util", _TOO_EARLY)})
+    if window is None:
+        return blank.model_copy(update={"reason": window_reason})
+    inside = [(s.value, width) for s in readings if (width := s.overlap(window))]
+    values, widths = [v for v, _ in inside], [w for _, w in inside]
+    covered = math.fsum(widths) / window.duration_s
+    if covered < MIN_COVERAGE:
+        return blank.model_copy(update={"reason": f"readings cover only {100 * covered:.0f}% of the window"})
+    if len(values) < MIN_READINGS:
+        return blank.model_copy(update={"reason": f"only {len(values)} readings in the window"})
+    return blank.model_copy(
+        update={
+            "gpu_util": intervals.spread(values, widths),
+            "standard_error": intervals.standard_error(values),
+        }
+    )
+
+
+def _silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[DeviceEvidence]:
+    """Devices of the run that no row tells of."""
+    if len(seen) >= len(devices):
+        return []
+    uuids = {uuid for _, uuid in seen}
+    return [
+        DeviceEvidence(index=d.index, uuid=d.uuid, name=d.name, reason="no device reading")
+        for d in devices
+        if d.uuid not in uuids
+    ]
+
+
+def _spark(series: Mapping[Device, Sequence[Stretch]]) -> tuple[float, ...]:
+    """Means of the utilisation of all devices in at most 40 equal spans of the run."""
+    readings = [r for values in series.values() for r in values]
+    if not readings:
+        return ()
+    end = max(r.end for r in readings)
+    sums = [[0.0, 0.0] for _ in range(SPARK)]
+    for r in readings:
+        bin_ = min(SPARK - 1, int(SPARK * (r.end - r.width / 2) / end))
+        sums[bin_][0] += r.value * r.width
+        sums[bin_][1] += r.width
+    return tuple(round(total / width, 1) for total, width in sums if width > 0)

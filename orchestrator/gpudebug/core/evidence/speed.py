@@ -1,0 +1,159 @@
+"""What a log tells of speed beyond its step rate: samples a second, times of steps, latency, own figures.
+
+All of the steady window, where the log's lines have times; a program that prints its figures once, when it
+ends, is believed too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from gpudebug.core.command import batch
+from gpudebug.core.records import ProbeEvidence, Window
+from gpudebug.core.statistics import intervals
+from gpudebug.core.trainlog.latency import LatencyReader
+
+if TYPE_CHECKING:
+    from gpudebug.core.trainlog import LogSummary
+
+T = TypeVar("T")
+
+FEW_STEPS = 5
+"""Fewer printed step times than this have no median worth comparing."""
+FEW_FOR_P95 = 20
+"""Of fewer values the 95th percentile is their largest."""
+
+_THING = r"(?:samples?|images?|imgs?|examples?|sequences?|seqs?)"
+_PER = r"[ _]?(?:/|per)[ _]?s(?:ec(?:ond)?s?)?"
+_VALUE = r"(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)(k)?"
+_SAMPLES = re.compile(
+    rf"(?P<name>[\w/.-]*){_THING}{_PER}['\"]?\s*[:=]\s*['\"]?{_VALUE}|{_VALUE}\s*{_THING}{_PER}(?![\w/])",
+    re.IGNORECASE,
+)
+_NOT_TRAINED = re.compile(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECASE)
+
+
+class Samples(NamedTuple):
+    """Samples per second, and what says so: `probe`, `counted`, `batch` (as printed), `flags`, `printed`."""
+
+    per_s: float | None
+    told_by: str | None
+
+
+def samples(
+    log: LogSummary, window: Window | None, rates: tuple[float | None, float | None], said: dict[str, str]
+) -> Samples:
+    """Samples per second: counted by the log; else the step rate times the batch, as the program printed it
+    or as the command's flags `said`; else as printed. `rates` are steps and progress per second."""
+    steps_per_s, progress_per_s = rates
+    if log.step_unit == "samples" and progress_per_s:
+        return Samples(progress_per_s, "counted")
+    for told_by, size in (("batch", batch.printed(_texts(log, "batch"))), ("flags", batch.size(said))):
+        if size and steps_per_s:
+            return Samples(size * steps_per_s, told_by)
+    shown = printed_samples(_texts(log, "samples", window))
+    return Samples(shown, "printed" if shown else None)
+
+
+def printed_samples(lines: Iterable[str]) -> float | None:
+    """Harmonic mean of the printed samples per second: of lines that come every so many samples, it is the
+    samples of all over the seconds of all. None where none is printed."""
+    values = [value for line in lines for value in _read_samples(line) if 0 < value < math.inf]
+    return len(values) / math.fsum(1 / value for value in values) if values else None
+
+
+def _read_samples(line: str) -> Iterable[float]:
+    if _NOT_TRAINED.search(line):
+        return
+    for match in _SAMPLES.finditer(line):
+        number, kilo = match[2] or match[4], match[3] or match[5]
+        yield float(number.replace(",", "")) * (1000 if kilo else 1)
+
+
+def step_times(log: LogSummary, window: Window | None) -> tuple[float | None, float | None]:
+    """Median and 95th percentile of the printed times of steps in seconds; None where too few are printed."""
+    values = [p.value for p in _inside(log.durations, [p.time for p in log.durations], window)]
+    if len(values) < FEW_STEPS:
+        return None, None
+    found = intervals.spread(values, [1.0] * len(values))
+    return found.p50, found.p95 if len(values) >= FEW_FOR_P95 else None
+
+
+def latency_p50(log: LogSummary, window: Window | None) -> float | None:
+    """Median of the printed latencies, in seconds; a printed median where the single ones are not shown."""
+    reader = LatencyReader()
+    reader.feed("\n".join(_texts(log, "latency", window)).encode())
+    found = reader.latency()
+    return found.median if found else None
+
+
+def logged(log: LogSummary, window: Window | None) -> dict[str, float]:
+    """Mean of each of the user's own patterns, by name."""
+    found = {}
+    for name, points in log.extra.items():
+        values = [p.value for p in _inside(points, [p.time for p in points], window)]
+        if values and all(math.isfinite(v) for v in values):
+            found[name] = math.fsum(values) / len(values)
+    return found
+
+
+def figures(
+    log: LogSummary,
+    window: Window | None,
+    rates: tuple[float | None, float | None],
+    said: Mapping[str, str],
+    inside: ProbeEvidence | None = None,
+) -> dict[str, Any]:
+    """The fields of an Evidence that tell of speed, by name.
+
+    What the training process told of samples and times of steps comes before anything printed.
+    """
+    found = samples(log, window, rates, dict(said))
+    if inside is not None and inside.samples_per_s:
+        found = Samples(inside.samples_per_s, "probe")
+    (p50, p95), times_by = step_times(log, window), "printed"
+    if inside is not None and inside.step_time_p50_s is not None:
+        p50, p95, times_by = inside.step_time_p50_s, inside.step_time_p95_s, "probe"
+    shown = batch.printed(_texts(log, "batch"))
+    return {
+        "samples_per_s": found.per_s,
+        "samples_by": found.told_by,
+        "step_time_p50_s": p50,
+        "step_time_p95_s": p95,
+        "step_time_by": times_by if p50 is not None else None,
+        "latency_p50_s": latency_p50(log, window),
+        "batch_size": shown if shown is not None else inside and _batch(inside),
+        "batch_flags": dict(said),
+        "logged": logged(log, window),
+    }
+
+
+def _batch(inside: ProbeEvidence) -> float | None:
+    """The samples of a batch as the loader that fetched the most for training was told."""
+    loaders = inside.facts.get("loaders")
+    known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    known = [one for one in known if one.get("training") is not False]
+    busiest = max(known, key=lambda one: _whole(one.get("fetched")) or 0, default={})
+    size = _whole(busiest.get("batch_size"))
+    return float(size) if size else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _texts(log: LogSummary, topic: str, window: Window | None = None) -> list[str]:
+    lines = log.speech.get(topic, ())
+    return [text for text, _ in _inside(lines, [time for _, time in lines], window)]
+
+
+def _inside(items: Sequence[T], times: Sequence[float | None], window: Window | None) -> list[T]:
+    """Those with a time in the window; where none has, those without a time or after it."""
+    if window is None:
+        return list(items)
+    timed = list(zip(items, times, strict=True))
+    kept = [item for item, time in timed if time is not None and window.start_s <= time <= window.end_s]
+    return kept or [item for item, time in timed if time is None or time > window.end_s]

@@ -1,0 +1,69 @@
+"""Which files of the code a run's processes imported, as they told it at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpudebug.core.records import LoadedFiles
+from gpudebug.core.text.json_lines import parse
+
+MOST_FILES = 2000
+_SHOWN = 3
+
+
+def read_loaded(text: str) -> LoadedFiles | None:
+    """What the lines of loaded.jsonl say together; None where no process told anything.
+
+    A line that is not what the record writes counts for nothing: the training can write there too.
+    """
+    lines = [line for raw in text.splitlines() if (line := _line(raw))]
+    if not lines:
+        return None
+    tree = lines[0]["tree"]
+    lines = [line for line in lines if line["tree"] == tree]
+    others = sorted({other for line in lines for other in line["elsewhere"]})
+    return LoadedFiles(
+        tree=tree,
+        files=_union(line["files"] for line in lines),
+        elsewhere={o: _union(line["elsewhere"].get(o, ()) for line in lines) for o in others},
+    )
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    try:
+        found = parse(text)
+    except ValueError:
+        return None
+    sound = (
+        isinstance(found, dict)
+        and isinstance(found.get("tree"), str)
+        and _names(found.get("files"))
+        and isinstance(found.get("elsewhere"), dict)
+        and all(_names(files) for files in found["elsewhere"].values())
+    )
+    return found if sound else None
+
+
+def _names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(sorted({name for names in lists for name in names})[:MOST_FILES])
+
+
+def strays(loaded: LoadedFiles) -> tuple[str, ...]:
+    """What came from another checkout, both paths named; of many files the first ones."""
+    found = [
+        f"{name} came from {other}/{name}, not from {loaded.tree}/{name}"
+        for other, names in sorted(loaded.elsewhere.items())
+        for name in names
+    ]
+    more = len(found) - _SHOWN
+    return (*found[:_SHOWN], *((f"{more} more files came from there",) if more > 0 else ()))
+
+
+def has_package(loaded: LoadedFiles, name: str) -> bool:
+    """Whether files of the package `name` came from the tested tree."""
+    return any(name in file.split("/")[:-1] for file in loaded.files)

@@ -1,0 +1,214 @@
+"""What a run got done as log, probe and command count it: ratios that stay what they are from run to run.
+
+A ratio of counts has no speed in it: whatever a change makes faster, a step of the log is as many steps of
+the optimizer as before, and a step of the optimizer takes as many samples.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gpudebug.core.command import batch, command_line
+from gpudebug.core.records import Evidence, ProbeEvidence
+from gpudebug.core.words import Outcome
+
+APART = 1.25
+"""Ratios further apart than this differ: a line of a log is seen up to a reading late at both ends of a
+window of five seconds, and a scaler skips some of the first steps."""
+APART_COUNTED = 1.1
+"""The same of counts of whole runs, which nothing but a first or a last step blurs."""
+STEPS = "steps of the log"
+# The probe tells of so many optimizers and kinds of loaders; of more, some are missing.
+_MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
+
+_STEPS = re.compile(r"(?:(?:max|num|n|total|train|training)_)*(?:steps|iters|iterations|updates)")
+# Beside the batch: what makes a step of the optimizer another share of what the log counts.
+_LIKE_BATCH = re.compile(
+    r"(?:num_|n_)?(?:envs?|environments|workers_per_env|actors|critics?|minibatches|chunks|processes|gpus"
+    r"|devices|nodes|replicas|views|crops)|n_?proc\w*|world_size|\w*(?:seq|sequence|context|block|chunk|clip"
+    r"|window)_?(?:len(?:gth)?|size)|max_len(?:gth)?|horizon|rollout\w*|unroll\w*|n_?steps|num_steps"
+    r"|train_freq\w*|gradient_steps|utd\w*|update\w*|\w+_(?:every|freq|interval|per_step)|packing|bucket\w*"
+    r"|drop_last|devices?"
+)
+
+
+class Ratio(NamedTuple):
+    """`value` of `what` a step of the optimizer; `apart` is how far runs of one program may differ."""
+
+    what: str
+    value: float
+    apart: float = APART
+
+
+def counted(e: Evidence) -> ProbeEvidence | None:
+    """What the probe told, where it counted steps of an optimizer to the end."""
+    return e.probe if e.probe and e.probe.steps_per_s and not e.probe.off else None
+
+
+def ratios(e: Evidence) -> dict[str, Ratio]:
+    """The ratios of a run of which the probe told, by name; what is not known is absent."""
+    inside = counted(e)
+    if inside is None or not inside.steps_per_s:
+        return {}
+    found = {
+        "log": _by_log(e, inside),
+        "samples": _ratio("samples", inside.samples_per_s and inside.samples_per_s / inside.steps_per_s),
+        "backwards": _ratio("backward passes", inside.backwards_per_step),
+    }
+    if e.outcome is Outcome.COMPLETED and inside.steps:
+        found["optimizers"] = _ratio("steps of all optimizers", _of_optimizers(inside), APART_COUNTED)
+        found["batches"] = _ratio("batches", _of_loaders(inside))
+    return {name: ratio for name, ratio in found.items() if ratio is not None}
+
+
+def _ratio(what: str, value: float | None, apart: float = APART) -> Ratio | None:
+    return Ratio(what, value, apart) if value is not None and math.isfinite(value) else None
+
+
+def _by_log(e: Evidence, inside: ProbeEvidence) -> Ratio | None:
+    """What the log counts: over the window where its lines have times, else over a run that completed."""
+    unit = (e.step_unit or "step").removesuffix("s")
+    what = f"{unit}s of the log"
+    if e.steps_by != "probe" or e.step_unit not in (None, "step"):
+        rate = e.progress_per_s or (e.steps_per_s if unit == "step" else None)
+        return _ratio(what, rate / inside.steps_per_s) if rate and inside.steps_per_s else None
+    whole = e.outcome is Outcome.COMPLETED and e.step_unit == "step" and e.steps and inside.steps
+    return _ratio(what, e.steps / inside.steps) if whole and e.steps else None
+
+
+def _of_optimizers(inside: ProbeEvidence) -> float | None:
+    told = _dicts(inside.facts.get("optimizers"))
+    steps = [_whole(one.get("steps")) for one in told]
+    known = [count for count in steps if count is not None]
+    if not known or len(known) < len(steps) or len(steps) >= _MOST_OPTIMIZERS:
+        return None
+    return sum(known) / inside.steps
+
+
+def _of_loaders(inside: ProbeEvidence) -> float | None:
+    told = _dicts(inside.facts.get("loaders"))
+    if not told or len(told) >= _MOST_LOADERS:
+        return None
+    return sum(_whole(one.get("fetched")) or 0 for one in told if one.get("training")) / inside.steps
+
+
+def _dicts(value: object) -> list[Mapping[str, object]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+class Moved(NamedTuple):
+    """A ratio that is another one in the trial; `new` is None where the trial tells none."""
+
+    name: str
+    what: str
+    old: float
+    new: float | None
+
+    @property
+    def factor(self) -> float:
+        return self.new / self.old if self.new is not None and self.old else math.inf if self.new else 0.0
+
+
+def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: bool = False) -> list[Moved]:
+    """The ratios that all runs of the baseline tell and that differ in the trial.
+
+    A ratio that some runs of the trial do not tell is not compared; with `missing` one that the probe tells
+    of any training has moved, if it told of these runs at all.
+    """
+    old, new = [ratios(e) for e in before], [ratios(e) for e in after]
+    missing = missing and all(counted(e) for e in after)
+    shared = [name for name in old[0] if all(name in one for one in old)]
+    found = []
+    for name in shared:
+        first = old[0][name]
+        values = [one[name].value for one in old]
+        theirs = [one[name] for one in new if name in one]
+        if len(theirs) < len(new):
+            lost = missing and name in ("samples", "backwards") and max(values) > 0
+            found += [Moved(name, first.what, _mean(values), None)] if lost else []
+            continue
+        if any(ratio.what != first.what for ratio in (*(one[name] for one in old), *theirs)):
+            continue
+        value = _mean([ratio.value for ratio in theirs])
+        if not min(values) / first.apart <= value <= max(values) * first.apart:
+            found.append(Moved(name, first.what, _mean(values), value))
+    return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def is_accumulated(before: Sequence[Evidence], after: Sequence[Evidence], factor: float) -> bool:
+    """Whether as many more backward passes make a step of the optimizer, as the probe counted them."""
+    old, new = (
+        [r["backwards"].value for e in side if "backwards" in (r := ratios(e))] for side in (before, after)
+    )
+    if not old or not new or not min(old) or factor <= 0:
+        return False
+    passes = _mean(new) / _mean(old)
+    return 1 / APART <= passes / factor <= APART
+
+
+def like_batch(name: str) -> bool:
+    """Whether a flag or variable of this name may set how much a step of the optimizer takes."""
+    return batch.names_batch(name) or bool(_LIKE_BATCH.fullmatch(_folded(name)))
+
+
+def _folded(name: str) -> str:
+    return command_line.bare_name(name).replace("-", "_").lower().rsplit(".", 1)[-1]
+
+
+def planned(argv: Sequence[str]) -> tuple[str, int] | None:
+    """`steps`, and how many of them the command plans; None if it says none, or says it twice.
+
+    Epochs are no plan: a training that a clock ends makes more steps of as many epochs once it is faster.
+    """
+    options = command_line.program_options(argv)
+    found = [o.value or "" for o in options if _STEPS.fullmatch(_folded(o.name))]
+    if len(found) != 1 or not (found[0].isascii() and found[0].isdigit() and int(found[0]) > 0):
+        return None
+    return "steps", int(found[0])
+
+
+Side = Sequence[tuple[Sequence[str], Evidence]]
+"""Runs, each with its command."""
+
+
+def beyond_plan(before: Side, after: Side) -> str | None:
+    """What a run of the trial counts beyond its command's plan and the baseline; None for nothing.
+
+    Steps beyond those that are planned, unless the baseline's log counts so, too.
+    """
+    old = [_reached(*run) for run in before]
+    for one in filter(None, (_reached(*run) for run in after)):
+        same = [other.share for other in old if other is not None and other.kind == one.kind]
+        most = max([1.0, *same])
+        if one.share > most * APART_COUNTED:
+            return f"run {one.run} printed {one.steps} steps, and its command plans {one.plan} {one.kind}"
+    return None
+
+
+class _Reached(NamedTuple):
+    run: str
+    kind: str
+    plan: int
+    steps: int
+
+    @property
+    def share(self) -> float:
+        return self.steps / self.plan
+
+
+def _reached(argv: Sequence[str], e: Evidence) -> _Reached | None:
+    plan = planned(argv)
+    if plan is None or e.step_unit != "step" or not e.steps:
+        return None
+    return _Reached(e.run, plan[0], plan[1], e.steps)

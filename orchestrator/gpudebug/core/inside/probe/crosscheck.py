@@ -1,0 +1,58 @@
+"""What probe, log and devices say of one run, held against each other: notes for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudebug.core.records import DeviceInfo, ProbeEvidence
+from gpudebug.core.statistics import numbers
+
+APART = 0.10
+"""Rates of log and probe further apart than this do not tell of the same thing."""
+MOST_TIMES = 128
+# Rates over the same window are known to a few percent, and beyond this nobody can tell 15 times from 16.
+_NEAR, _NEAR_WHOLE = 0.05, 0.15
+
+
+def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[DeviceInfo]) -> tuple[str, ...]:
+    """What does not fit together. `log_rate` is steps per second by the arrival of the log's lines."""
+    found = [
+        _rates(probe, log_rate),
+        _device(probe, devices),
+        f"the probe switched itself off: {probe.off}" if probe.off else None,
+    ]
+    return tuple(note for note in found if note)
+
+
+def _rates(probe: ProbeEvidence, log_rate: float | None) -> str | None:
+    own = probe.steps_per_s
+    if not own or not log_rate or abs(log_rate / own - 1) <= APART:
+        return None
+    if times := factor(log_rate / own):
+        return f"the log counts {times} steps for each step of the optimizer{_why(probe, times)}"
+    if times := factor(own / log_rate):
+        return f"the optimizer steps {times} times for each step of the log"
+    said = f"{numbers.number(log_rate)} steps/s by the log, {numbers.number(own)} by the optimizer's steps"
+    return f"{said}: they do not count the same thing, or the log was not followed well"
+
+
+def factor(ratio: float) -> int | None:
+    """The whole number above 1 that a ratio of rates is, as well as such rates are known."""
+    whole = round(ratio)
+    near = abs(ratio - whole) <= min(_NEAR * whole, _NEAR_WHOLE)
+    return whole if 1 < whole <= MOST_TIMES and near else None
+
+
+def _why(probe: ProbeEvidence, times: int) -> str:
+    if probe.backwards_per_step and round(probe.backwards_per_step) == times:
+        return f": gradients are accumulated over {times} backward passes"
+    optimizers = probe.facts.get("optimizers")
+    if isinstance(optimizers, list) and len(optimizers) == times:
+        return f": there are {times} optimizers"
+    return ""
+
+
+def _device(probe: ProbeEvidence, devices: Sequence[DeviceInfo]) -> str | None:
+    if probe.facts.get("device") != "cpu" or all(d.kind != "nvml" for d in devices):
+        return None
+    return "the training runs on the CPU, and a GPU is sampled"

@@ -1,0 +1,245 @@
+"""The lines of probe.jsonl -> the training processes of a run, each with its beats.
+
+The training can write there too, may be killed in mid-line, and several of its processes write into one
+file: a line that is not what the probe writes counts for nothing, and no number is believed unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudebug.core.records import ReadSite
+from gpudebug.core.text.json_lines import parse
+
+VERSION = 1
+"""Of the lines that are understood here; `version` of a start line."""
+
+LONGEST_LINE = 1 << 16
+MOST_PROCESSES = 256
+MOST_SITES = 20
+# What a process tells of itself is shown and kept: it is cut to what a person would read.
+_MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
+_LARGEST = 2.0**53
+# What is half a character, and no byte of a file's name either: it could not be written again.
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A process at one moment, at the end of an iteration: `t` is seconds since launch.
+
+    `steps` and `counters` are cumulative; `hist` counts the iterations since the beat before by the bucket
+    of their time.
+    """
+
+    t: float
+    steps: int
+    counters: Mapping[str, float]
+    hist: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class Process:
+    """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all."""
+
+    pid: int
+    start_s: float
+    t0: float
+    rank: int | None = None
+    world_size: int | None = None
+    torch: str | None = None
+    steps: int = 0
+    beats: list[Beat] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    sites: tuple[ReadSite, ...] = ()
+    off: str | None = None
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """What one of its later lines says."""
+        kind = line.get("kind")
+        if kind in ("beat", "end"):
+            self._beat(line, last=kind == "end")
+        elif kind == "facts" and isinstance(line.get("facts"), dict):
+            self.facts = _plain(line["facts"])
+        elif kind == "sites" and isinstance(line.get("sites"), list):
+            self.sites = tuple(site for entry in line["sites"] if (site := _site(entry)))[:MOST_SITES]
+        elif kind == "off" and self.off is None:
+            self.off = _why(line)
+
+    def _beat(self, line: Mapping[str, Any], *, last: bool) -> None:
+        moment, steps = _number(line.get("t")), _count(line.get("steps"))
+        if moment is None or steps is None or steps < self.steps:
+            return
+        t = moment - self.t0
+        made = steps > self.steps
+        self.steps = steps
+        # A process may exit long after its last iteration: its end is no moment of training, and may hold
+        # iterations that nobody knows the time of.
+        if last or not made or t <= (self.beats[-1].t if self.beats else self.start_s):
+            return
+        self.beats.append(Beat(t, steps, _counters(line.get("counters")), _histogram(line.get("hist"))))
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRecord:
+    """The training processes in the order in which they began.
+
+    `other_version` is a version of the record that is not understood here, of a process that is left out;
+    `off` is why the probe switched itself off in one that had not begun to train.
+    """
+
+    processes: tuple[Process, ...] = ()
+    other_version: str | None = None
+    off: str | None = None
+
+    @property
+    def main(self) -> Process | None:
+        """The process that made the most iterations; of equal ones that of rank 0, else the first."""
+        return max(self.processes, key=lambda p: (p.steps, p.rank == 0), default=None)
+
+    @property
+    def ranks(self) -> tuple[Process, ...]:
+        """The processes that train together with the main one, by rank; itself alone where it has no rank."""
+        main = self.main
+        if main is None:
+            return ()
+        peers: dict[int, Process] = {}
+        for process in self.processes:
+            if process.rank is not None and process.world_size == main.world_size:
+                before = peers.get(process.rank)
+                if before is None or process.steps > before.steps:
+                    peers[process.rank] = process
+        if main.rank is None or peers.get(main.rank) is not main:
+            return (main,)
+        return tuple(peers[rank] for rank in sorted(peers))
+
+
+def read_probe(text: str) -> ProbeRecord | None:
+    """What the lines of probe.jsonl say; None where no process told that it trains."""
+    found: list[Process] = []
+    current: dict[int, Process] = {}
+    other_version = off = None
+    for raw in text.split("\n"):
+        line = read_line(raw)
+        if line is None:
+            continue
+        pid = line["pid"]
+        if line["kind"] != "start":
+            if pid in current:
+                current[pid].take(line)
+            elif line["kind"] == "off" and off is None:
+                off = _why(line)
+        elif line.get("version") != VERSION:
+            current.pop(pid, None)
+            other_version = str(line.get("version"))[:_LONGEST_TEXT]
+        elif (process := _started(line)) and len(found) < MOST_PROCESSES:
+            current[pid] = process
+            found.append(process)
+    return ProbeRecord(tuple(found), other_version, off) if found or other_version or off else None
+
+
+def _why(line: Mapping[str, Any]) -> str:
+    return str(line.get("why"))[:_LONGEST_TEXT]
+
+
+def read_line(raw: str) -> dict[str, Any] | None:
+    """A line of a process that tells of itself; None for any other."""
+    if not raw.startswith("{") or len(raw) > LONGEST_LINE:
+        return None
+    try:
+        found = parse(raw)
+        if "\\u" in raw and _HALF.search(text := json.dumps(found, ensure_ascii=False)):
+            found = parse(_HALF.sub("\ufffd", text))
+    except ValueError:
+        return None
+    sound = isinstance(found, dict) and isinstance(found.get("kind"), str)
+    return found if sound and _count(found.get("pid")) else None
+
+
+def _started(line: Mapping[str, Any]) -> Process | None:
+    t, t0 = _number(line.get("t")), _number(line.get("t0"))
+    if t is None or t0 is None or t < t0:
+        return None
+    torch = line.get("torch")
+    return Process(
+        pid=line["pid"],
+        start_s=t - t0,
+        t0=t0,
+        rank=_count(line.get("rank")),
+        world_size=_count(line.get("world_size")),
+        torch=torch[:_LONGEST_TEXT] if isinstance(torch, str) else None,
+    )
+
+
+def _counters(value: object) -> dict[str, float]:
+    if not isinstance(value, dict):
+        return {}
+    known = ((name, _number(number)) for name, number in value.items())
+    return {name: number for name, number in known if number is not None and number >= 0}
+
+
+def _histogram(value: object) -> dict[int, int]:
+    if not isinstance(value, dict):
+        return {}
+    found = {}
+    for name, number in value.items():
+        count = _count(number)
+        # 32 buckets an octave from a microsecond: 2,000 of them are beyond a century.
+        if count and name.isascii() and name.isdigit() and len(name) <= 4:
+            found[int(name)] = count
+    return found
+
+
+def _site(entry: object) -> ReadSite | None:
+    if not isinstance(entry, list) or len(entry) != 6:
+        return None
+    file, line, kind, device, count, seconds = entry
+    number, times, took = _count(line), _count(count), _number(seconds)
+    if not all(isinstance(text, str) for text in (file, kind, device)) or times is None or took is None:
+        return None
+    place = file[-_LONGEST_TEXT:] if not number else f"{file[-_LONGEST_TEXT:]}:{number}"
+    return ReadSite(
+        site=place, kind=kind[:_LONGEST_TEXT], device=device[:_LONGEST_TEXT], count=times, seconds=took
+    )
+
+
+def _number(value: object) -> float | None:
+    """A finite number that a float holds exactly enough."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if abs(value) <= _LARGEST and math.isfinite(value) else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= _LARGEST else None
+
+
+def _plain(value: dict[str, Any]) -> dict[str, object]:
+    found = _cut(value, _DEEPEST)
+    assert isinstance(found, dict)
+    return found
+
+
+def _cut(value: object, depth: int) -> object:
+    """A JSON value cut to a size for people; None for what is no value of JSON's."""
+    if isinstance(value, str):
+        return value[:_LONGEST_TEXT]
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _LARGEST else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list) and depth:
+        return [_cut(item, depth - 1) for item in value[:_MOST_ITEMS]]
+    if isinstance(value, dict) and depth:
+        kept = list(value.items())[:_MOST_KEYS]
+        return {name[:_LONGEST_TEXT]: _cut(item, depth - 1) for name, item in kept}
+    return None

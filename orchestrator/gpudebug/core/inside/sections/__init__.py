@@ -1,0 +1,22 @@
+"""Section timings: reports read and merged, scored, compared, and as a run's evidence keeps them."""
+
+from __future__ import annotations
+
+from gpudebug.core.inside.sections.analysis import analysis
+from gpudebug.core.inside.sections.merging import merge
+from gpudebug.core.inside.sections.reading import read_report
+from gpudebug.core.inside.sections.recorded import beside, outline, sections_evidence, unreadable
+from gpudebug.core.inside.sections.report import Node, Report, Section
+
+__all__ = [
+    "Node",
+    "Report",
+    "Section",
+    "analysis",
+    "beside",
+    "merge",
+    "outline",
+    "read_report",
+    "sections_evidence",
+    "unreadable",
+]

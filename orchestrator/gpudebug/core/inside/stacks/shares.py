@@ -1,0 +1,223 @@
+"""Stacks of a thread -> the share of its time that code of some kind takes, and where most of it stands."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from gpudebug.core.inside.stacks.patterns import pattern
+from gpudebug.core.records import Stacks
+
+_PYTORCH = re.compile(
+    r"^(?:.*/)?(?:torch|nn|modules|optim|autograd|data|_utils|amp|cuda|_dynamo|_inductor|_functorch|parallel"
+    r"|distributed|distributions)/\w+\.py:"
+)
+"""Files of PyTorch by their last folder; asked of libraries' frames only."""
+_SAID = 60
+_LONG_ENOUGH = 0.02
+
+
+class Place(NamedTuple):
+    """Where time goes: `frame` is `folder/file.py:function`, `state` running or waiting, the more of both."""
+
+    frame: str
+    line: int | None
+    source: str | None
+    state: str
+
+    def __str__(self) -> str:
+        """``train.py:87 resize (running): `img.resize(size)` ``."""
+        file, _, function = self.frame.rpartition(":")
+        name = file.rsplit("/", 1)[-1]
+        at = f"{name}:{self.line}" if self.line else name
+        shown = self.source if self.source is None or len(self.source) <= _SAID else self.source[:_SAID] + "…"
+        return f"{at} {function} ({self.state})" + (f": `{shown}`" if shown else "")
+
+
+class Taken(NamedTuple):
+    """A share of the time (0 to 1), the place with the most of it, and the part of it that this place has."""
+
+    value: float
+    place: Place | None = None
+    part: float = 1.0
+
+
+class Seen(NamedTuple):
+    """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame."""
+
+    phase: str
+    frames: tuple[str, ...]
+    line: int
+    seconds: float
+    cpu_s: float
+    own: int | None
+    source: str | None
+
+    @property
+    def spot(self) -> tuple[str, int | None, str | None]:
+        """The frame of its line, the line and its source; the innermost frame where nobody knows the line."""
+        if self.own is None:
+            return self.frames[-1] if self.frames else "?:?", None, None
+        return self.frames[self.own], self.line, self.source
+
+    @property
+    def place(self) -> Place:
+        return Place(*self.spot, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
+
+    def within(self, state: str | None) -> float:
+        """Its seconds in a state."""
+        if state is None:
+            return self.seconds
+        cpu_s = min(self.cpu_s, self.seconds)
+        return cpu_s if state == "running" else self.seconds - cpu_s
+
+
+class _Same:
+    """Stacks as a key: equal to nothing but itself."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        self.stacks = stacks
+
+    def __hash__(self) -> int:
+        return id(self.stacks)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.stacks is other.stacks
+
+
+def seen(stacks: Stacks) -> tuple[Seen, ...]:
+    """Every stack that is told of."""
+    return _seen(_Same(stacks))
+
+
+@lru_cache(maxsize=8)
+def _seen(key: _Same) -> tuple[Seen, ...]:
+    """Each term of the catalogue asks for the same ones."""
+    return tuple(_each(key.stacks))
+
+
+def _each(stacks: Stacks) -> Iterator[Seen]:
+    for phase, indices, line, seconds, cpu_s in stacks.stacks:
+        frames = tuple(stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames))
+        places = range(len(frames) - 1, -1, -1)
+        own = next((i for i in places if f"{frames[i]}:{line}" in stacks.code), None)
+        source = stacks.code.get(f"{frames[own]}:{line}") if own is not None else None
+        yield Seen(phase, frames, line, seconds, cpu_s, own, source)
+
+
+def share(
+    stacks: Stacks,
+    *,
+    stack: str | None = None,
+    code: str | None = None,
+    phase: str | None = None,
+    state: str | None = None,
+) -> Taken:
+    """What of the watched time stacks take that match either expression, in a phase and a state where these
+    are given. Letter case does not count."""
+    frames = _matching(stack, stacks.frames)
+    sources = _matching(code, stacks.code.values())
+    spent: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for one in seen(stacks):
+        if phase is not None and one.phase != phase:
+            continue
+        matched = one.source in sources or not frames.isdisjoint(one.frames)
+        seconds = one.within(state) if matched else 0.0
+        if seconds > 0:
+            sums = spent[one.spot if one.source in sources else _spot(one, frames)]
+            sums[0], sums[1], sums[2] = sums[0] + seconds, sums[1] + one.seconds, sums[2] + one.cpu_s
+    if not spent or stacks.seconds <= 0:
+        return Taken(0.0)
+    total, most = sum(sums[0] for sums in spent.values()), max(spent, key=lambda spot: spent[spot][0])
+    taken, seconds, cpu_s = spent[most]
+    place = Place(*most, state or ("running" if cpu_s >= seconds / 2 else "waiting"))
+    return Taken(min(1.0, total / stacks.seconds), place, taken / total)
+
+
+def _spot(one: Seen, frames: frozenset[str | None]) -> tuple[str, int | None, str | None]:
+    """Where a stack is that frames match: the innermost of them, in a library the line that called it."""
+    index = max(i for i, frame in enumerate(one.frames) if frame in frames)
+    if one.own is None or index >= one.own:
+        return one.spot
+    return one.frames[index], None, None
+
+
+def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
+    """Those of the texts that an expression is found in; none without one."""
+    if expression is None:
+        return frozenset()
+    search = pattern(expression).search
+    return frozenset(text for text in texts if search(text))
+
+
+def hottest(
+    stacks: Stacks, *, phases: Sequence[str] | None = None, state: str | None = None
+) -> tuple[float, Place | None]:
+    """The largest share of one function of code that is no library's, without what it has PyTorch do.
+
+    An operator that is called directly counts: nobody can tell it from Python's own work.
+    """
+    functions: defaultdict[str, float] = defaultdict(float)
+    places: dict[str, tuple[float, Place]] = {}
+    for one in seen(stacks):
+        if one.own is None or (phases is not None and one.phase not in phases):
+            continue
+        if any(_PYTORCH.match(frame) for frame in one.frames[one.own + 1 :]):
+            continue
+        frame, seconds = one.frames[one.own], one.within(state)
+        functions[frame] += seconds
+        if seconds > places.get(frame, (0.0, None))[0]:
+            places[frame] = (seconds, one.place)
+    if not places or stacks.seconds <= 0:
+        return 0.0, None
+    most = max(places, key=lambda frame: functions[frame])
+    return min(1.0, functions[most] / stacks.seconds), places[most][1]
+
+
+def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
+    """The part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that were
+    seen for long enough, the one with the most. None where none was."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    cpu_s: defaultdict[str, float] = defaultdict(float)
+    for one in seen(stacks):
+        if one.phase in phases and one.frames and _PYTORCH.match(one.frames[-1]):
+            seconds[one.phase] += one.seconds
+            cpu_s[one.phase] += min(one.cpu_s, one.seconds)
+    known = [cpu_s[p] / s for p, s in seconds.items() if s >= _LONG_ENOUGH * stacks.seconds]
+    return max(known, default=None)
+
+
+def freed(stacks: Stacks, part: float) -> Stacks:
+    """The stacks as they would be if a thread that can run had a core of its own and not `part` of one."""
+    rows = tuple((p, f, line, s, min(s, cpu_s / part)) for p, f, line, s, cpu_s in stacks.stacks)
+    told = sum(row[4] for row in stacks.stacks)
+    rest = max(0.0, stacks.cpu_s - told) / part
+    cpu_s = min(stacks.seconds, sum(row[4] for row in rows) + rest)
+    return stacks.model_copy(update={"stacks": rows, "cpu_s": cpu_s})
+
+
+def together(found: Sequence[Stacks]) -> Stacks | None:
+    """Several runs' stacks as those of one; None of none."""
+    if len(found) <= 1:
+        return found[0] if found else None
+    frames: dict[str, int] = {}
+    sums: dict[tuple[str, tuple[int, ...], int], list[float]] = {}
+    for stacks in found:
+        for phase, indices, line, seconds, cpu_s in stacks.stacks:
+            names = [stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames)]
+            key = (phase, tuple(frames.setdefault(name, len(frames)) for name in names), line)
+            entry = sums.setdefault(key, [0.0, 0.0])
+            entry[0] += seconds
+            entry[1] += cpu_s
+    ordered = sorted(sums.items(), key=lambda item: -item[1][0])
+    return Stacks(
+        seconds=sum(s.seconds for s in found),
+        cpu_s=sum(s.cpu_s for s in found),
+        samples=sum(s.samples for s in found),
+        frames=tuple(frames),
+        stacks=tuple((*key, seconds, cpu_s) for key, (seconds, cpu_s) in ordered),
+        code={name: source for s in found for name, source in s.code.items()},
+    )

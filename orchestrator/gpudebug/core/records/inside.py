@@ -1,0 +1,164 @@
+"""What a training process told of itself: the probe's figures, its own sections, what it imported."""
+
+from __future__ import annotations
+
+from gpudebug.core.records.base import Record
+
+
+class ReadSite(Record):
+    """One place of the training's code that read tensors: `kind` is `item`, `cpu`, `tolist`, ….
+
+    `device` is where the tensors lived; `seconds` is what the reads took together.
+    """
+
+    site: str
+    kind: str
+    device: str
+    count: int
+    seconds: float
+
+
+class Copies(Record):
+    """Copies in one direction, in the span of the figures; `pinned_share` of them came from pinned memory."""
+
+    count: int
+    mb: float
+    seconds: float
+    pinned_share: float | None = None
+
+
+class ProbeRank(Record):
+    """One training process of a run."""
+
+    pid: int
+    rank: int | None = None
+    steps: int
+    samples_per_s: float | None = None
+    steps_per_s: float | None = None
+    data_wait_share: float | None = None
+
+
+class ProbeEvidence(Record):
+    """What the training process told from inside; of several, the one that made the most iterations.
+
+    An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
+    are those of the steady window as far as the process trained in it, of its own steady iterations where
+    there is no window: `span_steps` iterations from `start_s` to `end_s`, in seconds since launch. None is
+    not known. `data_wait_share` is what training waits for batches, `eval_data_share` what evaluation does,
+    `background_data_share` what other threads take to fetch them, above 1 where there are several: what
+    training waits for those is not known. `device_time_share` is the device's time in iterations, without
+    what it waited for batches. `stall_share` is the time that steps above 1.5 times the median take beyond
+    it, one in `stall_every_steps`.
+    `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
+    CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
+    the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
+    reads that took the most time in the whole run.
+    """
+
+    pid: int
+    rank: int | None = None
+    world_size: int | None = None
+    torch: str | None = None
+    steps: int
+    first_step_s: float | None = None
+    last_step_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    span_steps: int | None = None
+    steps_per_s: float | None = None
+    samples_per_s: float | None = None
+    step_time_p50_s: float | None = None
+    step_time_p95_s: float | None = None
+    data_wait_share: float | None = None
+    eval_data_share: float | None = None
+    background_data_share: float | None = None
+    loader_start_share: float | None = None
+    loader_starts_per_step: float | None = None
+    forward_share: float | None = None
+    backward_share: float | None = None
+    optimizer_share: float | None = None
+    backwards_per_step: float | None = None
+    blocking_reads_per_step: float | None = None
+    blocking_read_share: float | None = None
+    syncs_per_step: float | None = None
+    device_time_share: float | None = None
+    gc_share: float | None = None
+    stall_share: float | None = None
+    stall_every_steps: float | None = None
+    cpu_cores: float | None = None
+    h2d: Copies | None = None
+    d2h: Copies | None = None
+    alloc_retries: int | None = None
+    peak_host_mb: float | None = None
+    peak_device_mb: float | None = None
+    facts: dict[str, object] = {}
+    sites: tuple[ReadSite, ...] = ()
+    ranks: tuple[ProbeRank, ...] = ()
+    off: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class SectionFigures(Record):
+    """One section of the training's code; seconds, MB of 2**20 bytes. `share` is of the profiled time."""
+
+    name: str
+    category: str | None = None
+    calls: int
+    errors: int = 0
+    total_s: float
+    self_s: float
+    mean_s: float
+    min_s: float
+    max_s: float
+    p50_s: float | None = None
+    p95_s: float | None = None
+    mem_peak_mb: float | None = None
+    gpu_peak_mb: float | None = None
+    share: float
+
+
+class SectionsEvidence(Record):
+    """The sections that took the most time, at most 40, of the `count` that the training named."""
+
+    count: int
+    profiled_s: float
+    sections: tuple[SectionFigures, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Stacks(Record):
+    """Where one kind of thread was, by samples of its call stack: the thread that trains, or loader workers.
+
+    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, backward, optimizer,
+    other), its frames from the outermost in as places in `frames`, the line of the innermost frame of code
+    that is no library's, the seconds that it was seen and those of them that it ran on a CPU, or was ready
+    to while others had it; at most 100, those with the most time. `seconds` and `cpu_s` are of all, `code`
+    the source of such lines by `frame:line`.
+    """
+
+    seconds: float
+    cpu_s: float
+    samples: int
+    frames: tuple[str, ...] = ()
+    stacks: tuple[tuple[str, tuple[int, ...], int, float, float], ...] = ()
+    code: dict[str, str] = {}
+
+
+class StacksEvidence(Record):
+    """The stacks of the thread that trains or infers and, together, of loader workers; of the window."""
+
+    training: Stacks | None = None
+    workers: Stacks | None = None
+    notes: tuple[str, ...] = ()
+
+
+class LoadedFiles(Record):
+    """The files of the code that the processes of a run imported, as they told it from inside.
+
+    `tree` is the tested tree's folder, `files` are those of it, relative; `elsewhere` holds, by folder, those
+    of another checkout of the same code. At most 2,000 each.
+    """
+
+    tree: str
+    files: tuple[str, ...] = ()
+    elsewhere: dict[str, tuple[str, ...]] = {}

@@ -1,0 +1,1 @@
+"""Secrets taken out of texts and records."""

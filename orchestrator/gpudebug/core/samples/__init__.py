@@ -1,0 +1,1 @@
+"""What the sampler wrote of the devices: rows, tables, windows and conditions."""

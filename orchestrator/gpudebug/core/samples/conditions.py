@@ -1,0 +1,173 @@
+"""What the samples of a run say of the machine: other processes, clocks, throttling, and broken time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeVar
+
+from gpudebug.core.records import Conditions, Window
+from gpudebug.core.samples.table import Sample, Samples
+
+Device = tuple[int, str]
+_Number = TypeVar("_Number", int, float)
+
+_UNTHROTTLED = frozenset({"", "none"})
+
+
+def observed(rows: Sequence[Sample], window: Window | None, cores: float | None = None) -> Conditions:
+    """The conditions inside the window; of the whole run where there is none. `cores` are those that the run
+    may use.
+
+    A process that was there before the window and not in it has disturbed nothing that counts.
+    """
+    inside = [r for r in rows if window is None or window.start_s <= r.elapsed <= window.end_s]
+    by_device: dict[Device, list[Sample]] = {}
+    for row in inside:
+        by_device.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
+    found = [_of_device(own) for own in by_device.values()]
+    return Conditions(
+        foreign_procs=_worst([c.foreign_procs for c in found]),
+        foreign_share=_worst([c.foreign_share for c in found]),
+        foreign_cpu=_mean([r.foreign_cpu for r in inside if r.foreign_cpu is not None]),
+        sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
+        throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
+        read_mb_s=_mean([r.read_mb_s for r in inside if r.read_mb_s is not None]),
+        write_mb_s=_mean([r.write_mb_s for r in inside if r.write_mb_s is not None]),
+        cpu_cores=_cores([r.cpu_util for r in inside if r.cpu_util is not None]),
+        cores=cores,
+    )
+
+
+def _of_device(rows: Sequence[Sample]) -> Conditions:
+    counts = [r.foreign_procs for r in rows if r.foreign_procs is not None]
+    clocks = [r.sm_clock_mhz for r in rows if r.sm_clock_mhz is not None]
+    reasons = [set(r.throttle.split("+")) - _UNTHROTTLED for r in rows if r.throttle is not None]
+    seen = Counter(name for names in reasons for name in names)
+    return Conditions(
+        foreign_procs=max(counts, default=None),
+        foreign_share=sum(1 for n in counts if n) / len(counts) if counts else None,
+        sm_clock_mhz=_mean(clocks),
+        throttle={name: seen[name] / len(reasons) for name in sorted(seen)} if reasons else None,
+    )
+
+
+def _worst(values: Sequence[_Number | None]) -> _Number | None:
+    """The largest, None where one of them is not known."""
+    known = [v for v in values if v is not None]
+    return max(known) if known and len(known) == len(values) else None
+
+
+def _worst_shares(found: Sequence[dict[str, float]]) -> dict[str, float] | None:
+    if not found:
+        return None
+    names = sorted({name for shares in found for name in shares})
+    return {name: max(shares.get(name, 0.0) for shares in found) for name in names}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(math.fsum(values) / len(values), 3) if values else None
+
+
+def _cores(used: Sequence[float]) -> float | None:
+    """Of percentages of one core."""
+    mean = _mean(used)
+    return None if mean is None else round(mean / 100, 3)
+
+
+def usable(quota: float | None, affinity: object) -> float | None:
+    """How many cores a run may use: those that its process says, and the control group's `quota` where that
+    is less. None where neither is known."""
+    counted = isinstance(affinity, int) and not isinstance(affinity, bool) and affinity > 0
+    known = [value for value in (quota, affinity if counted else None) if isinstance(value, (int, float))]
+    return min(map(float, known), default=None)
+
+
+# Mean clocks further apart than this make other step times; shares of throttled readings likewise.
+CLOCK_APART = 0.10
+THROTTLED_APART = 0.25
+_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
+# An idle device and one at its power limit run slower of themselves: what the change did, not the machine.
+_OF_ITSELF = ("gpu_idle", "sw_power_cap")
+_OF_ITSELF_SHARE = 0.05
+
+
+def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[str, ...]:
+    """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
+    found = [_clocks(before, after), *(_throttling(name, before, after) for name in _THROTTLING)]
+    return tuple(said for said in found if said)
+
+
+def _clocks(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:
+    sides = [[c.sm_clock_mhz for c in side if c.sm_clock_mhz is not None] for side in (before, after)]
+    if not all(sides):
+        return None
+    old, new = (math.fsum(side) / len(side) for side in sides)
+    slower = before if old < new else after
+    of_itself = sum(_share(name, slower) or 0.0 for name in _OF_ITSELF)
+    if abs(old - new) <= CLOCK_APART * max(old, new) or of_itself >= _OF_ITSELF_SHARE:
+        return None
+    return f"clocks of {old:.0f} and {new:.0f} MHz"
+
+
+def _throttling(name: str, before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:
+    old, new = _share(name, before), _share(name, after)
+    if old is None or new is None or abs(old - new) <= THROTTLED_APART:
+        return None
+    return f"throttled by {name} {old:.0%} and {new:.0%} of the time"
+
+
+def _share(name: str, runs: Sequence[Conditions]) -> float | None:
+    """The mean share of readings with this reason, over the runs that tell."""
+    known = [c.throttle for c in runs if c.throttle is not None]
+    return math.fsum(shares.get(name, 0.0) for shares in known) / len(known) if known else None
+
+
+# A sampler writes its last row when the job has ended; what lies further apart was lost.
+LATEST_ROW_S = 5.0
+LATEST_ROW_SHARE = 0.02
+# The last row of a file may be torn.
+UNREADABLE_SHARE = 0.01
+
+
+def doubt(samples: Samples, duration: float | None, log_bytes: int | None) -> str | None:
+    """Why nothing can be read from these samples; None where nothing speaks against them.
+
+    `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
+    """
+    return (
+        samples.refused
+        or _broken_clock(samples.rows)
+        or _cut_samples(samples, duration)
+        or _cut_log(max((r.log_bytes or 0 for r in samples.rows), default=0), log_bytes)
+    )
+
+
+def _broken_clock(rows: Sequence[Sample]) -> str | None:
+    """Where `elapsed` goes back. Equal times are one moment."""
+    last: dict[Device, float] = {}
+    for row in rows:
+        device = (row.gpu_index, row.gpu_uuid)
+        before = last.get(device, row.elapsed)
+        if row.elapsed < before:
+            back = f"{before - row.elapsed:.1f} s"
+            return f"the clock of samples.csv went back by {back} at {before:.1f} s"
+        last[device] = row.elapsed
+    return None
+
+
+def _cut_samples(samples: Samples, duration: float | None) -> str | None:
+    count = len(samples.rows) + samples.unreadable
+    if samples.unreadable > max(1.0, UNREADABLE_SHARE * count):
+        return f"{samples.unreadable} of {count} rows of samples.csv cannot be read"
+    end = max((r.elapsed for r in samples.rows), default=None)
+    if end is None or duration is None or duration - end <= LATEST_ROW_S + LATEST_ROW_SHARE * duration:
+        return None
+    return f"samples.csv is cut short: it ends at {end:.1f} s of {duration:.1f} s"
+
+
+def _cut_log(seen: int, size: int | None) -> str | None:
+    if size is None or size >= seen:
+        return None
+    return f"train.log is cut short: {size} bytes are left of {seen}"

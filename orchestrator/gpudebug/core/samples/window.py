@@ -1,0 +1,195 @@
+"""The steady window of a run: its devices' readings over time, warm-up and tail cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from gpudebug.core.records import Window
+from gpudebug.core.samples.table import Sample
+from gpudebug.core.statistics import intervals
+
+if TYPE_CHECKING:
+    from gpudebug.core.trainlog import LogSummary
+
+Device = tuple[int, str]
+"""Index and UUID."""
+
+# A run's window must reach this after warm-up: at NVML's own period of up to 1 s, less than five
+# independent readings say nothing.
+MIN_RUN_WINDOW_S = 5.0
+# Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
+SHARED = 50.0
+# Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
+WARMUP_STEPS = 10
+WARMUP_SHARE = 0.05
+# A reading stands for the time since the one before it, but for no longer than this, or than three
+# usual periods of its device: what lies before that was not measured.
+LONGEST_READING_S = 2.0
+LONGEST_READING_PERIODS = 3.0
+# A device is idle at this many percent, or at this share of its busiest readings.
+IDLE = 1.0
+IDLE_SHARE = 0.05
+# A tail is at most this share of the run, and less than half as busy as what it follows.
+TAIL_SHARE = 0.25
+TAIL_LEVEL = 0.5
+# Steps that arrive at fewer distinct times within a moment tell when a buffer was flushed.
+BUFFERED_TIMES = 4
+# The last step seen came late where it took this many times longer than usual.
+LATE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A device's utilisation in percent over the `width` seconds that end at `end`."""
+
+    end: float
+    width: float
+    value: float
+
+    def overlap(self, window: Window) -> float:
+        """Seconds of it that lie in the window."""
+        inside = min(self.end, window.end_s) - max(self.end - self.width, window.start_s)
+        return inside if inside > 1e-9 else 0.0
+
+
+def stretches(rows: Sequence[Sample], device: Device) -> list[Stretch]:
+    """One device's readings with new driver samples, each with the time that it stands for."""
+    # The CPU's reading is a difference of counters from tick to tick, so a late one has measured its gap.
+    counter = device[1] == "CPU"
+    found: list[tuple[Sample, float]] = []
+    previous = 0.0
+    for row in rows:
+        if (row.gpu_index, row.gpu_uuid) != device or row.elapsed <= previous:
+            continue
+        new = row.gpu_util is not None and row.new_samples != 0
+        if new:
+            found.append((row, row.elapsed - previous))
+        if new or counter:
+            previous = row.elapsed
+    if not found:
+        return []
+    period = median(gap / (row.new_samples or 1) for row, gap in found)
+    usual = max(LONGEST_READING_S, LONGEST_READING_PERIODS * median(gap for _, gap in found))
+    return [
+        Stretch(
+            row.elapsed,
+            gap if counter else min(gap, max(usual, period * (row.new_samples or 1))),
+            row.gpu_util or 0.0,
+        )
+        for row, gap in found
+    ]
+
+
+def find_window(
+    series: Mapping[Device, Sequence[Stretch]],
+    log: LogSummary,
+    warmup: float | None,
+    probed: tuple[float, float] | None = None,
+) -> tuple[Window | None, str | None]:
+    """The steady window, or None with the reason.
+
+    Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
+    log does not tell them, `probed` are these two as the training process told them (`core.probe.steady`).
+    Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
+    the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start.
+    The window ends with a reading, so that none is shared with what comes after it.
+    """
+    longest: Sequence[Stretch] = max(series.values(), key=len, default=[])
+    if not longest:
+        return None, "no device reading"
+    rule, bounds = "steps", step_bounds(log)
+    if bounds is None:
+        rule, bounds = "probe", probed
+    if bounds is None:
+        rule, bounds = "mser5", _settled(list(series.values()), longest)
+    start, end = bounds
+    if warmup is not None:
+        start, rule = warmup, "fixed"
+    end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
+    if end - start < MIN_RUN_WINDOW_S:
+        # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.
+        left = f"{math.floor(10 * max(end - start, 0)) / 10:.1f} s after warm-up"
+        return None, f"the window is too short: {left}, at least {MIN_RUN_WINDOW_S:g} s needed"
+    count = sum(1 for readings in series.values() for s in readings if start < s.end <= end)
+    return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
+
+
+def arrivals(log: LogSummary) -> list[tuple[float, int]]:
+    """(time, steps done by then), one entry a distinct time, in order.
+
+    A last one that came late is left out: a bar is closed, or a buffer flushed, when the program ends.
+    """
+    done: dict[float, int] = {}
+    for step, time in log.step_times:
+        done[time] = max(step, done.get(time, step))
+    found = sorted(done.items())
+    gaps = [after - before for (before, _), (after, _) in pairwise(found)]
+    late = len(found) > BUFFERED_TIMES and gaps[-1] > LATE * median(gaps)
+    return found[:-1] if late else found
+
+
+def step_bounds(log: LogSummary) -> tuple[float, float] | None:
+    """Start and end of the steady steps; None where the log does not tell when steps were made."""
+    times = arrivals(log)
+    if len(times) < 2:
+        return None
+    end, last = times[-1]
+    begun = _steps_before(log)
+    least = WARMUP_STEPS if log.step_unit in (None, "step") else 0
+    threshold = begun + max(least, WARMUP_SHARE * (last - begun))
+    start = next((time for time, step in times if step >= threshold), end)
+    if start >= end or (end - start < MIN_RUN_WINDOW_S and len(times) < BUFFERED_TIMES):
+        return None
+    return start, end
+
+
+def _steps_before(log: LogSummary) -> int:
+    """The step that the run began at: not 0 where it goes on from a checkpoint."""
+    first, second = log.step_times[0][0], log.step_times[1][0]
+    return max(0, first - abs(second - first))
+
+
+def _settled(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -> tuple[float, float]:
+    values = _means(devices, longest)
+    first, stop = _busy_span(values)
+    first += intervals.mser5(values[first:stop])
+    stop -= _tail(values[first:stop])
+    return longest[first].end - longest[first].width, longest[stop - 1].end
+
+
+def _means(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -> list[float]:
+    """The devices' mean at each of the `longest` device's readings."""
+    known = [readings for readings in devices if readings]
+    at = [0] * len(known)
+    means = []
+    for stretch in longest:
+        values = []
+        for i, readings in enumerate(known):
+            while at[i] + 1 < len(readings) and readings[at[i]].end < stretch.end - 1e-9:
+                at[i] += 1
+            values.append(readings[at[i]].value)
+        means.append(math.fsum(values) / len(values))
+    return means
+
+
+def _busy_span(values: Sequence[float]) -> tuple[int, int]:
+    """From the first busy reading to after the last; all of them where the device was never busy."""
+    high = sorted(values)[int(0.95 * (len(values) - 1))]
+    level = max(IDLE, IDLE_SHARE * high)
+    busy = [i for i, value in enumerate(values) if value > level]
+    return (busy[0], busy[-1] + 1) if busy else (0, len(values))
+
+
+def _tail(values: Sequence[float]) -> int:
+    """How many readings at the end are no training: a last save, the program's own end."""
+    count = min(intervals.mser5(values[::-1]), int(len(values) * TAIL_SHARE))
+    if not count:
+        return 0
+    tail, kept = values[-count:], values[:-count]
+    lower = math.fsum(tail) / len(tail) < TAIL_LEVEL * math.fsum(kept) / len(kept)
+    return count if lower else 0

@@ -1,6 +1,0 @@
-"""Where the threads of a run were, by samples of their call stacks."""
-
-from gpudebug.core.stacks.merging import stacks_evidence
-from gpudebug.core.stacks.reading import StacksRecord, read_stacks
-
-__all__ = ["StacksRecord", "read_stacks", "stacks_evidence"]

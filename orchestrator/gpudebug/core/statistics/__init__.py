@@ -1,0 +1,1 @@
+"""Means, intervals, contrasts and the numbers that are shown of them."""

@@ -1,0 +1,1 @@
+"""Texts of others: units, words, Markdown, JSON, expressions."""

@@ -1,0 +1,38 @@
+"""Whether the trial was fair: one change, nothing locked, the same surroundings."""
+
+from __future__ import annotations
+
+from gpudebug.core.records import Gate
+from gpudebug.core.samples.conditions import apart
+from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.words import Result
+
+
+def locked_gate(case: Case) -> Gate:
+    names = case.setting.locked
+    return Gate(
+        name="locked_knobs",
+        value=", ".join(names) if names else "unchanged",
+        threshold="unchanged",
+        result=Result.FAIL if names else Result.PASS,
+    )
+
+
+def variable_gate(case: Case) -> Gate:
+    changes = case.setting.changes
+    if changes > 1 and case.setting.compound:
+        result, note = Result.SKIPPED, "a compound change: what it proves is not one cause"
+    else:
+        result, note = (Result.PASS if changes <= 1 else Result.FAIL), None
+    return Gate(name="one_variable", value=str(changes), threshold="1", result=result, note=note)
+
+
+def environment_gate(case: Case) -> Gate:
+    sides = [[e.conditions for e in runs] for runs in (case.before, case.after)]
+    differences = (*case.setting.differences, *apart(*sides))
+    return Gate(
+        name="environment_parity",
+        value="; ".join(differences) if differences else "as in the baseline",
+        threshold="as in the baseline",
+        result=Result.FAIL if differences else Result.PASS,
+    )

@@ -1,0 +1,91 @@
+"""Whether what got done is what log, probe and command agree on: without that, throughput is not known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpudebug.core.inside.probe import counts
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics.numbers import number
+from gpudebug.core.verdict.gates.case import Case, probed
+
+LOG, PROBE, BOTH = "log", "probe", "both"
+OWN_WORD = "by the program's own word"
+# Where samples are steps times a batch that the command's flags set, or counted by the log as steps are, the
+# optimizer's steps bear them out; a size or a rate that is printed is borne out by nothing.
+_COUNTED = frozenset({PROBE, "flags", "counted"})
+
+
+class Unfit(NamedTuple):
+    """Why the counts say nothing of throughput; `invalid`: the log prints steps that no optimizer made."""
+
+    why: str
+    invalid: bool = False
+
+
+def source(case: Case) -> str | None:
+    """What tells of throughput: the `log` alone, the `probe`, or `both`; None where nothing tells of it."""
+    runs = (*case.before, *case.after)
+    if not case.setting.counted or (case.ratio is None and case.delta is None):
+        return None
+    if not is_probed(case):
+        return LOG
+    by_probe = all(e.samples_by == PROBE for e in runs) if case.other_batch else all(map(probed, runs))
+    return PROBE if by_probe else BOTH
+
+
+def is_probed(case: Case) -> bool:
+    """Whether the probe counted what throughput and metric rest on, in all runs."""
+    runs, metric = (*case.before, *case.after), case.metric
+    if not all(counts.counted(e) for e in runs):
+        return False
+    if case.other_batch or metric.name == "samples_per_s":
+        return all(e.samples_by in _COUNTED for e in runs)
+    if metric.name.startswith("step_time"):
+        return all(e.step_time_by == PROBE for e in runs)
+    return metric.points or metric.by_steps
+
+
+def unfit(case: Case) -> Unfit | None:
+    """What does not fit between log, probe and command; None if all does, or if a person confirmed it."""
+    setting = case.setting
+    if not setting.counted or setting.confirmed:
+        return None
+    found = _ratios(case)
+    if found is None and setting.beyond and not setting.explained:
+        found = Unfit(setting.beyond)
+    before, after = (all(counts.counted(e) for e in side) for side in (case.before, case.after))
+    if found is None and before != after:
+        sides = ("baseline", "trial") if before else ("trial", "baseline")
+        found = Unfit("the probe counted the steps of the {}, and not those of the {}".format(*sides))
+    if found is None and setting.touches and not is_probed(case):
+        found = Unfit(f"no probe counts what got done, and the change touches what does ({setting.touches})")
+    return found
+
+
+def _ratios(case: Case) -> Unfit | None:
+    setting = case.setting
+    found = counts.moved(case.before, case.after, missing=setting.code)
+    if not found or setting.explained:
+        return None
+    for one in found:
+        if one.name != "log" or one.new is None or not setting.code or one.what != counts.STEPS:
+            continue
+        more = one.factor > 1 and one.new > counts.APART
+        if more and not counts.is_accumulated(case.before, case.after, one.factor):
+            return Unfit(f"{_said(one)}{_totals(case.after)}", invalid=True)
+    one = found[0]
+    return Unfit(f"{_said(one)}{_totals(case.after) if one.name == 'log' else ''}")
+
+
+def _said(one: counts.Moved) -> str:
+    new = "no" if one.new is None else number(one.new)
+    return f"{new} {one.what} for each step of the optimizer in the trial, {number(one.old)} in the baseline"
+
+
+def _totals(runs: tuple[Evidence, ...]) -> str:
+    """Both counts of the first run that tells them."""
+    told = next((e for e in runs if e.step_unit == "step" and e.steps and e.probe), None)
+    if told is None or told.probe is None:
+        return ""
+    return f" (run {told.run}: {told.steps} steps by the log, {told.probe.steps} by the optimizer)"

@@ -1,0 +1,74 @@
+"""Whether the metric moved far enough, and whether enough of it was seen to say so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.records import Evidence, Gate
+from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric, told_by
+from gpudebug.core.verdict.gates.text import improvement_text
+from gpudebug.core.words import Result
+
+
+def delta_gate(case: Case) -> Gate:
+    c = case.criteria
+    success, failure = (numbers.threshold(case.metric, v) for v in (c.success, c.failure))
+    threshold = f"estimate >= {success} and lower bound > {failure}"
+    gate = Gate(name="delta", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
+    if case.delta is None:
+        return gate.model_copy(update={"note": _absent(case)})
+    gate = gate.model_copy(update={"value": improvement_text(case.metric, case.delta)})
+    short = short_window(case.criteria, case.before, case.after)
+    if short:
+        return gate.model_copy(update={"note": _advised(short, case.setting.window_advice)})
+    assert case.delta.low is not None and case.delta.high is not None
+    if case.delta.value >= c.success and case.delta.low > c.failure:
+        return gate.model_copy(update={"result": Result.PASS})
+    if case.delta.value < c.failure and case.delta.high < c.success:
+        return gate.model_copy(update={"result": Result.FAIL})
+    return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
+
+
+def _absent(case: Case) -> str:
+    """Which run lacks the metric, and why."""
+    for part, runs in (("trial", case.after), ("baseline", case.before)):
+        for e in runs:
+            if not has_metric(case.metric, e):
+                where = part if len(runs) == 1 else f"{part}, run {e.run}"
+                return f"{where}: {_reason(case, e)}"
+    assert not comparable(case.metric, (*case.before, *case.after))
+    told = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
+    before, after = (" and ".join(sources) for sources in told)
+    what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
+    said = what.get(case.metric.name, "times of steps are")
+    return f"{said} told by {before} in the baseline, by {after} in the trial"
+
+
+def _reason(case: Case, e: Evidence) -> str:
+    reasons = [e.window_reason, *(d.reason for d in e.devices if case.metric.points)]
+    reason = next((r for r in reasons if r), case.metric.absent(e))
+    short = e.window is None and "too short" in reason
+    return _advised(reason, case.setting.window_advice if short else None)
+
+
+def _advised(text: str, advice: str | None) -> str:
+    return f"{text}; {advice}" if advice else text
+
+
+def window_total(runs: Sequence[Evidence]) -> float:
+    """Seconds of steady window over the runs that have one."""
+    return math.fsum(e.window.duration_s for e in runs if e.window)
+
+
+def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
+    """What is missing to `min_window` in the baseline or in the trial; None where nothing is."""
+    for part, runs in (("baseline", before), ("trial", after)):
+        total = window_total(runs)
+        if total < criteria.min_window:
+            count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+            said = f"the {part}'s windows sum up to {total:.1f} s over {count}"
+            missing = criteria.min_window - total
+            return f"{said}, {missing:.1f} s short of min_window ({criteria.min_window:g} s)"
+    return None

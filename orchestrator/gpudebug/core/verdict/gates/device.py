@@ -1,0 +1,81 @@
+"""Whether the device, and the cores that feed it, were the run's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpudebug.core.records import Evidence, Gate
+from gpudebug.core.samples.window import SHARED
+from gpudebug.core.verdict.gates.case import UNKNOWN, Case
+from gpudebug.core.words import Result
+
+THRESHOLD = "no other process on the device"
+# Others' use of the run's cores, in percent: sides that differ by less than this were disturbed alike.
+APART = 25.0
+_CPU = "CPU"
+
+
+def device_gate(case: Case) -> Gate:
+    """Fails where another process computed on the device in any run's window, or kept the cores busy in the
+    runs of one side only. A run that cannot tell makes it skipped."""
+    gate = Gate(name="device_to_itself", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
+    shared = [text for part, runs in _sides(case) for e in runs if (text := _shared(part, e))]
+    busy, alike = _busy_cores(case)
+    if shared or busy:
+        return gate.model_copy(
+            update={
+                "value": "; ".join([*shared[:3], *([busy] if busy else [])]),
+                "result": Result.FAIL,
+                "note": _remedy(case),
+            }
+        )
+    untold = _untold(case)
+    if untold:
+        return gate.model_copy(update={"note": untold})
+    return gate.model_copy(update={"value": alike or "alone", "result": Result.PASS})
+
+
+def _sides(case: Case) -> tuple[tuple[str, Sequence[Evidence]], ...]:
+    return ("baseline", case.before), ("trial", case.after)
+
+
+def _shared(part: str, e: Evidence) -> str | None:
+    count, share = e.conditions.foreign_procs, e.conditions.foreign_share
+    if not count:
+        return None
+    others = f"{count} other process{'es' if count != 1 else ''}"
+    return f"{others} on the device in {part} run {e.run}, {share or 0:.0%} of the time"
+
+
+def _remedy(case: Case) -> str | None:
+    """What helps where the baseline is what was disturbed: another trial would meet the same one."""
+    loads = [_mean_load(runs) or 0.0 for _, runs in _sides(case)]
+    if any(e.conditions.foreign_procs for e in case.before) or loads[0] > max(SHARED, loads[1]):
+        return "`gpudebug baseline` records the baseline anew"
+    return None
+
+
+def _mean_load(runs: Sequence[Evidence]) -> float | None:
+    """What others used of the cores, in percent; None where no run tells."""
+    known = [e.conditions.foreign_cpu for e in runs if e.conditions.foreign_cpu is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _busy_cores(case: Case) -> tuple[str | None, str | None]:
+    """(why the sides are not comparable, what both had to bear alike)."""
+    before, after = (_mean_load(runs) for _, runs in _sides(case))
+    if before is None or after is None or max(before, after) <= SHARED:
+        return None, None
+    said = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
+    return (said, None) if abs(before - after) > APART else (None, f"{said}: alike, but noisy")
+
+
+def _untold(case: Case) -> str | None:
+    """Why nobody knows who else was there; None where every run tells."""
+    for part, runs in _sides(case):
+        for e in runs:
+            column = "foreign_cpu" if all(d.uuid == _CPU for d in e.devices) else "foreign_procs"
+            if getattr(e.conditions, column) is None:
+                reason = e.missing.get(column, "its samples do not tell of other processes")
+                return f"not checkable in {part} run {e.run}: {reason}"
+    return None

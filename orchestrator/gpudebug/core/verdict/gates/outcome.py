@@ -1,0 +1,79 @@
+"""How the training ended and what its loss did."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from gpudebug.core.records import Evidence, Gate
+from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.words import INFRASTRUCTURE, Outcome, Result, Trend
+
+# A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
+_FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+_UNBROKEN = frozenset({Outcome.COMPLETED, Outcome.ENDED_EARLY})
+
+
+def is_infrastructure(e: Evidence) -> bool:
+    """Whether the run's end says nothing of the hypothesis: lost device or sampler, interrupted, killed."""
+    return e.outcome in INFRASTRUCTURE or (e.outcome is Outcome.CRASHED and _ended_from_outside(e))
+
+
+def _ended_from_outside(e: Evidence) -> bool:
+    if e.failure is not None and e.failure.kind not in ("signal", "interrupted"):
+        return False
+    # A shell or a launcher says 128 + N where a program below it was ended by signal N.
+    ended_by = e.signal or (e.exit_status or 0) - 128
+    return ended_by in _FOREIGN or (e.failure is not None and e.failure.kind == "interrupted")
+
+
+def worst_trend(runs: Sequence[Evidence]) -> Trend:
+    """The worst trend of the runs: one that diverges is not made good by one that does not."""
+    trends = [e.loss.trend for e in runs]
+    for worst in (Trend.NAN, Trend.DIVERGING, Trend.UNKNOWN, Trend.PLATEAU):
+        if worst in trends:
+            return worst
+    return Trend.CONVERGING
+
+
+def training_text(runs: Sequence[Evidence]) -> str:
+    """`SUCCESS`, or how the first failed run ended, with its failure class."""
+    failed = next((e for e in runs if e.outcome not in _UNBROKEN), None)
+    if failed is None:
+        ended = any(e.outcome is Outcome.ENDED_EARLY for e in runs)
+        return "ENDED_EARLY - not run to its end" if ended else "SUCCESS"
+    kind = f" ({failed.failure.kind})" if failed.failure else ""
+    line = failed.failure.lines[-1] if failed.failure and failed.failure.lines else failed.reason
+    return f"FAILED - {failed.outcome}{kind}" + (f": {line}" if line else "")
+
+
+def outcome_gate(case: Case) -> Gate:
+    gate = Gate(
+        name="outcome",
+        value=str(Outcome.COMPLETED),
+        threshold="training ends by itself with status 0",
+        result=Result.PASS,
+    )
+    failed = next((e for e in case.after if e.outcome not in _UNBROKEN), None)
+    if failed is not None:
+        value = training_text(case.after).removeprefix("FAILED - ")
+        result = Result.UNKNOWN if is_infrastructure(failed) else Result.FAIL
+        return gate.model_copy(update={"value": value, "result": result})
+    ended = next((e for e in case.after if e.outcome is Outcome.ENDED_EARLY), None)
+    if ended is None:
+        return gate
+    note = f"early_stop ended run {ended.run} at its answer: whether training completes was not tested"
+    return gate.model_copy(update={"value": str(Outcome.ENDED_EARLY), "result": Result.SKIPPED, "note": note})
+
+
+def loss_gate(case: Case) -> Gate:
+    trend = worst_trend(case.after)
+    gate = Gate(name="loss", value=str(trend), threshold=str(Trend.CONVERGING), result=Result.UNKNOWN)
+    if case.criteria.loss == "any":
+        return gate.model_copy(update={"threshold": "any", "result": Result.SKIPPED})
+    if trend is Trend.CONVERGING:
+        return gate.model_copy(update={"result": Result.PASS})
+    if trend in (Trend.NAN, Trend.DIVERGING):
+        return gate.model_copy(update={"result": Result.FAIL})
+    advice = next((e.loss.advice for e in case.after if e.loss.advice), None)
+    return gate.model_copy(update={"note": advice})

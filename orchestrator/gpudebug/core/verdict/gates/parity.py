@@ -1,0 +1,51 @@
+"""Whether the trial learns as the baseline does, at equal steps."""
+
+from __future__ import annotations
+
+from gpudebug.core.records import Gate
+from gpudebug.core.statistics.loss_curve import Distance, distance
+from gpudebug.core.verdict.gates.case import UNKNOWN, Case
+from gpudebug.core.words import Result
+
+# Of what the baseline's loss falls by: below it a difference is harmless, and noise.
+TOLERANCE = 0.10
+
+
+def parity_gate(case: Case) -> Gate:
+    """Fails where the trial's loss is above the baseline's by surely more than a tenth of its fall.
+
+    A lower loss passes. A run without its curve, or another batch, makes the steps not comparable.
+    """
+    threshold = f"at most {TOLERANCE:.0%} of its fall above the baseline's at equal steps"
+    gate = Gate(name="loss_parity", value=UNKNOWN, threshold=threshold, result=Result.SKIPPED)
+    reason = _incomparable(case)
+    found = reason or distance(
+        [e.loss.curve for e in case.before],
+        [e.loss.curve for e in case.after],
+        case.criteria.max_runs,
+    )
+    if not isinstance(found, Distance):
+        return gate.model_copy(update={"note": f"not comparable: {found}"})
+    share, low = found.value.value / found.fall, found.value.low
+    assert low is not None
+    harmless = share <= TOLERANCE or low <= 0
+    sure = low / found.fall > TOLERANCE
+    result = Result.PASS if harmless else Result.FAIL if sure else Result.UNKNOWN
+    above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"
+    note = None if result is not Result.UNKNOWN else "higher than the baseline's, but not surely by so much"
+    return gate.model_copy(update={"value": above, "result": result, "note": note})
+
+
+def _incomparable(case: Case) -> str | None:
+    if case.criteria.loss == "any":
+        return "criteria say loss: any"
+    if case.setting.other_steps:
+        return case.setting.other_steps
+    names = sorted({e.loss.name or "no loss" for e in (*case.before, *case.after)})
+    if len(names) > 1:
+        return f"the logs tell {' and '.join(names)}"
+    totals = sorted({e.total_steps for e in (*case.before, *case.after) if e.total_steps})
+    if len(totals) > 1:
+        return f"the runs plan {totals[0]} and {totals[-1]} steps, which a schedule may depend on"
+    units = sorted({e.step_unit or "no steps" for e in (*case.before, *case.after)})
+    return f"the logs count {' and '.join(units)}" if len(units) > 1 else None

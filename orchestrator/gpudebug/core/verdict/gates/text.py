@@ -1,0 +1,27 @@
+"""Estimates as gates print them."""
+
+from __future__ import annotations
+
+from gpudebug.core.records import Estimate
+from gpudebug.core.statistics.metrics import Metric
+
+
+def estimate_text(estimate: Estimate, unit: str, *, signed: bool = False, digits: int = 1) -> str:
+    """`+33.6pp (95% CI +31.2 to +36.0)`."""
+    sign = "+" if signed else ""
+
+    def text(value: float) -> str:
+        # Adding 0.0 turns a rounded -0.0 into 0.0.
+        return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
+
+    value = f"{text(estimate.value)}{unit}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} (95% CI {text(estimate.low)} to {text(estimate.high)})"
+
+
+def improvement_text(metric: Metric, estimate: Estimate) -> str:
+    """The delta of a metric: in pp, or `1.31x (95% CI 1.24 to 1.38)`."""
+    if metric.points:
+        return estimate_text(estimate, "pp", signed=True)
+    return estimate_text(estimate, "x", digits=2)

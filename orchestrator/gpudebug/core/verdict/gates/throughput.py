@@ -1,0 +1,161 @@
+"""Whether more got done, and whether the busy time did the same work as before."""
+
+from __future__ import annotations
+
+from gpudebug.core.records import Estimate, Evidence, Gate
+from gpudebug.core.verdict.gates.case import UNKNOWN, Case, has_figure, idle, probed, rate_of
+from gpudebug.core.verdict.gates.counted import LOG, OWN_WORD, source, unfit
+from gpudebug.core.verdict.gates.text import estimate_text
+from gpudebug.core.words import Result
+
+# Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
+BETTER_ESTIMATE = 1.03
+NOT_WORSE_BOUND = 0.97
+# Busy seconds a step stay equal when a stall is removed.
+WORK_PASS = 1.15
+WORK_FAIL = 1.25
+
+
+def throughput_gate(case: Case) -> Gate:
+    """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing.
+
+    Unknown where log, probe and command do not agree on what got done.
+    """
+    gate = _by_rate(case)
+    told = source(case)
+    against = unfit(case) if told is not None else None
+    if against is not None and gate.result is not Result.FAIL:
+        confirm = f'a person who can explain it runs `gpudebug reopen {case.number} --because "WHY"`'
+        update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{against.why}; {confirm}"}
+        return gate.model_copy(update={**update, "source": told, "unexplained": against.why})
+    if told == LOG and case.ratio is not None and gate.note is None:
+        return gate.model_copy(update={"source": told, "note": OWN_WORD})
+    return gate.model_copy(update={"source": told})
+
+
+def _by_rate(case: Case) -> Gate:
+    """By the rate that the log tells; borne out by the optimizer's steps where the probe counted them."""
+    wanted = case.criteria.throughput
+    if wanted == "any" and case.metric.by_steps and case.other_batch:
+        # What a step is has changed: that steps got faster says nothing until samples do, too.
+        wanted = "better"
+    threshold = {
+        "better": f"estimate >= {BETTER_ESTIMATE:g}x and lower bound > 1x",
+        "not_worse": f"upper bound >= {NOT_WORSE_BOUND:g}x",
+    }.get(wanted, "any")
+    value = estimate_text(case.ratio, "x", digits=2) if case.ratio else UNKNOWN
+    gate = Gate(name="throughput", value=value, threshold=threshold, result=Result.UNKNOWN)
+    if wanted == "any":
+        return gate.model_copy(update={"result": Result.SKIPPED})
+    if _is_the_metric(case):
+        if contradicted := _contradicted("better", case, case.criteria.success):
+            return gate.model_copy(update={"note": contradicted})
+        note = "the metric is the throughput: delta has judged it"
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
+    if case.ratio is None and _never_counts(case):
+        note = "no run counts steps, so the metric alone tells of speed"
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
+    if case.ratio is None:
+        return gate.model_copy(update={"note": _no_ratio(case)})
+    result = throughput_result(wanted, case.ratio)
+    if result is Result.PASS and (contradicted := _contradicted(wanted, case)):
+        return gate.model_copy(update={"note": contradicted})
+    return gate.model_copy(update={"result": result})
+
+
+def _contradicted(wanted: str, case: Case, least: float = 0.0) -> str | None:
+    """Why the optimizer's steps do not bear out what the log says of throughput; None where they do.
+
+    `least` is the ratio that is needed, and that they may miss by noise.
+    """
+    if case.steps is None:
+        return None
+    if throughput_result(wanted, case.steps) is Result.PASS and case.steps.value >= NOT_WORSE_BOUND * least:
+        return None
+    return f"by the log; {estimate_text(case.steps, 'x', digits=2)} by the optimizer's steps"
+
+
+def _is_the_metric(case: Case) -> bool:
+    """Whether the delta is the ratio of this very rate."""
+    unit = case.metric.unit.removesuffix("/s")
+    return case.metric.throughput and (case.rates.unit or "").removesuffix("s") == unit.removesuffix("s")
+
+
+def _never_counts(case: Case) -> bool:
+    """Whether no run counts anything, and the metric is a time of one's own: a program that infers."""
+    return case.metric.unit == "s" and not any(rate_of(e) for e in (*case.before, *case.after))
+
+
+def _no_ratio(case: Case) -> str:
+    if case.other_batch:
+        return (
+            f"{_batches(case)}, and samples per second are not told alike by all runs; "
+            "print `samples/s` or `batch size: N`"
+        )
+    for part, runs in (("trial", case.after), ("baseline", case.before)):
+        without = next((e for e in runs if rate_of(e) is None), None)
+        if without is not None:
+            where = part if len(runs) == 1 else f"{part}, run {without.run}"
+            return (
+                f"{where}: no step rate in the log, none from the probe; `log: {{step: …}}` in gpudebug.yaml "
+                "says where steps are"
+            )
+    if len({probed(e) for e in (*case.before, *case.after)}) > 1:
+        return "the log tells the steps of some runs, the probe those of others: they may not be the same"
+    units = [sorted({rate[0] for e in runs if (rate := rate_of(e))}) for runs in (case.before, case.after)]
+    return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
+
+
+def _batches(case: Case) -> str:
+    """What differs: the flags, the printed size, or what the change says of it."""
+    flags = [
+        {" ".join(f"{k}={v}" for k, v in sorted(e.batch_flags.items())) for e in runs}
+        for runs in _sides(case)
+    ]
+    sizes = [{f"{e.batch_size:g}" for e in runs if e.batch_size} for runs in _sides(case)]
+    for told in (flags, sizes):
+        before, after = (" or ".join(sorted(filter(None, side))) or "not set" for side in told)
+        if before != after:
+            return f"the batch differs ({before}, then {after})"
+    return "the change names the batch"
+
+
+def _sides(case: Case) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
+    return case.before, case.after
+
+
+def throughput_result(wanted: str, ratio: Estimate) -> Result:
+    """Whether throughput is `better` or `not_worse`."""
+    assert ratio.low is not None and ratio.high is not None
+    if wanted == "not_worse":
+        return Result.FAIL if ratio.high < NOT_WORSE_BOUND else Result.PASS
+    if ratio.low > 1 and ratio.value >= BETTER_ESTIMATE:
+        return Result.PASS
+    return Result.FAIL if ratio.high < BETTER_ESTIMATE else Result.UNKNOWN
+
+
+def work_gate(case: Case) -> Gate:
+    what = "sample" if case.other_batch else "step"
+    threshold = f"busy time a {what} at most {WORK_PASS:g}x"
+    gate = Gate(name="work_conserved", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
+    if case.work is None:
+        runs = (*case.before, *case.after)
+        note = "needs utilisation and step rate of every run of baseline and trial"
+        if all(has_figure(e) for e in runs) and idle(runs):
+            note = "an idle device has no busy time to compare"
+        elif case.metric.points or case.other_batch:
+            return gate.model_copy(update={"note": note})
+        # Only a gain of utilisation can be bought with work that nobody wanted.
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
+    assert case.work.low is not None
+    told: str | None = None
+    if case.work.value <= WORK_PASS:
+        result = Result.PASS
+        if case.step_work is not None and case.step_work.value > WORK_PASS:
+            result = Result.UNKNOWN
+            told = f"by the log; {estimate_text(case.step_work, 'x', digits=2)} by the optimizer's steps"
+    else:
+        result = Result.FAIL if case.work.low > WORK_FAIL else Result.UNKNOWN
+    return gate.model_copy(
+        update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": told},
+    )

@@ -1,0 +1,219 @@
+"""Whether a change reached the program, by what its command line and its own configuration show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.command import command_line, loader_settings
+from gpudebug.core.records import LoadedFiles
+from gpudebug.core.redaction.redact import REDACTED
+from gpudebug.core.words import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What was found: `value` is what the program shows, None where it shows nothing; `note` says why."""
+
+    result: Result
+    value: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one run shows: its command line, what the program printed or saved of its configuration, and which
+    files its processes imported: `loaded` is None where they did not tell, `probed` false if not asked.
+    `facts` are what the training process told of itself (`ProbeEvidence.facts`)."""
+
+    argv: Sequence[str]
+    printed: Mapping[str, str]
+    loaded: LoadedFiles | None = None
+    probed: bool = True
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+_YES = frozenset({"true", "yes", "on", "1"})
+_NO = frozenset({"false", "no", "off", "0"})
+# Too short to tell one option of a program from another.
+_SHORTEST_NAME = 2
+_NAMED = 3
+
+
+def effect_of(
+    change: Intervention, before: Sequence[Shown], after: Sequence[Shown], touched: Sequence[str] = ()
+) -> Effect:
+    """What the runs of the trial show of each part of the change; the worst that one of them shows counts.
+
+    `touched` are the files that its patch changes. A part that nothing tells of makes it SKIPPED, with the
+    reason.
+    """
+    found = [_part(part, before, run, touched) for part in change.changes for run in after]
+    for result in (Result.FAIL, Result.SKIPPED):
+        worst = next((effect for effect in found if effect.result is result), None)
+        if worst is not None:
+            return worst
+    values = dict.fromkeys(effect.value for effect in found if effect.value)
+    notes = dict.fromkeys(effect.note for effect in found if effect.note)
+    return Effect(Result.PASS, "; ".join(values), "; ".join(notes) or None)
+
+
+def moved_knobs(locked: Sequence[str], before: Sequence[Shown], after: Sequence[Shown]) -> tuple[str, ...]:
+    """The locked knobs that the programs show with another value in the trial than in the baseline."""
+    moved = []
+    for knob in locked:
+        old, new = shown(before, knob), shown(after, knob)
+        if old and new and not same_value(old[1], new[1]):
+            moved.append(f"{knob} (shown as {old[1]}, then {new[1]})")
+    return tuple(moved)
+
+
+def shown(runs: Sequence[Shown], flag: str) -> tuple[str, str] | None:
+    """Name and value under which the first run that tells of the flag shows it."""
+    return next((found for run in runs if (found := _lookup(run.printed, flag))), None)
+
+
+def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
+    """The entry of this name; else those of which it is the last part, where they agree."""
+    wanted = _folded(flag)
+    if len(wanted) < _SHORTEST_NAME:
+        return None
+    names = {name: _folded(name) for name in printed}
+    exact = [name for name, folded in names.items() if folded == wanted]
+    found = exact or [name for name, folded in names.items() if folded.endswith(f".{wanted}")]
+    if not found or any(not same_value(printed[found[0]], printed[name]) for name in found):
+        return None
+    return found[0], printed[found[0]]
+
+
+def _folded(name: str) -> str:
+    return command_line.bare_name(name).replace("-", "_").replace("/", ".").lower()
+
+
+def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[str]) -> Effect:
+    if part.kind in ("patch", "code"):
+        return _code(run, touched)
+    missing = _missing_in_command(part, run.argv)
+    if missing:
+        return Effect(Result.FAIL, missing)
+    found = _lookup(run.printed, part.name)
+    if found is None:
+        of_loader = _of_loader(part, before, run)
+        if of_loader is not None:
+            return of_loader
+        where = "its variables" if part.kind == "env" else "no configuration that tells"
+        stands = "is set" if part.kind == "env" else "stands in the command"
+        told = f"{part.name} {stands}" if part.kind != "unset" else f"{part.name} is out of the command"
+        prints = f"does not print {where}" if part.kind == "env" else f"prints {where}"
+        return Effect(Result.SKIPPED, note=f"{told}; the program {prints}")
+    earlier = shown(before, part.name)
+    return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+
+
+def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | None:
+    """What the training's own loader shows of a setting that the program does not print; None for nothing."""
+    setting = loader_settings.meant(part.name)
+    values = loader_settings.told(run.facts, setting) if setting else ()
+    if setting is None or not values:
+        return None
+    old = {value for other in before for value in loader_settings.told(other.facts, setting)}
+    asked = "true" if part.value is None else part.value
+    said = f"{setting}: {', '.join(values)} (the training's loader)"
+    if part.kind != "unset" and any(same_value(asked, value) for value in values):
+        return Effect(Result.PASS, said)
+    if old and not old & set(values):
+        return Effect(Result.PASS, said, None if part.kind == "unset" else f"{asked} was asked for")
+    # A batch may be a part, or several, of what a flag says; and what is unset may have been the default.
+    if part.kind == "unset" or setting == loader_settings.BATCH or old != set(values):
+        return None
+    return Effect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {said}")
+
+
+def _code(run: Shown, touched: Sequence[str]) -> Effect:
+    """Whether a process of the run imported a file that the change touches."""
+    if run.loaded is None:
+        why = "no process of it told" if run.probed else "probe: false in gpudebug.yaml"
+        return Effect(Result.SKIPPED, note=f"which files the program loaded is not known: {why}")
+    found = sorted(set(touched) & set(run.loaded.files))
+    if not found:
+        named = _some(touched) if touched else "a file that the change touches"
+        return Effect(Result.SKIPPED, note=f"no process imported {named}")
+    return Effect(Result.PASS, f"{_some(found)} loaded from {run.loaded.tree}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _missing_in_command(part: Change, argv: Sequence[str]) -> str | None:
+    """Why the command line itself does not hold the change."""
+    if part.kind == "env":
+        return None
+    found = command_line.find(argv, part.name)
+    if part.kind == "unset":
+        return f"the command still has {part.name}" if found else None
+    if not found:
+        return f"the command has no {part.name}"
+    written, asked = found[-1].value, part.value
+    if written is None or asked is None or REDACTED in written or "{" in asked or same_value(asked, written):
+        return None
+    return f"the command has {part.name}={written}"
+
+
+def _old(part: Change, before: Sequence[Shown]) -> str | None:
+    """The value that the baseline's command gives."""
+    options = command_line.find(before[0].argv, part.name) if before and part.kind != "env" else ()
+    if not options:
+        return None
+    return "true" if options[-1].value is None else options[-1].value
+
+
+def _judged(part: Change, old: str | None, earlier: str | None, name: str, value: str) -> Effect:
+    """`old` is what the baseline's command says, `earlier` what its program showed."""
+    said = f"{name}: {value}"
+    still = any(known is not None and same_value(known, value) for known in (old, earlier))
+    if part.kind == "unset":
+        result = Result.FAIL if still else Result.PASS if earlier is not None else Result.SKIPPED
+        return Effect(result, f"the program shows {said}" if still else said)
+    asked = "true" if part.value is None else part.value
+    if same_value(asked, value):
+        return Effect(Result.PASS, said)
+    if still or (_number(asked) is not None and _number(value) is not None):
+        written = part.name if part.value is None else f"{part.name}={part.value}"
+        return Effect(Result.FAIL, f"{written} was asked for, the program shows {said}")
+    note = f"{part.name}={asked} is shown as {value}"
+    return Effect(Result.SKIPPED if old is None and earlier is None else Result.PASS, said, note)
+
+
+def same_value(a: str, b: str) -> bool:
+    """Whether both write one value: numbers, truth values, rows and paths are compared as such."""
+    left, right = _items(a), _items(b)
+    return len(left) == len(right) and all(map(_same_item, left, right))
+
+
+def _items(text: str) -> list[str]:
+    inner = text.strip().strip("[]()")
+    return inner.replace(",", " ").split() or [""]
+
+
+def _same_item(a: str, b: str) -> bool:
+    a, b = (text.strip("\"'").lower() for text in (a, b))
+    if a == b:
+        return True
+    if {a, b} <= _YES or {a, b} <= _NO:
+        return True
+    numbers = _number(a), _number(b)
+    if None not in numbers:
+        return numbers[0] == numbers[1]
+    return a.removeprefix("./").rstrip("/") == b.removeprefix("./").rstrip("/")
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text) if text.isascii() else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

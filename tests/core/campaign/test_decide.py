@@ -1,0 +1,486 @@
+"""Histories of a campaign and the one next thing after each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.campaign.decide import (
+    Action,
+    BaselineState,
+    Campaign,
+    Claimed,
+    Ending,
+    HypothesisState,
+    Kind,
+    RunState,
+    decide,
+    goal,
+    waiting,
+)
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.words import VERDICTS, Status
+
+MISSING = BaselineState("workload", "not recorded yet")
+STALE = BaselineState("workload", "tree changed since it was recorded", 28.0)
+VALID = BaselineState("workload", None, 28.0)
+REFERENCE = BaselineState("reference", None, 85.0)
+NO_REFERENCE = BaselineState("reference", "not recorded yet")
+OLD_REFERENCE = BaselineState("reference", "tree changed since it was recorded", 60.0)
+UNKNOWN_REFERENCE = BaselineState("reference", None, None)
+
+
+def h(
+    number: int,
+    status: Status = Status.UNTESTED,
+    *,
+    code: bool = False,
+    after: float | None = None,
+    verified: bool = True,
+    claimed: Claimed | None = None,
+    written: bool = False,
+    worth: float | None = None,
+    cost_s: float | None = None,
+) -> HypothesisState:
+    verified = verified and status in VERDICTS
+    return HypothesisState(
+        number,
+        status,
+        mechanical=not code,
+        verified=verified,
+        after=after,
+        claimed=claimed,
+        written=written,
+        worth=worth,
+        cost_s=cost_s,
+    )
+
+
+def campaign(*hypotheses: HypothesisState, **more: object) -> Campaign:
+    return replace(Campaign(baselines=(VALID,), hypotheses=hypotheses), **more)  # type: ignore[arg-type]
+
+
+MINE = h(2, Status.TESTING, code=True, claimed=Claimed.MINE)
+OTHERS = h(2, Status.TESTING, code=True, claimed=Claimed.OTHERS)
+DONE = (
+    h(1, Status.REJECTED),
+    h(2, Status.INCONCLUSIVE),
+    h(3, Status.INVALID),
+    h(4, Status.VALIDATED, after=50),
+)
+CUT_OFF = RunState("0007-h2", sealed=False, hypothesis=2)
+JUDGED = RunState("0008-h2", sealed=True, hypothesis=2)
+SOLVING = h(1, Status.VALIDATED, after=85.0)
+
+# name, campaign, kind, what of the action is told: role, hypothesis, run or ending
+HISTORIES: list[tuple[str, Campaign, Kind, dict[str, object]]] = [
+    ("nothing yet", campaign(baselines=(MISSING,)), Kind.RECORD_BASELINE, {"role": "workload"}),
+    ("baseline, no hypothesis", campaign(), Kind.PROPOSE, {}),
+    (
+        "a hypothesis, no baseline",
+        campaign(h(1), baselines=(MISSING,)),
+        Kind.RECORD_BASELINE,
+        {"role": "workload"},
+    ),
+    ("a stale baseline", campaign(h(1), baselines=(STALE,)), Kind.RECORD_BASELINE, {"role": "workload"}),
+    (
+        "workload before reference",
+        campaign(baselines=(MISSING, NO_REFERENCE)),
+        Kind.RECORD_BASELINE,
+        {"role": "workload"},
+    ),
+    (
+        "reference before a test",
+        campaign(h(1), baselines=(VALID, NO_REFERENCE)),
+        Kind.RECORD_BASELINE,
+        {"role": "reference"},
+    ),
+    (
+        "reference stale",
+        campaign(h(1), baselines=(VALID, OLD_REFERENCE)),
+        Kind.RECORD_BASELINE,
+        {"role": "reference"},
+    ),
+    ("both baselines", campaign(h(1), baselines=(VALID, REFERENCE)), Kind.TEST, {"hypothesis": 1}),
+    (
+        "a reference of unknown utilisation",
+        campaign(h(1), baselines=(VALID, UNKNOWN_REFERENCE)),
+        Kind.TEST,
+        {},
+    ),
+    ("in the file's order", campaign(h(7), h(2)), Kind.TEST, {"hypothesis": 7}),
+    ("after a verdict", campaign(h(1, Status.REJECTED), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("what needs no one first", campaign(h(1, code=True), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("what needs someone last", campaign(h(1, code=True), *DONE[1:]), Kind.IMPLEMENT, {"hypothesis": 1}),
+    ("all tested", campaign(*DONE), Kind.PROPOSE, {}),
+    ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), Kind.PROPOSE, {}),
+    # What promises most a second of the device, as far as that is known.
+    ("worth most", campaign(h(1, worth=0.1), h(2, worth=0.3), h(3, worth=0.2)), Kind.TEST, {"hypothesis": 2}),
+    ("of one worth", campaign(h(5, worth=0.1), h(2, worth=0.1)), Kind.TEST, {"hypothesis": 5}),
+    ("unknown behind promising", campaign(h(1), h(2, worth=1e-9)), Kind.TEST, {"hypothesis": 2}),
+    ("unknown before worthless", campaign(h(1, worth=0.0), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("worthless ones", campaign(h(3, worth=-1.0), h(2, worth=0.0)), Kind.TEST, {"hypothesis": 3}),
+    (
+        "of those to write",
+        campaign(h(1, code=True), h(2, code=True, worth=1)),
+        Kind.IMPLEMENT,
+        {"hypothesis": 2},
+    ),
+    (
+        "without anybody, for little",
+        campaign(h(1, code=True, worth=9), h(2, worth=0)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
+    (
+        "mine is worth nothing",
+        campaign(h(1, worth=9), replace(MINE, written=True, worth=0)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
+    (
+        "tested ones are worth nothing",
+        campaign(h(1, Status.REJECTED, worth=9), h(2)),
+        Kind.TEST,
+        {"hypothesis": 2},
+    ),
+    # Claims: what one has begun goes on, what others hold is theirs.
+    ("mine, not written yet", campaign(h(1), MINE), Kind.IMPLEMENT, {"hypothesis": 2}),
+    ("mine, written", campaign(h(1), replace(MINE, written=True)), Kind.TEST, {"hypothesis": 2}),
+    ("mine, a flag by hand", campaign(h(1), replace(MINE, mechanical=True)), Kind.TEST, {"hypothesis": 2}),
+    ("another's", campaign(OTHERS, h(3)), Kind.TEST, {"hypothesis": 3}),
+    ("another's, and one to write", campaign(OTHERS, h(3, code=True)), Kind.IMPLEMENT, {"hypothesis": 3}),
+    ("nothing but another's", campaign(OTHERS), Kind.PROPOSE, {"hypothesis": None}),
+    ("mine, no baseline", campaign(MINE, baselines=(MISSING,)), Kind.RECORD_BASELINE, {}),
+    ("mine, another's cut off", campaign(MINE, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
+    ("another's, solved", campaign(OTHERS, SOLVING), Kind.STOP, {}),
+    # Recovery goes before everything.
+    (
+        "a run cut off",
+        campaign(h(2), loose_runs=(CUT_OFF,)),
+        Kind.RECOVER,
+        {"run": "0007-h2", "hypothesis": 2},
+    ),
+    ("a verdict unspliced", campaign(h(2), loose_runs=(JUDGED,)), Kind.RECOVER, {"run": "0008-h2"}),
+    ("the first of two", campaign(h(2), loose_runs=(CUT_OFF, JUDGED)), Kind.RECOVER, {"run": "0007-h2"}),
+    (
+        "testing, nothing runs",
+        campaign(h(1), h(2, Status.TESTING)),
+        Kind.RECOVER,
+        {"hypothesis": 2, "run": None},
+    ),
+    (
+        "a baseline's run cut off",
+        campaign(baselines=(MISSING,), loose_runs=(RunState("0001-baseline-workload", sealed=False),)),
+        Kind.RECOVER,
+        {"run": "0001-baseline-workload", "hypothesis": None},
+    ),
+    ("cut off, solved", campaign(SOLVING, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
+    ("cut off, out of budget", campaign(*DONE, hypothesis_budget=4, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
+    ("testing, no baseline", campaign(h(1, Status.TESTING), baselines=(MISSING,)), Kind.RECOVER, {}),
+    # Solved.
+    ("solved", campaign(SOLVING, h(2)), Kind.STOP, {"ending": Ending.SOLVED, "hypothesis": 1}),
+    ("solved just so", campaign(h(1, Status.VALIDATED, after=80.0)), Kind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "solved by a later one",
+        campaign(*DONE, h(5, Status.VALIDATED, after=81)),
+        Kind.STOP,
+        {"hypothesis": 5},
+    ),
+    ("solved and exhausted", campaign(SOLVING, hypothesis_budget=1), Kind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "solved, accepted",
+        campaign(SOLVING, baselines=(STALE,), accepted=True),
+        Kind.RECORD_BASELINE,
+        {"role": "workload"},
+    ),
+    ("solved, accepted and measured", campaign(SOLVING, accepted=True), Kind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "solved, accepted, reference stale",
+        campaign(SOLVING, baselines=(VALID, OLD_REFERENCE), accepted=True, target=80.0),
+        Kind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
+    (
+        "exhausted, accepted",
+        campaign(SOLVING, baselines=(STALE,), accepted=True, hypothesis_budget=1),
+        Kind.RECORD_BASELINE,
+        {},
+    ),
+    ("solved, baseline stale", campaign(SOLVING, baselines=(STALE,)), Kind.STOP, {"ending": Ending.SOLVED}),
+    ("not yet there", campaign(h(1, Status.VALIDATED, after=79.9), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("there, not validated", campaign(h(1, Status.REJECTED, after=95), h(2)), Kind.TEST, {"hypothesis": 2}),
+    ("there by hand", campaign(h(1, Status.VALIDATED, after=95, verified=False), h(2)), Kind.TEST, {}),
+    ("validated, figure unknown", campaign(h(1, Status.VALIDATED), h(2)), Kind.TEST, {}),
+    ("an own target reached", campaign(h(1, Status.VALIDATED, after=50), target=45.0), Kind.STOP, {}),
+    ("an own target not reached", campaign(h(1, Status.VALIDATED, after=85), target=90.0), Kind.PROPOSE, {}),
+    (
+        "as good as the reference",
+        campaign(h(1, Status.VALIDATED, after=76), baselines=(VALID, REFERENCE)),
+        Kind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
+    (
+        "not as good as the reference",
+        campaign(h(1, Status.VALIDATED, after=74), baselines=(VALID, REFERENCE)),
+        Kind.PROPOSE,
+        {},
+    ),
+    (
+        "how good the reference is must be known first",
+        campaign(SOLVING, baselines=(VALID, NO_REFERENCE)),
+        Kind.RECORD_BASELINE,
+        {"role": "reference"},
+    ),
+    (
+        "an own target needs no reference",
+        campaign(SOLVING, baselines=(VALID, NO_REFERENCE), target=80.0),
+        Kind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
+    # Budgets.
+    ("exhausted", campaign(*DONE, h(5), hypothesis_budget=4), Kind.STOP, {"ending": Ending.EXHAUSTED}),
+    ("one left", campaign(*DONE, h(5), hypothesis_budget=5), Kind.TEST, {"hypothesis": 5}),
+    (
+        "untested ones cost nothing",
+        campaign(h(1), h(2), h(3), hypothesis_budget=1),
+        Kind.TEST,
+        {"hypothesis": 1},
+    ),
+    (
+        "out of device time",
+        campaign(h(1), device_time=7200.0, device_time_budget=7200.0),
+        Kind.STOP,
+        {"ending": Ending.OUT_OF_BUDGET},
+    ),
+    ("device time left", campaign(h(1), device_time=7199.0, device_time_budget=7200.0), Kind.TEST, {}),
+    ("no limit of device time", campaign(h(1), device_time=1e9), Kind.TEST, {}),
+    (
+        "no budget to record a baseline",
+        campaign(baselines=(STALE,), device_time=10.0, device_time_budget=5.0),
+        Kind.STOP,
+        {"ending": Ending.OUT_OF_BUDGET},
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "kind", "told"), [x[1:] for x in HISTORIES], ids=[x[0] for x in HISTORIES])
+def test_each_history_has_one_next_thing(state: Campaign, kind: Kind, told: dict[str, object]) -> None:
+    action = decide(state)
+    assert action.kind is kind
+    assert {name: getattr(action, name) for name in told} == told
+    assert (action.ending is not None) is (kind is Kind.STOP)
+
+
+@pytest.mark.parametrize(
+    ("baselines", "target", "expected"),
+    [
+        ((VALID,), None, 80.0),
+        ((VALID, REFERENCE), None, 75.0),
+        ((VALID, REFERENCE), 60.0, 60.0),
+        ((VALID, UNKNOWN_REFERENCE), None, 80.0),
+        ((VALID, NO_REFERENCE), None, 80.0),
+        ((VALID, OLD_REFERENCE), None, 50.0),
+        ((), 0.0, 0.0),
+    ],
+)
+def test_the_goal(baselines: tuple[BaselineState, ...], target: float | None, expected: float) -> None:
+    assert goal(Campaign(baselines, (), target=target, failure=10.0)) == expected
+
+
+RATE = Metric("steps_per_s")
+TIME = Metric("latency_p50", lower=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference", "target", "expected"),
+    [
+        (RATE, None, None, None),
+        (RATE, 11.0, None, 10.0),
+        (TIME, 0.010, None, 0.011),
+        (TIME, 0.010, 0.02, 0.02),
+        (TIME, None, 0.02, 0.02),
+    ],
+)
+def test_the_goal_of_another_metric(
+    metric: Metric, reference: float | None, target: float | None, expected: float | None
+) -> None:
+    baselines = (VALID, BaselineState("reference", None, reference))
+    found = goal(Campaign(baselines, (), target=target, failure=1.1, metric=metric))
+    assert found == (expected if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("metric", "after", "target", "kind", "says"),
+    [
+        (RATE, 12.0, 11.0, Kind.STOP, "reaches 12 steps/s, the target is 11 steps/s"),
+        (RATE, 10.0, 11.0, Kind.PROPOSE, ""),
+        (RATE, 1000.0, None, Kind.PROPOSE, ""),
+        (TIME, 0.009, 0.0095, Kind.STOP, "reaches 9 ms, the target is 9.5 ms"),
+        (TIME, 0.010, 0.0095, Kind.PROPOSE, ""),
+    ],
+)
+def test_another_metric_solves_by_its_own_figure(
+    metric: Metric, after: float, target: float | None, kind: Kind, says: str
+) -> None:
+    action = decide(campaign(h(1, Status.VALIDATED, after=after), metric=metric, target=target))
+    assert action.kind is kind
+    assert says in action.why
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (campaign(baselines=(STALE,)), ["baseline workload", "tree changed"]),
+        (campaign(SOLVING), ["hypothesis 1", "85.0%", "80.0%"]),
+        (campaign(*DONE, hypothesis_budget=4), ["4 hypotheses", "budget is 4"]),
+        (campaign(device_time=90.0, device_time_budget=60.0), ["90 s", "60 s"]),
+        (campaign(loose_runs=(CUT_OFF,)), ["0007-h2", "cut off"]),
+        (campaign(loose_runs=(JUDGED,)), ["0008-h2", "not in the progress file"]),
+        (campaign(h(3, Status.TESTING)), ["hypothesis 3", "TESTING"]),
+        (campaign(h(3, code=True)), ["hypothesis 3", "no change"]),
+        (
+            campaign(h(1, worth=0.1), h(2, worth=0.35, cost_s=35.0), h(3), h(4, Status.REJECTED)),
+            ["hypothesis 2 is untested: expected gain 12.2pp for 35.0 s, the most a second of 3 untested"],
+        ),
+        (
+            campaign(h(1), h(2), unweighed="my.yaml:3: unknown key"),
+            ["hypothesis 1 is untested, the first in the file: my.yaml:3: unknown key"],
+        ),
+        (
+            campaign(h(1, worth=0.01, cost_s=20.0), h(2), metric=Metric("steps_per_s")),
+            ["hypothesis 1 is untested: expected gain 20% for 20.0 s, the most a second of 2 untested"],
+        ),
+        (
+            campaign(h(1, code=True), h(2, code=True, worth=0.5)),
+            ["no change to test yet: expected gain 0.5 a device-second, the most a second of 2 untested"],
+        ),
+    ],
+)
+def test_why_says_what_it_rests_on(state: Campaign, words: list[str]) -> None:
+    assert all(word in decide(state).why for word in words)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        campaign(h(1, worth=0.5, cost_s=9)),
+        campaign(h(1), h(2)),
+        campaign(h(1, worth=0.0), h(2, worth=0.0)),
+        campaign(h(1, worth=0.5), h(2, code=True, worth=0.6)),
+    ],
+    ids=["the only one", "unknown", "worthless", "the only one of its kind"],
+)
+def test_no_promise_is_told_where_it_chose_nothing(state: Campaign) -> None:
+    assert decide(state).why == "hypothesis 1 is untested"
+
+
+def maybe(value: st.SearchStrategy[float]) -> st.SearchStrategy[float | None]:
+    return st.none() | value
+
+
+BASELINES = st.builds(
+    BaselineState,
+    st.sampled_from(["workload", "reference"]),
+    st.none() | st.sampled_from(["not recorded yet", "tree changed"]),
+    maybe(st.floats(0, 100)),
+)
+HYPOTHESES = st.builds(
+    HypothesisState,
+    st.integers(1, 99),
+    st.sampled_from(list(Status)),
+    st.booleans(),
+    st.booleans(),
+    maybe(st.floats(0, 100)),
+    worth=maybe(st.floats(-1, 1)),
+    cost_s=maybe(st.floats(0, 100)),
+)
+RUNS = st.builds(RunState, st.text(min_size=1, max_size=8), st.booleans(), st.none() | st.integers(1, 99))
+CAMPAIGNS = st.builds(
+    Campaign,
+    st.lists(BASELINES, max_size=2, unique_by=lambda b: b.role).map(tuple),
+    st.lists(HYPOTHESES, max_size=8, unique_by=lambda x: x.number).map(tuple),
+    st.lists(RUNS, max_size=2).map(tuple),
+    maybe(st.floats(0, 100)),
+    st.floats(0, 30),
+    st.integers(1, 20),
+    st.floats(0, 1e5),
+    maybe(st.floats(0, 1e5)),
+)
+
+
+@given(CAMPAIGNS)
+def test_every_campaign_has_exactly_one_next_thing(state: Campaign) -> None:
+    action = decide(state)
+    assert isinstance(action, Action)
+    assert action == decide(state)
+    assert action.why
+    assert (action.ending is not None) is (action.kind is Kind.STOP)
+    needs = {
+        Kind.RECORD_BASELINE: action.role is not None,
+        Kind.TEST: action.hypothesis is not None,
+        Kind.IMPLEMENT: action.hypothesis is not None,
+        Kind.RECOVER: action.hypothesis is not None or action.run is not None,
+    }
+    assert needs.get(action.kind, True)
+
+
+@given(CAMPAIGNS)
+def test_the_order_of_concerns(state: Campaign) -> None:
+    kind = decide(state).kind
+    loose = bool(state.loose_runs) or any(x.status is Status.TESTING for x in state.hypotheses)
+    assert (kind is Kind.RECOVER) is loose
+    if kind in (Kind.TEST, Kind.IMPLEMENT, Kind.PROPOSE):
+        assert all(b.why is None for b in state.baselines)
+        assert sum(x.status in VERDICTS for x in state.hypotheses) < state.hypothesis_budget
+    left = [x for x in state.hypotheses if x.status is Status.UNTESTED]
+    if kind is Kind.IMPLEMENT:
+        assert not any(x.mechanical for x in left)
+    if kind is Kind.PROPOSE:
+        assert not left
+
+
+@given(CAMPAIGNS)
+def test_only_an_untested_hypothesis_is_tested(state: Campaign) -> None:
+    action = decide(state)
+    if action.kind in (Kind.TEST, Kind.IMPLEMENT):
+        chosen = next(x for x in state.hypotheses if x.number == action.hypothesis)
+        assert chosen.status is Status.UNTESTED
+        assert chosen.mechanical is (action.kind is Kind.TEST)
+        known = [x.worth or 0.0 for x in waiting(state, chosen.mechanical)]
+        assert (chosen.worth or 0.0) == max(known) or max(known) <= 0
+
+
+@given(CAMPAIGNS)
+def test_doing_the_next_thing_again_and_again_comes_to_an_end(state: Campaign) -> None:
+    """Each action, done, changes the files so that another follows: no campaign turns in circles."""
+    for _ in range(60):
+        action = decide(state)
+        if action.kind in (Kind.STOP, Kind.PROPOSE, Kind.IMPLEMENT):
+            return
+        state = done(state, action)
+    raise AssertionError(f"still {decide(state)}")
+
+
+def done(state: Campaign, action: Action) -> Campaign:
+    """The campaign as its files tell it after the action."""
+    if action.kind is Kind.RECORD_BASELINE:
+        return replace(
+            state,
+            baselines=tuple(replace(b, why=None) if b.role == action.role else b for b in state.baselines),
+        )
+    if action.kind is Kind.RECOVER:
+        status = Status.UNTESTED
+        loose = tuple(r for r in state.loose_runs if r.name != action.run)
+    else:
+        status, loose = Status.REJECTED, state.loose_runs
+    changed = tuple(
+        replace(x, status=status)
+        if x.number == action.hypothesis and (action.kind is Kind.TEST or x.status is Status.TESTING)
+        else x
+        for x in state.hypotheses
+    )
+    return replace(state, hypotheses=changed, loose_runs=loose)

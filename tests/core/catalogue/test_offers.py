@@ -1,0 +1,186 @@
+"""What would test a cause in one program: flags of its framework, knobs of its own, variables, code."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from tests.support.causes import cause
+
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.catalogue.model import Cause, Intervention
+from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.program import look
+from gpudebug.core.change import intervention
+from gpudebug.engine import adapters
+
+KNOWN = adapters.known()
+LEROBOT = "lerobot-train --policy.type=act --steps=200"
+OWN = "import argparse\np.add_argument('--workers', type=int, default=0)"
+TRAINER = """
+from transformers import Trainer, TrainingArguments
+args = TrainingArguments(output_dir="o", max_steps=200)
+"""
+
+
+def offered(cause: Cause, command: str, source: str | None = None, **more: Any) -> Offers:
+    argv = shlex.split(command)
+    program = look("train.py", [source]) if source else None
+    found = frameworks.find(argv, KNOWN, program)
+    return interventions_for(cause, argv, found=found, program=program, **more)
+
+
+def tried_by(**interventions: dict[str, Any]) -> Cause:
+    made = {name: Intervention.model_validate(fields) for name, fields in interventions.items()}
+    return cause().model_copy(update={"interventions": made})
+
+
+def changes(found: Offers) -> list[tuple[str | None, str]]:
+    return [(offer.change, offer.by) for offer in found.offers]
+
+
+@pytest.mark.parametrize(
+    ("command", "source", "expected"),
+    [
+        (LEROBOT, None, [("--set num_workers=4", "lerobot"), (None, "any")]),
+        (LEROBOT + " --num_workers=4", None, [(None, "any")]),
+        (LEROBOT + " --num_workers=0", None, [("--set num_workers=4", "lerobot"), (None, "any")]),
+        (LEROBOT + " --num_workers=8", None, [(None, "any")]),
+        ("python train.py", OWN, [("--set --workers=4", "knob"), (None, "any")]),
+        ("python train.py --workers=4", OWN, [(None, "any")]),
+        ("python train.py", None, [(None, "any")]),
+        ("bash -c 'python train.py --workers=0'", None, [(None, "any")]),
+    ],
+)
+def test_the_framework_first_then_knobs_then_code(
+    command: str, source: str | None, expected: list[tuple[str | None, str]]
+) -> None:
+    found = offered(cause(), command, source)
+    assert changes(found) == expected
+    assert found.offers[-1].instructions == "Make it fast."
+
+
+def test_every_change_can_be_made() -> None:
+    for offer in offered(cause(), LEROBOT).offers:
+        if offer.change:
+            made = intervention.parse(offer.change).apply(shlex.split(LEROBOT), {})
+            assert made.argv[-1] == "--num_workers=4"
+
+
+@pytest.mark.parametrize(
+    ("version", "flag", "expected", "refused"),
+    [
+        ("0.5.1", "prefetch_factor", [], "LeRobot 0.5.1 has no prefetch_factor: it came with 0.6"),
+        ("0.6.0", "prefetch_factor", ["--set prefetch_factor=8"], None),
+        (None, "prefetch_factor", ["--set prefetch_factor=8"], None),
+        ("0.5.1", "env_eval_freq", ["--set eval_freq=8"], None),
+        ("0.6.0", "env_eval_freq", ["--set env_eval_freq=8"], None),
+    ],
+)
+def test_the_version_decides_of_the_flag(
+    version: str | None, flag: str, expected: list[str], refused: str | None
+) -> None:
+    found = offered(tried_by(lerobot={"set": {flag: 8}}), LEROBOT, version=version)
+    assert [o.change for o in found.offers] == expected
+    assert list(found.refused) == ([refused] if refused else [])
+
+
+def test_the_command_shows_the_former_name() -> None:
+    found = offered(tried_by(lerobot={"set": {"env_eval_freq": 8}}), LEROBOT + " --eval_freq=2")
+    assert [o.change for o in found.offers] == ["--set eval_freq=8"]
+
+
+def test_a_range_of_versions_is_kept() -> None:
+    made = tried_by(lerobot={"set": {"a": 1}, "versions": ">=0.7", "code": "Write it."})
+    found = offered(made, LEROBOT, version="0.6")
+    assert (found.offers, found.refused) == ((), ("LeRobot 0.6 is not >=0.7",))
+
+
+def test_options_of_a_framework_that_stand_in_code_are_written_there() -> None:
+    found = offered(
+        tried_by(hf_trainer={"set": {"dataloader_num_workers": 4, "bf16": True}}), "python train.py", TRAINER
+    )
+    assert [o.change for o in found.offers] == [None]
+    assert found.offers[0].instructions == (
+        "In train.py, set dataloader_num_workers=4, bf16=True where DPOConfig or GRPOConfig or SFTConfig or "
+        "Seq2SeqTrainingArguments or TrainingArguments is made."
+    )
+
+
+def test_options_that_no_command_takes_are_written() -> None:
+    made = tried_by(sb3={"set": {"n_envs": 8}})
+    found = offered(made, "python -m rl_zoo3.train --algo ppo --env CartPole-v1")
+    assert [o.change for o in found.offers] == [None]
+    assert "n_envs=8" in (found.offers[0].instructions or "")
+
+
+def test_variables_come_last_of_what_needs_no_code() -> None:
+    made = tried_by(
+        env={"env": {"OMP_NUM_THREADS": "1"}}, any={"env": {"KMP_BLOCKTIME": "1"}, "code": "Write it."}
+    )
+    found = offered(made, "python train.py", OWN)
+    assert changes(found) == [
+        ("--env KMP_BLOCKTIME=1", "any"),
+        ("--set --workers=4", "knob"),
+        ("--env OMP_NUM_THREADS=1", "env"),
+        (None, "any"),
+    ]
+    again = offered(made, "python train.py", OWN, env={"OMP_NUM_THREADS": "1", "KMP_BLOCKTIME": "1"})
+    assert changes(again) == [("--set --workers=4", "knob"), (None, "any")]
+
+
+def test_a_bare_flag_stands_without_a_value() -> None:
+    command = "python train.py --data-dir d --model resnet50 --opt sgd"
+    found = offered(tried_by(timm={"set": {"pin-mem": True}}), command)
+    assert [o.change for o in found.offers] == ["--set --pin-mem"]
+
+
+def test_locked_knobs_are_left_alone() -> None:
+    found = offered(cause(), LEROBOT, locked=["--num_workers"])
+    assert changes(found) == [(None, "any")]
+    assert found.refused == ("--set num_workers=4 touches --num_workers, which is locked",)
+
+
+def test_workers_rise_to_the_cores_unless_the_cause_waits() -> None:
+    assert changes(offered(cause(), "python train.py", OWN, cores=2))[0][0] == "--set --workers=2"
+    waiting = cause().model_copy(update={"waits": True})
+    assert changes(offered(waiting, "python train.py", OWN, cores=2))[0][0] == "--set --workers=4"
+
+
+def test_a_variable_that_is_not_set_is_not_set_to_nothing() -> None:
+    made = tried_by(env={"env": {"CUDA_LAUNCH_BLOCKING": "0"}})
+    assert offered(made, LEROBOT).refused == ("CUDA_LAUNCH_BLOCKING is not set",)
+    found = offered(made, LEROBOT, env={"CUDA_LAUNCH_BLOCKING": "1"})
+    assert changes(found) == [("--env CUDA_LAUNCH_BLOCKING=0", "env")]
+
+
+def test_of_several_parts_those_with_an_effect_are_offered() -> None:
+    made = tried_by(lerobot={"set": {"a": 1, "b": 2}, "unset": ["c"]})
+    assert changes(offered(made, LEROBOT + " --a=1"))[0][0] == "--set b=2"
+    assert changes(offered(made, LEROBOT + " --c"))[0][0] == "--compound --set a=1 --set b=2 --unset c"
+    found = offered(made, LEROBOT + " --a=1 --b=2")
+    assert (found.offers, len(found.refused)) == ((), 3)
+
+
+def test_of_several_flags_those_that_the_version_has_are_offered() -> None:
+    made = tried_by(lerobot={"set": {"num_workers": 2, "prefetch_factor": 2}})
+    found = offered(made, LEROBOT, version="0.5.1")
+    assert changes(found) == [("--set num_workers=2", "lerobot")]
+    assert found.refused == ("LeRobot 0.5.1 has no prefetch_factor: it came with 0.6",)
+
+
+@pytest.mark.parametrize(
+    ("interventions", "command", "expected"),
+    [
+        ({"any": {"unset": ["lr"]}}, "python train.py --lr=1", [("--unset lr", "any")]),
+        ({"any": {"unset": ["lr"]}}, "python train.py", []),
+        ({"env": {"code": "Set it at home."}}, "python train.py", [(None, "env")]),
+        ({"any": {"env": {"KMP_BLOCKTIME": "0"}}}, "python train.py", [("--env KMP_BLOCKTIME=0", "any")]),
+        ({"env": {"env": {"CUDA_LAUNCH_BLOCKING": "0"}}}, "python train.py", []),
+    ],
+)
+def test_whatever_a_file_may_say_is_offered(
+    interventions: dict[str, Any], command: str, expected: list[tuple[str | None, str]]
+) -> None:
+    assert changes(offered(tried_by(**interventions), command)) == expected

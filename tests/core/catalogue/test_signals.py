@@ -1,0 +1,96 @@
+"""The registry of signals: each is said in one sentence, and something tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support import traces
+from tests.support.diagnoses import stacks
+from tests.support.traces import device, host
+
+from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
+from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.layers import LAYERS, LayerResult
+from gpudebug.core.diagnosis.sentences import value
+from gpudebug.core.inside.torch_profile import headline
+from gpudebug.core.records import DeviceInfo, Evidence, ProbeEvidence, StacksEvidence
+from gpudebug.core.trace import summarise
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_a_signal_is_said_in_one_sentence_with_its_value(name: str) -> None:
+    signal = SIGNALS[name]
+    assert signal.said.count("{}") == 1
+    assert signal.unit in ("share", "%", "pp", "s", "MB", "1/s", "count", "yes", "word")
+    assert signal.source in (
+        *("samples", "probe", "stacks", "log", "trace", "command", "host", "reference", "layer"),
+    )
+    assert value(0.5, signal.unit)
+
+
+def test_what_can_be_below_zero_has_its_sentence() -> None:
+    assert set(BELOW_ZERO) <= set(SIGNALS)
+    assert all(sentence.count("{}") == 1 for sentence in BELOW_ZERO.values())
+
+
+PROBE: dict[str, Any] = {
+    "pid": 1, "steps": 50, "span_steps": 40, "start_s": 1.0, "end_s": 5.0, "alloc_retries": 1,
+    "cpu_cores": 1.0, "step_time_p50_s": 0.1, "step_time_p95_s": 0.2, "backwards_per_step": 1.0,
+    "blocking_reads_per_step": 1.0,
+    "stall_every_steps": 9.0, "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
+    **{name: 0.1 for name in ProbeEvidence.model_fields if name.endswith("_share")},
+    **{way: {"count": 40, "mb": 8.0, "seconds": 0.1, "pinned_share": 0.5} for way in ("h2d", "d2h")},
+    "ranks": [{"pid": 1, "steps": 50, "data_wait_share": w} for w in (0.1, 0.3)],
+    "facts": {
+        "device": "cuda:0", "parameter_dtype": "float32", "threads": 8, "optimizers": [{"steps": 50}],
+        "loaders": [
+            {"workers": 2, "persistent_workers": True, "prefetch_factor": 2, "pin_memory": True, "fetched": 9}
+        ],
+        "amp": {"enabled": True}, "compile": {"graph_breaks": 2}, "distributed": {"backend": "nccl"},
+        "anomaly": False, "deterministic": False, "launch_blocking": False, "cudnn_benchmark": True,
+    },
+}  # fmt: skip
+EVIDENCE: dict[str, Any] = {
+    "run": "0001", "role": "baseline-workload", "outcome": "COMPLETED", "utilisation": 40.0, "data_s": 0.1,
+    "update_s": 0.2, "latency_p50_s": 0.3, "batch_size": 8, "framework": "lerobot", "loss": {"points": 9},
+    "failure": {"kind": "exception"}, "peak_device_mb": 2000.0, "peak_rss_mb": 900.0,
+    "conditions": {
+        "foreign_procs": 0, "foreign_cpu": 1.0, "throttle": {"hw_thermal": 0.5}, "read_mb_s": 1.0,
+        "write_mb_s": 1.0, "cpu_cores": 2.0, "cores": 4.0,
+    },
+    "probe": PROBE,
+    "stacks": StacksEvidence(
+        training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)), workers=stacks(("data", "d.py:g", 2, 1.0, 1.0))
+    ),
+}  # fmt: skip
+TRACE = [
+    host("user_annotation", "ProfilerStep#1", 0, 100),
+    host("user_annotation", "ProfilerStep#2", 100, 100),
+    host("cuda_runtime", "cudaStreamSynchronize", 5, 10),
+    host("cuda_runtime", "cudaLaunchKernel", 2, 2, correlation=7),
+    device("k", 20, 50, correlation=7),
+    device("Memcpy HtoD (Pageable -> Device)", 80, 5, "gpu_memcpy", bytes=100),
+    device("ncclDevKernel_AllReduce", 60, 40, stream=traces.NCCL),
+]
+
+
+def told(**machine: Any) -> set[str]:
+    """The signals of a run that tells all that evidence can hold, on a device of this kind."""
+    info = DeviceInfo(index=0, name="D", memory_total_mb=8000.0, **machine).model_dump(mode="json")
+    run = Evidence.model_validate(EVIDENCE).model_dump(mode="json")
+    layers = {name: LayerResult(name, "0002", ("0002",), 1.2, 1.2, "by the probe", "so") for name in LAYERS}
+    found = facts_of(
+        [run],
+        [{"devices": [info], "cpu_quota": 2.0}],
+        ["python", "train.py"],
+        reference=facts_of([run]),
+        layers=layers,
+        trace={"analysis": headline(summarise([traces.text(TRACE)]).as_dict())},
+        expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
+    )
+    return set(found.signals)
+
+
+def test_every_signal_is_told_by_something_and_nothing_else_is() -> None:
+    assert told(uuid="GPU-1", kind="nvml") | told(uuid="CPU", kind="cpu") == set(SIGNALS)

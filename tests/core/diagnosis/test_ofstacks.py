@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from tests.support.diagnoses import stacks
+
+from gpudebug.core.diagnosis.ofstacks import signals, together, uncrowded
+from gpudebug.core.inside.stacks.shares import share
+from gpudebug.core.records import StacksEvidence
+
+TRAINING = stacks(
+    ("data", "t.py:main torch/utils/data/dataloader.py:next", 1, 4.0, 0.0),
+    ("other", "t.py:main t.py:save", 9, 1.0, 0.0),
+    ("forward", "t.py:main net.py:table", 5, 5.0, 5.0),
+    code={
+        "t.py:save:9": "f.write(data)",
+        "net.py:table:5": "rows += [i]",
+        "t.py:main:1": "for batch in loader:",
+    },
+)
+
+
+def test_shares_of_the_watched_time() -> None:
+    workers = stacks(("other", "d.py:get", 1, 2.0, 0.5))
+    assert signals(StacksEvidence(training=TRAINING, workers=workers)) == {
+        "stacks_s": 10.0,
+        "waiting_share": 0.5,
+        "waiting_outside_data_share": pytest.approx(0.1),
+        "hot_share": 0.5,
+        "hot_python_share": 0.5,
+        "hot_in_forward_share": 0.5,
+        "worker_running_share": 0.25,
+    }
+
+
+def test_nothing_watched_tells_nothing() -> None:
+    assert signals(None) == {}
+    assert signals(StacksEvidence()) == {}
+    assert together([None, {}]) is None
+
+
+def test_runs_are_taken_together_as_their_evidence_has_them() -> None:
+    one = StacksEvidence(training=TRAINING, notes=("a",)).model_dump(mode="json")
+    found = together([one, None, one])
+    assert found is not None
+    assert found.training is not None
+    assert found.training.seconds == 20.0
+    assert found.notes == ("a",)
+    assert signals(found)["hot_share"] == 0.5
+
+
+CROWDED = stacks(
+    ("data", "d.py:get", 3, 4.0, 0.1),
+    ("data", "d.py:resize PIL/Image.py:resize", 4, 2.0, 0.6),
+    ("forward", "t.py:main modules/linear.py:Linear.forward", 1, 3.0, 0.9),
+    ("backward", "t.py:main autograd/graph.py:_engine_run_backward", 2, 1.0, 0.2),
+)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "on_cpu", "waits", "resizing_waits"),
+    [(85.0, True, 0.4, 0.0), (5.0, True, 0.82, 0.14), (None, True, 0.82, 0.14), (85.0, False, 0.82, 0.14)],
+    ids=["crowded", "not crowded", "nobody knows", "on a GPU"],
+)
+def test_who_is_kept_off_a_crowded_core_does_not_wait(
+    foreign: float | None, on_cpu: bool, waits: float, resizing_waits: float
+) -> None:
+    found = uncrowded(StacksEvidence(training=CROWDED, workers=CROWDED), foreign, on_cpu=on_cpu)
+    assert signals(found)["waiting_share"] == pytest.approx(waits)
+    assert found is not None
+    assert found.training is not None
+    # What slept still sleeps.
+    assert share(found.training, stack="get", state="waiting")[0] == pytest.approx(0.38, abs=0.02)
+    assert share(found.training, stack="resize", state="waiting")[0] == pytest.approx(resizing_waits)
+
+
+def test_without_any_computing_nobody_knows_how_crowded_it_is() -> None:
+    idle = StacksEvidence(training=stacks(("data", "d.py:get", 3, 4.0, 0.4)))
+    assert uncrowded(idle, 90.0, on_cpu=True) is idle
+    assert uncrowded(None, 90.0, on_cpu=True) is None

@@ -1,0 +1,97 @@
+"""The stacks of a run's window, few enough for evidence.json."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.support.stack_lines import FRAMES, evidence, told
+
+from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
+from gpudebug.core.inside.stacks.shares import share
+from gpudebug.core.records import Window
+
+
+def test_lines_are_added_up() -> None:
+    found = evidence(told(since=2, at=4) + told(since=4, at=6)).training
+    assert found is not None
+    assert (found.seconds, found.cpu_s, found.samples) == (2.0, 1.0, 80)
+    assert found.frames == tuple(FRAMES)
+    assert found.stacks == (("data", (0, 1, 2), 7, 1.0, 0.8), ("other", (0, 1), 9, 0.5, 0.0))
+    assert found.code == {
+        "job/train.py:main:7": "image.resize(size)",
+        "job/train.py:main:9": "time.sleep(1)",
+    }
+
+
+WINDOWS = {(2.0, 4.0): 1.0, (3.0, 4.0): 0.5, (3.0, 6.0): 1.5, (0.0, 3.5): 0.75, (5.5, 5.75): 0.125}
+
+
+@pytest.mark.parametrize(("window", "seconds"), WINDOWS.items(), ids=map(str, WINDOWS))
+def test_a_line_counts_for_its_part_in_the_window(window: tuple[float, float], seconds: float) -> None:
+    found = evidence(told(since=2, at=4) + told(since=4, at=6), window).training
+    assert found is not None
+    assert found.seconds == seconds
+    assert found.stacks[0][3:] == pytest.approx((seconds / 2, 0.4 * seconds), abs=0.001)
+
+
+def test_nothing_in_the_window_is_nothing() -> None:
+    record = read_stacks(told(since=2, at=4))
+    assert stacks_evidence(record, Window(start_s=4, end_s=9, samples=9, rule="steps")) is None
+    assert stacks_evidence(None, None) is None
+
+
+def test_of_several_processes_the_one_that_trains_counts_else_the_one_watched_longest() -> None:
+    text = told(1, s=0.5) + told(2, s=1.5) + told(3, s=2.0)
+    assert [evidence(text, main=main).training.seconds for main in (1, 2, None, 9)] == [0.5, 1.5, 2.0, 2.0]  # type: ignore[union-attr]
+
+
+def test_workers_count_together_and_apart() -> None:
+    found = evidence(told(1, s=0.5) + told(2, of="workers") + told(3, of="workers"))
+    assert found.training is not None
+    assert found.workers is not None
+    assert (found.training.seconds, found.workers.seconds) == (0.5, 2.0)
+    assert evidence(told(2, of="workers")).training is None
+
+
+def test_secrets_in_source_are_scrubbed() -> None:
+    token = "hf_" + "a1b2" * 9
+    found = evidence(told(code={"1:7": f'login(token="{token}")'})).training
+    assert found is not None
+    assert token not in json.dumps(found.model_dump(mode="json"))
+    assert found.code["job/train.py:main:7"].startswith("login(token=")
+
+
+def _wide(count: int, depth: int, users: int) -> str:
+    """Stacks that differ in what libraries do within `users` lines of the user's, fifty a line."""
+    lines = []
+    for first in range(0, count, 50):
+        stacks, names, code = [], {}, {}
+        for n in range(first, min(first + 50, count)):
+            user = n % users
+            below = [f"library_{k % 7}/module_{k}.py:Class_{k}.method" for k in range(n, n + depth)]
+            frames = [
+                names.setdefault(name, len(names)) for name in (f"job/train.py:function_{user}", *below)
+            ]
+            code[f"{frames[0]}:{user + 1}"] = f"self.layer_{user}(values) + another(values, {user})"
+            stacks.append(["forward", frames, user + 1, 1.0, 0.5, 1])
+        spent = float(len(stacks))
+        lines.append(told(since=first, at=first + 2, s=spent, frames=list(names), stacks=stacks, code=code))
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(("count", "depth", "users"), [(400, 12, 8), (2000, 38, 30), (90, 40, 90)])
+def test_evidence_stays_small_and_keeps_what_the_users_lines_took(count: int, depth: int, users: int) -> None:
+    text = _wide(count, depth, users)
+    found = evidence(text + text.replace('"training"', '"workers"'))
+    assert len(json.dumps(found.model_dump(mode="json"), indent=1)) < 30_000
+    assert found.training is not None
+    assert len(found.training.stacks) <= 100
+    total = found.training.seconds
+    if users <= 30:
+        kept = sum(stack[3] for stack in found.training.stacks)
+        assert kept == pytest.approx(count, rel=0.02)
+        assert share(found.training, code=re.escape("layer_3(values)"))[0] * total == pytest.approx(
+            count / users, rel=0.1
+        )

@@ -1,0 +1,247 @@
+"""samples.csv as it is written, torn, edited, and as other monitors write theirs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.samples.row import HEADER, Reading, csv_row
+from gpudebug.core.samples.table import Sample, Samples, looks_like_samples, read_samples
+
+SEED = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n"
+
+
+def read(text: str) -> Samples:
+    return read_samples(text.splitlines(keepends=True), "samples.csv")
+
+
+def elapsed(text: str) -> list[float]:
+    return [row.elapsed for row in read(text).rows]
+
+
+def test_our_own_rows_come_back() -> None:
+    reading = Reading(
+        elapsed=1.204,
+        gpu_util=15.5,
+        mem_used_mb=812.25,
+        gpu_index=1,
+        gpu_uuid="GPU-1a2b",
+        sm_clock_mhz=1410.0,
+        throttle="sw_power_cap+hw_slowdown",
+        new_samples=3,
+        rss_mb=301.5,
+        log_bytes=4096,
+        foreign_procs=2,
+        foreign_cpu=12.5,
+    )
+    samples = read(HEADER + csv_row(reading))
+    known = Sample(
+        1.204, 15.5, 812.25, 1, "GPU-1a2b", 3, 301.5, 4096, 1410, "sw_power_cap+hw_slowdown", 2, 12.5
+    )
+    assert samples.rows == [known]
+    assert samples.unreadable == 0
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**7),
+            st.none() | st.integers(0, 10_000),
+            st.integers(0, 7),
+            st.none() | st.integers(0, 20),
+        ),
+        max_size=30,
+    )
+)
+def test_any_rows_come_back(values: list[tuple[int, int | None, int, int | None]]) -> None:
+    rows = [
+        Reading(
+            elapsed=ms / 1000,
+            gpu_util=None if util is None else util / 100,
+            gpu_index=index,
+            gpu_uuid=f"GPU-{index}",
+            new_samples=new,
+        )
+        for ms, util, index, new in values
+    ]
+    samples = read(HEADER + "".join(map(csv_row, rows)))
+    assert samples.unreadable == 0
+    found = [(s.elapsed, s.gpu_util, s.gpu_index, s.gpu_uuid, s.new_samples) for s in samples.rows]
+    assert found == [(r.elapsed, r.gpu_util, r.gpu_index, r.gpu_uuid, r.new_samples) for r in rows]
+
+
+def test_an_empty_cell_is_unknown_and_not_zero() -> None:
+    samples = read(HEADER + csv_row(Reading(elapsed=1.0, gpu_index=0, gpu_uuid="MIG-1")))
+    (row,) = samples.rows
+    assert (row.gpu_util, row.mem_used_mb, row.new_samples, row.rss_mb, row.log_bytes) == (None,) * 5
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["0.4,2", "0.4,20,5,100,2000", "0.4", "0", ","],
+    ids=["mid-cell", "whole-but-no-newline", "one-cell", "one-digit", "comma"],
+)
+def test_a_torn_last_line_is_dropped_and_counted(last: str) -> None:
+    samples = read(SEED + "0.2,15,5,100,2000\n" + last)
+    assert [r.gpu_util for r in samples.rows] == [15]
+    assert samples.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "0.4,nan,5,100,2000",
+        "0.4,inf,5,100,2000",
+        "nan,15,5,100,2000",
+        "1_0,15,5,100,2000",
+        "0.4,1_5,5,100,2000",
+        "0.4,١٥,5,100,2000",
+        "0.4,15,5,100",
+        "0.4,15,5,100,2000,7",
+        "0.4,15\x00,5,100,2000",
+        "0.4,0x10,5,100,2000",
+        "0.4,-1,5,100,2000",
+        "0.4,101,5,100,2000",
+        "-0.4,15,5,100,2000",
+        ",15,5,100,2000",
+        f"0.4,{'1' * 2000},5,100,2000",
+        "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb",
+        "<<<<<<< HEAD",
+    ],
+)
+def test_garbage_is_counted_and_what_stands_around_it_is_read(row: str) -> None:
+    samples = read(SEED + "0.2,15,5,100,2000\n" + row + "\n0.6,16,5,100,2000\n")
+    assert [r.gpu_util for r in samples.rows] == [15, 16]
+    assert samples.unreadable == 1
+
+
+@pytest.mark.parametrize("cell", ["1.5", "-1", "x", "1e400"])
+def test_counts_are_whole_numbers(cell: str) -> None:
+    text = f"elapsed,gpu_util,new_samples\n0.2,15,{cell}\n"
+    assert read(text).unreadable == 1
+
+
+def test_windows_line_ends_a_byte_order_mark_and_empty_lines() -> None:
+    samples = read("\ufeff" + SEED.replace("\n", "\r\n") + "0.2,15,5,100,2000\r\n\r\n0.4,16,5,100,2000\r\n")
+    assert [(r.elapsed, r.gpu_util, r.mem_used_mb) for r in samples.rows] == [(0.2, 15, 100), (0.4, 16, 100)]
+    assert samples.unreadable == 0
+
+
+def test_without_a_count_of_new_samples_every_row_is_new() -> None:
+    (row,) = read(SEED + "0.2,15,5,100,2000\n").rows
+    assert row == Sample(0.2, 15, 100, 0, "", 1, None, None)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb",
+        "timestamp,gpu_util_percent,memory_used_mb",
+        "Timestamp, GPU_Util, Memory_Used_MB",
+        "elapsed_s,gpu_utilization,mem_used_mb",
+        "index,timestamp,utilization.gpu [%],memory.used [MiB]",
+        '"time","gpu_util (%)","memory_used_mib"',
+        "time,gpu_util",
+    ],
+)
+def test_headers_of_other_monitors(header: str) -> None:
+    assert looks_like_samples(header + "\n0.5,1,2\n")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "elapsed",
+        "gpu_util,mem_util",
+        "epoch,train_loss,valid_loss,time",
+        "step,time,loss,gpu_util",
+        "elapsed,cpu_util",
+        "Loading checkpoint, elapsed 3 s, gpu_util 30",
+        '{"elapsed": 1, "gpu_util": 3}',
+        "elapsed;gpu_util",
+    ],
+)
+def test_what_is_no_samples_csv_is_refused_with_its_line(header: str) -> None:
+    assert not looks_like_samples(header)
+    with pytest.raises(GpudebugError) as caught:
+        read(header + "\n0.1,2,3\n")
+    assert (caught.value.file, caught.value.line) == ("samples.csv", 1)
+    assert caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("name", "times", "expected"),
+    [
+        ("elapsed", ["0.5", "1.0", "1.5"], [0.5, 1.0, 1.5]),
+        ("time", ["0.5", "1.0"], [0.5, 1.0]),
+        ("timestamp", ["81234.5", "81235.0", "81236.5"], [0, 0.5, 2.0]),
+        ("timestamp", ["1760000000.25", "1760000001.25"], [0, 1.0]),
+        ("elapsed", ["1760000000", "1760000030"], [0, 30.0]),
+        ("time", ["1760000000123", "1760000001123"], [0, 1.0]),
+        ("time", ["1760000000123456", "1760000001123456"], [0, 1.0]),
+        ("time", ["1760000000123456789", "1760000001123456789"], [0, 1.0]),
+        ("timestamp", ["2026-03-29T01:59:59", "2026-03-29T02:00:00.5"], [0, 1.5]),
+        ("timestamp", ["2026-03-29 23:59:59.900", "2026-03-30 00:00:00.1"], [0, 0.2]),
+        ("timestamp", ["2024/01/01 12:00:00.123", "2024/01/01 12:00:01.123"], [0, 1.0]),
+        ("timestamp", ["2026-03-29T01:00:00Z", "2026-03-29T03:00:02+02:00"], [0, 2.0]),
+        ("timestamp", ["2026-03-29T01:00:00.123456+0000", "2026-03-29T01:00:01.123456+0000"], [0, 1.0]),
+    ],
+)
+def test_any_clock_becomes_seconds(name: str, times: list[str], expected: list[float]) -> None:
+    rows = "".join(f"{time},15\n" for time in times)
+    assert elapsed(f"{name},gpu_util\n{rows}") == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["0.5", "2026-03-29T01:00:00", "1.0"],
+        ["2026-03-29T01:00:00", "0.5", "2026-03-29T01:00:01"],
+        ["2026-13-29T01:00:00", "2026-03-29T01:00:00", "2026-03-29T01:00:01"],
+        ["1760000000", "12.5", "1760000001"],
+        ["nan", "0.5", "1.0"],
+    ],
+)
+def test_a_row_of_another_clock_is_unreadable(times: list[str]) -> None:
+    samples = read("time,gpu_util\n" + "".join(f"{time},15\n" for time in times))
+    assert len(samples.rows) == 2
+    assert samples.unreadable == 1
+
+
+def test_a_row_that_is_refused_does_not_set_the_start() -> None:
+    assert elapsed("timestamp,gpu_util\n10,nan\n20,15\n25,15\n") == [0, 5]
+
+
+def test_units_and_not_available_as_nvidia_smi_writes_them() -> None:
+    samples = read(
+        "timestamp, index, uuid, utilization.gpu [%], memory.used [MiB]\n"
+        "2024/01/01 12:00:00.000, 0, GPU-a, 45 %, 1234 MiB\n"
+        "2024/01/01 12:00:00.000, 1, GPU-b, [N/A], [Not Supported]\n"
+    )
+    assert [(r.gpu_index, r.gpu_uuid, r.gpu_util, r.mem_used_mb) for r in samples.rows] == [
+        (0, "GPU-a", 45, 1234),
+        (1, "GPU-b", None, None),
+    ]
+
+
+def test_several_devices_and_the_times_of_the_log() -> None:
+    text = "elapsed,gpu_util,gpu_index,gpu_uuid,log_bytes\n" + "".join(
+        f"{t},{10 * g},{g},GPU-{g},{100 * t}\n" for t in (1, 2, 3) for g in (0, 1)
+    )
+    samples = read(text)
+    assert samples.devices == [(0, "GPU-0"), (1, "GPU-1")]
+    assert samples.log_times == [(1, 100), (2, 200), (3, 300)]
+
+
+def test_devices_without_a_uuid_are_told_apart_by_their_index() -> None:
+    samples = read("elapsed,gpu_util,index,log_bytes\n1,10,0,7\n1,20,1,7\n")
+    assert samples.devices == [(0, ""), (1, "")]
+    assert samples.log_times == [(1, 7)]
+
+
+def test_nothing_is_nothing() -> None:
+    samples = read(SEED)
+    assert (samples.rows, samples.devices, samples.log_times, samples.unreadable) == ([], [], [], 0)

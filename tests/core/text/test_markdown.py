@@ -1,0 +1,91 @@
+"""Free text in Markdown as GitHub reads it: CommonMark with tables, strikethrough and bare addresses."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from gpudebug.core.progress.sanitising import harmless
+from gpudebug.core.text.markdown import inline, verbatim
+
+GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+# What GitHub makes a link of after Markdown was rendered.
+LINKS = re.compile(r"@\w|#\w|\bGH-\d|://|\bwww\.|:[\w+-]+:", re.IGNORECASE)
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<!-- never closed",
+    "<img src=x onerror=y>",
+    "a | b | c",
+    "# no heading",
+    "#123 and owner/repo#45 and GH-7",
+    "thanks @octocat and @org/team, a@b.example",
+    "[a](javascript:x) ![b](c) [ref][] [x]: y",
+    "`code` ``more`` ```fence",
+    "*a* **b** _c_ __d__ ~e~ ~~f~~ num_workers",
+    "https://github.com/o/r/issues/1 www.example.org",
+    "&lt;b&gt; &amp; &#64;octocat &copy;",
+    ":tada: 10:20:30 a:b",
+    "$x^2$ and $$y$$ and $`z`$",
+    "1. one",
+    "2) two",
+    "- item",
+    "-- ---",
+    "===",
+    "+ plus",
+    "> quoted",
+    "trailing backslash \\",
+    "\\| \\` \\@octocat \\",
+    "two\n\nparagraphs\r# heading",
+    "\u202eright to left\u202c \x1b[31mred\x00",
+    "{{ jinja }} {% raw %}",
+    "",
+)
+
+
+def rendered(markdown: str) -> str:
+    return str(GITHUB.render(markdown))
+
+
+def shown(markup: str) -> str:
+    """What a reader sees of it."""
+    return html.unescape(re.sub(r"<[^>]*>", "", markup)).replace("\u200b", "").strip()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_any_text_is_shown_as_it_is(text: str) -> None:
+    plain = harmless(text, limit=300)
+    for markup in (rendered(inline(text)), rendered(f"- {inline(text)}"), rendered(f"Said: {inline(text)}.")):
+        assert set(re.findall(r"</?(\w+)", markup)) <= {"p", "ul", "li", "span"}
+        assert plain in shown(markup)
+    assert not LINKS.search(html.unescape(re.sub(r"<[^>]*>", "", rendered(inline(text)))))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.sampled_from("ab1_*`[]()<>|#@:/.-+=~$&!\\ \n\t"), max_size=30))
+def test_nothing_made_of_markup_becomes_some(text: str) -> None:
+    markup = rendered(f"| x |\n|---|\n| {inline(text)} |\n")
+    (cell,) = re.findall(r"<td>(.*?)</td>", markup, re.DOTALL)
+    assert markup.count("<tr>") == 2
+    assert set(re.findall(r"</?(\w+)", cell)) <= {"span"}
+    assert shown(cell) == harmless(text, limit=300).strip()
+    assert not LINKS.search(html.unescape(re.sub(r"<[^>]*>", "", cell)))
+
+
+def test_an_everyday_title_stays_readable_in_the_source() -> None:
+    said = "Too few workers (num_workers=0), 12.5% of steps: 3 ms"
+    assert inline(said) == said
+
+
+def test_it_is_cut_where_it_is_too_long() -> None:
+    assert inline("a" * 30, 10) == "a" * 9 + "…"
+    assert verbatim("a b\n c" * 30, 10) == "a b ca b …"
+
+
+def test_a_code_span_gets_what_can_be_seen() -> None:
+    assert verbatim("\x1b[31m--set\u202e a=`b`\n c") == "--set a=`b` c"

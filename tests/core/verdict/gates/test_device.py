@@ -1,0 +1,89 @@
+"""Whether the device, and the cores that feed it, were the run's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from tests.support.trials import gate, run, verdict
+
+from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate
+from gpudebug.core.words import Result, Status
+
+
+def on_gpu(procs: int | None, share: float = 0.0, cpu: float | None = None) -> Conditions:
+    return Conditions(
+        foreign_procs=procs, foreign_share=share if procs is not None else None, foreign_cpu=cpu
+    )
+
+
+def side(level: float, rate: float, *found: Conditions, uuid: str = "GPU-0") -> list[Evidence]:
+    device = DeviceEvidence(index=0, uuid=uuid, name="x")
+    return [run(level + i, rate, conditions=c, devices=(device,)) for i, c in enumerate(found)]
+
+
+def device(before: Sequence[Conditions], after: Sequence[Conditions], uuid: str = "GPU-0") -> Gate:
+    found = verdict(side(28, 5, *before, uuid=uuid), side(61, 11, *after, uuid=uuid))
+    shown = gate(found, "device_to_itself")
+    assert (found.status is Status.INVALID) is (shown.result is Result.FAIL)
+    return shown
+
+
+def test_a_device_to_itself_passes() -> None:
+    found = device([on_gpu(0), on_gpu(0)], [on_gpu(0), on_gpu(0)])
+    assert (found.result, found.value) == (Result.PASS, "alone")
+
+
+def test_another_process_in_any_run_is_named() -> None:
+    found = device([on_gpu(0), on_gpu(0)], [on_gpu(0), on_gpu(2, 0.25)])
+    assert (found.result, found.note) == (Result.FAIL, None)
+    assert found.value == "2 other processes on the device in trial run 0001-x, 25% of the time"
+
+
+def test_a_baseline_that_shared_the_device_is_to_be_recorded_anew() -> None:
+    found = device([on_gpu(1, 1.0), on_gpu(0)], [on_gpu(0), on_gpu(0)])
+    assert found.result is Result.FAIL
+    assert "baseline run 0001-x" in found.value
+    assert found.note == "`gpudebug baseline` records the baseline anew"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "result", "said"),
+    [
+        (3.0, 4.0, Result.PASS, None),
+        (5.0, 45.0, Result.PASS, None),
+        (5.0, 80.0, Result.FAIL, "other processes used 5% of the cores in the baseline, 80% in the trial"),
+        (80.0, 5.0, Result.FAIL, "other processes used 80% of the cores in the baseline, 5% in the trial"),
+        (70.0, 80.0, Result.PASS, "alike, but noisy"),
+        (None, 80.0, Result.SKIPPED, "not checkable in baseline run 0001-x"),
+        (3.0, None, Result.SKIPPED, "not checkable in trial run 0001-x"),
+    ],
+)
+def test_cores_that_others_kept_busy_on_one_side_only(
+    before: float | None, after: float | None, result: Result, said: str | None
+) -> None:
+    found = device([on_gpu(None, cpu=before)] * 2, [on_gpu(None, cpu=after)] * 2, uuid="CPU")
+    assert found.result is result
+    assert (said or "alone") in f"{found.value} {found.note}"
+
+
+def test_a_baseline_that_was_disturbed_is_to_be_recorded_anew() -> None:
+    busy, quiet = side(28, 5, on_gpu(0, cpu=80.0)), side(61, 11, on_gpu(0, cpu=5.0))
+    assert verdict(busy, quiet).why.endswith("5% in the trial; `gpudebug baseline` records the baseline anew")
+    assert verdict(quiet, busy).why.endswith("80% in the trial")
+
+
+def test_busy_cores_count_for_a_gpu_too() -> None:
+    found = device([on_gpu(0, cpu=5.0)] * 2, [on_gpu(0, cpu=90.0)] * 2)
+    assert found.result is Result.FAIL
+
+
+def test_a_driver_that_does_not_tell_is_quoted() -> None:
+    blank = side(28, 5, on_gpu(0), on_gpu(0))
+    silent = [
+        e.model_copy(update={"missing": {"foreign_procs": "No Permission"}})
+        for e in side(61, 11, on_gpu(None), on_gpu(None))
+    ]
+    found = gate(verdict(blank, silent), "device_to_itself")
+    assert found.result is Result.SKIPPED
+    assert found.note == "not checkable in trial run 0001-x: No Permission"

@@ -1,0 +1,92 @@
+"""Gates that fail together: the first rule of the contract that matches decides."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.support.trials import gate, run, verdict
+
+from gpudebug.core.records import Conditions, Evidence, LossEvidence
+from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.verdict.took_effect import Effect
+from gpudebug.core.words import Outcome, Result, Status, Trend
+
+FALL = tuple((float(n), 2.0 - n / 100) for n in range(0, 100, 2))
+ABOVE = tuple((n, value + 2) for n, value in FALL)
+
+# Each failing gate in the order in which it decides: what makes it fail, and the verdict.
+ORDER = [
+    ("machinery", Status.INVALID, "DEVICE_LOST"),
+    ("change_in_effect", Status.INVALID, "the change was not in effect"),
+    ("device_to_itself", Status.INVALID, "the device was shared"),
+    ("environment_parity", Status.INVALID, "environment differs"),
+    ("outcome", Status.REJECTED, "outcome"),
+    ("loss", Status.REJECTED, "loss:"),
+    ("loss_parity", Status.REJECTED, "loss parity"),
+    ("locked_knobs", Status.REJECTED, "locked knobs"),
+    ("one_variable", Status.REJECTED, "one variable"),
+    ("delta", Status.REJECTED, "delta"),
+]
+NAMES = [name for name, _, _ in ORDER]
+
+
+def one(level: float, rate: float, broken: frozenset[str] = frozenset()) -> Evidence:
+    return run(
+        28 if "delta" in broken else level,
+        rate,
+        outcome=Outcome.DEVICE_LOST
+        if "machinery" in broken
+        else Outcome.TIMED_OUT
+        if "outcome" in broken
+        else Outcome.COMPLETED,
+        conditions=Conditions(foreign_procs=int("device_to_itself" in broken), foreign_share=1.0),
+        loss=LossEvidence(
+            name="loss",
+            trend=Trend.DIVERGING if "loss" in broken else Trend.CONVERGING,
+            points=50,
+            curve=ABOVE if "loss_parity" in broken else FALL,
+        ),
+    )
+
+
+def judged(*names: str):  # type: ignore[no-untyped-def]
+    broken = frozenset(names)
+    setting = Setting(
+        effect=Effect(Result.FAIL if "change_in_effect" in broken else Result.PASS, "lr: 1"),
+        differences=("driver",) if "environment_parity" in broken else (),
+        locked=("--lr",) if "locked_knobs" in broken else (),
+        changes=2 if "one_variable" in broken else 1,
+    )
+    return verdict([one(28, 5), one(29, 5)] * 2, [one(61, 11, broken), one(62, 11, broken)], setting)
+
+
+def test_nothing_fails_and_nothing_is_skipped() -> None:
+    found = judged()
+    assert found.status is Status.VALIDATED
+    assert {g.name for g in found.gates if g.result is not Result.PASS} == set()
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_each_gate_can_fail_alone(name: str) -> None:
+    found = judged(name)
+    assert gate(found, name).result is Result.FAIL
+    failed = {g.name for g in found.gates if g.result is Result.FAIL}
+    assert failed == {name}
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(range(len(ORDER)), 2)))
+def test_of_two_the_earlier_decides(first: int, second: int) -> None:
+    found = judged(NAMES[first], NAMES[second])
+    assert (found.status, found.why[: len(ORDER[first][2])]) == ORDER[first][1:]
+
+
+def test_what_is_unknown_never_validates() -> None:
+    """A loss that may be too high holds a gain back."""
+    higher = tuple((n, value + 0.15) for n, value in FALL)
+    after = [one(61, 11), one(62, 11)]
+    after = [e.model_copy(update={"loss": e.loss.model_copy(update={"curve": higher})}) for e in after]
+    found = verdict([one(28, 5)] * 4, after)
+    assert gate(found, "loss_parity").result is Result.UNKNOWN
+    assert found.status is Status.INCONCLUSIVE
+    assert found.why.startswith("loss_parity is unknown")

@@ -1,0 +1,186 @@
+"""Trials under way: which run each needs next, and which run has told enough."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
+
+from gpudebug.core.records import Evidence, LossEvidence
+from gpudebug.core.verdict.gates import Setting
+from gpudebug.core.verdict.protocol import Step, is_certain, next_step
+from gpudebug.core.words import Outcome, Status, Trend
+
+NONE = runs(28, 29, 27, rate=5.0)
+OOM = crashed("oom_gpu", "CUDA out of memory")
+NAN = run(61, 11, trend=Trend.NAN)
+TRIAL, BASELINE, DONE = Step.TRIAL, Step.BASELINE, Step.DONE
+
+
+def step(
+    before: Sequence[Evidence], after: Sequence[Evidence], fresh: Sequence[Evidence] = (), **changes: Any
+) -> Step:
+    every, setting = [*before, *fresh], Setting(fresh=len(fresh))
+    found = verdict(every, after, setting, **changes)
+    return next_step(found, criteria(**changes), every, after, setting)
+
+
+class TestNextStep:
+    @pytest.mark.parametrize(
+        ("after", "changes", "expected"),
+        [
+            pytest.param(runs(44, rate=8.0), {}, TRIAL, id="between the thresholds"),
+            pytest.param(runs(44, rate=8.0), {"max_runs": 1}, DONE, id="one run is all there may be"),
+            pytest.param(runs(47, 48, 47, 48, rate=8.0), {}, BASELINE, id="the baseline is less sure"),
+            pytest.param(runs(*[47] * 6, rate=8.0), {}, BASELINE, id="the trial's runs are used up"),
+            pytest.param(runs(*[43] * 4, rate=8.0), {}, DONE, id="no run that is left would decide"),
+            pytest.param(GOOD, {}, BASELINE, id="a gain that no fresh run has confirmed"),
+            pytest.param(GOOD, {"max_runs": 1}, DONE, id="a gain that none may confirm"),
+            pytest.param(NONE, {}, DONE, id="no effect"),
+            pytest.param([OOM], {}, DONE, id="out of memory"),
+            pytest.param([NAN], {}, DONE, id="NaN"),
+            pytest.param(runs(61, rate=11.0, window=9.0), {}, TRIAL, id="windows that sum up too slowly"),
+            pytest.param(runs(61, rate=11.0, window=5.0), {}, TRIAL, id="windows that just suffice"),
+            pytest.param(runs(61, rate=11.0, window=5.0), {"min_window": 31}, DONE, id="windows too short"),
+            pytest.param(runs(61, 62, rate=5.2), {}, DONE, id="hollow"),
+            pytest.param(runs(61, 62, rate=None), {}, DONE, id="no step rate"),
+            pytest.param(runs(61, 62, rate=None), {"throughput": "any"}, DONE, id="work cannot be known"),
+            pytest.param(runs(44, rate=None), {}, TRIAL, id="no step rate, and delta may still reject"),
+            pytest.param(runs(44, rate=8.0, trend=Trend.UNKNOWN), {}, TRIAL, id="as with the loss"),
+            pytest.param(runs(61, 62, rate=8.0, trend=Trend.UNKNOWN), {}, DONE, id="more runs tell no loss"),
+            pytest.param([run(None)], {}, DONE, id="no utilisation"),
+            pytest.param([run(44, 8), run(window=None)], {}, DONE, id="one run without its window"),
+        ],
+    )
+    def test_what_could_decide_is_run(
+        self, after: list[Evidence], changes: dict[str, Any], expected: Step
+    ) -> None:
+        assert step(BASE, after, **changes) is expected
+
+    def test_a_confirmed_gain_is_done(self) -> None:
+        assert step(BASE, GOOD, runs(29)) is DONE
+
+    def test_a_fresh_run_that_contradicts_the_baseline_asks_for_more(self) -> None:
+        """The machine became busier since the baseline: the gain was none of the change's."""
+        assert step(BASE, runs(52, rate=9.5)) is BASELINE
+        assert step(BASE, runs(52, rate=9.5), runs(47, rate=8.5)) is not DONE
+
+    def test_one_outlying_fresh_run_makes_no_gain(self) -> None:
+        before, after = runs(50, 49, 51, 50, rate=9.0), runs(62, 63, 62, rate=18.0)
+        found = step(before, after, runs(25, rate=4.5))
+        assert verdict([*before, *runs(25, rate=4.5)], after, Setting(fresh=1)).status is Status.VALIDATED
+        assert found is BASELINE
+        two = runs(25, 50, rate=4.5)
+        assert verdict([*before, *two], after, Setting(fresh=2)).status is not Status.VALIDATED
+
+    def test_where_the_throughput_is_not_decided(self) -> None:
+        before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
+        assert verdict(before, after).why.startswith("throughput is unknown (1.04x")
+        assert step(before, after) is TRIAL
+
+    def test_where_the_loss_at_equal_steps_is_not_decided(self) -> None:
+        def trained(level: float, rate: float, above: float = 0.0) -> Evidence:
+            curve = tuple((float(n), 2.0 + above - n / 100) for n in range(0, 100, 2))
+            loss = LossEvidence(name="loss", trend=Trend.CONVERGING, points=50, curve=curve)
+            return run(level, rate, loss=loss)
+
+        before, after = [trained(level, 5) for level in (28, 27, 29, 28)], [trained(61, 11, 0.15)]
+        assert verdict(before, after).why.startswith("loss_parity is unknown (+0.15")
+        assert step(before, after) is TRIAL
+
+    def test_not_where_the_baseline_is_too_short(self) -> None:
+        assert step(runs(28, 29, window=9.0), runs(44, rate=8.0)) is DONE
+
+    @given(
+        st.lists(st.floats(5, 95), min_size=6, max_size=8),
+        st.lists(st.floats(5, 95), max_size=22),
+        st.floats(1, 20),
+    )
+    def test_every_trial_ends(self, levels: list[float], fresh: list[float], rate: float) -> None:
+        found = step(BASE, runs(*levels, rate=rate), runs(*fresh))
+        assert found is not TRIAL
+        if len(fresh) >= 20:
+            assert found is DONE
+
+
+class TestCertain:
+    @pytest.mark.parametrize(
+        ("seen", "expected"),
+        [
+            pytest.param(run(28, 5, window=32.0), True, id="no effect"),
+            pytest.param(run(61, 11, window=32.0), True, id="a gain"),
+            pytest.param(run(44, 8, window=32.0), False, id="between"),
+            pytest.param(run(28, 5, window=12.0), False, id="too little seen"),
+            pytest.param(run(28, 5, window=None), False, id="nothing seen"),
+            pytest.param(run(28, 5, window=32.0, standard_error=9.0), False, id="too noisy"),
+            pytest.param(run(61, 11, window=32.0, trend=Trend.UNKNOWN), False, id="the loss may yet be told"),
+            pytest.param(run(61, 11, window=8.0, trend=Trend.NAN), True, id="NaN stays"),
+            pytest.param(run(61, None, window=32.0), False, id="the rate may yet be told"),
+        ],
+    )
+    def test_the_first_run_may_end_once_its_answer_cannot_change(
+        self, seen: Evidence, expected: bool
+    ) -> None:
+        early = seen.model_copy(update={"outcome": Outcome.ENDED_EARLY})
+        assert is_certain(1, criteria(), BASE, [early], Setting()) is expected
+
+    def test_a_run_that_no_further_one_would_decide_may_end(self) -> None:
+        after = runs(43, 43, 43, 43, 43, rate=8.0)
+        assert is_certain(1, criteria(), BASE, [*after, run(43, 8, window=32.0)], Setting())
+
+    def test_a_loss_that_rises_in_the_beginning_does_not_end_a_run(self) -> None:
+        seen = run(61, 11, window=32.0, trend=Trend.DIVERGING, outcome=Outcome.ENDED_EARLY)
+        assert verdict(BASE, [seen]).status is Status.REJECTED
+        assert not is_certain(1, criteria(), BASE, [seen], Setting())
+
+    def test_a_run_needs_a_window_of_its_own_however_long_the_others_were(self) -> None:
+        seen = run(28, 5, window=6.0, outcome=Outcome.ENDED_EARLY)
+        assert not is_certain(1, criteria(), BASE, [*runs(29, 27, rate=5.0), seen], Setting())
+
+    def test_a_run_that_ended_early_passes_for_no_completed_one(self) -> None:
+        after = [e.model_copy(update={"outcome": Outcome.ENDED_EARLY}) for e in GOOD]
+        found = verdict(BASE, after)
+        gate = found.gates[0]
+        assert (gate.name, str(gate.result)) == ("outcome", "skipped")
+        assert gate.note == (
+            "early_stop ended run 0001-x at its answer: whether training completes was not tested"
+        )
+        assert found.training == "ENDED_EARLY - not run to its end"
+
+
+def simulated_trial(rng: random.Random, delta: float, sd: float) -> Status:
+    """A trial as the engine runs it, on a workload at 28 % whose runs differ by `sd` pp."""
+
+    def measured(level: float) -> Evidence:
+        utilisation = max(1.0, rng.gauss(level, sd))
+        return run(utilisation, 5 * utilisation / 28, standard_error=1.5)
+
+    before, fresh, after = [measured(28) for _ in range(4)], list[Evidence](), list[Evidence]()
+    todo = TRIAL
+    while todo is not DONE:
+        if todo is TRIAL:
+            after.append(measured(28 + delta))
+        else:
+            fresh.append(measured(28))
+        todo = step(before, after, fresh)
+    return verdict([*before, *fresh], after, Setting(fresh=len(fresh))).status
+
+
+@pytest.mark.parametrize(
+    ("delta", "validated", "rejected"),
+    [(0, (0, 0), (0.97, 1)), (10, (0, 0.05), (0, 1)), (20, (0.5, 1), (0, 0.05)), (25, (0.93, 1), (0, 0.02))],
+)
+def test_verdicts_are_right_as_often_as_they_should_be(
+    delta: float, validated: tuple[float, float], rejected: tuple[float, float]
+) -> None:
+    """Runs that differ by 5 pp, the most that the prior expects; repeated looks included."""
+    rng = random.Random(delta)
+    found = [simulated_trial(rng, delta, 5.0) for _ in range(250)]
+    shares = [found.count(s) / len(found) for s in (Status.VALIDATED, Status.REJECTED)]
+    assert validated[0] <= shares[0] <= validated[1]
+    assert rejected[0] <= shares[1] <= rejected[1]
