@@ -126,7 +126,7 @@ from gpudebug.core.statistics import intervals as s
 from . import words
 from ..edges import store
 if TYPE_CHECKING:
-    from gpudebug.engine import measure
+    from gpudebug.engine.run import measure
 def f():
     try:
         import yaml
@@ -141,7 +141,7 @@ class C:
         ("gpudebug.core.statistics.intervals", False, False),
         ("gpudebug.core.words", False, False),
         ("gpudebug.edges.store", False, False),
-        ("gpudebug.engine.measure", False, True),
+        ("gpudebug.engine.run.measure", False, True),
         ("yaml", True, False),
         ("gpudebug.edges.store", True, False),
         ("json", False, False),
@@ -322,7 +322,7 @@ MAY_REMOVE = {
 # Modules that put a file of theirs in the place of an older one, and why that is no removal.
 MAY_REPLACE = {
     "gpudebug.edges.snapshot.grounds": "files of gpudebug's own in git's folder, in an open folder",
-    "gpudebug.engine.traces": "the trace of the run that has just ended",
+    "gpudebug.engine.run.traces": "the trace of the run that has just ended",
     "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own trace",
     "gpudebug.training.profiling.exits": "the training's own report",
 }
@@ -358,7 +358,7 @@ def replaces(tree: ast.Module) -> list[str]:
 # The library's temporary folders are removed by their path, which may be another folder's by then.
 MAKING = "TemporaryDirectory mkdtemp"
 # Modules that make one all the same, and why.
-MAY_MAKE = {"gpudebug.engine.demo": "its folder stays"}
+MAY_MAKE = {"gpudebug.engine.tools.demo": "its folder stays"}
 
 
 @each(MODULES)

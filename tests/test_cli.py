@@ -136,7 +136,7 @@ def broken_package(tmp_path: Path) -> dict[str, str]:
         "import importlib.abc, sys\n"
         "class Finder(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'gpudebug.engine.campaign':\n"
+        "        if name == 'gpudebug.engine.campaign.load':\n"
         "            raise KeyError('the planted defect')\n"
         "sys.meta_path.insert(0, Finder())\n"
     )

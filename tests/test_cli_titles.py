@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.campaigns import make_campaign
 
-from gpudebug.engine.propose import propose
+from gpudebug.engine.hypotheses.propose import propose
 
 TOKEN = "hf_" + "Ab3dEf6h" * 4
 HOSTILE = {

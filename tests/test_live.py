@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gpudebug.engine.watch import Live
+from gpudebug.engine.run.live_line import Live
 from gpudebug.live import LiveLine, line
 
 

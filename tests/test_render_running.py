@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from gpudebug import render
-from gpudebug.engine.underway import Progress
+from gpudebug.engine.live.underway import Progress
 from gpudebug.render.running import progress
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpudebug.core.samples.live import DeviceNow, HostNow
-from gpudebug.engine.looking import Device, Sight, State
-from gpudebug.engine.underway import Progress, Underway
+from gpudebug.engine.live.underway import Progress, Underway
+from gpudebug.engine.status.watch import Device, Sight, State
 from gpudebug.render.watch import frame, line
 
 SIZES = [(80, 24), (200, 50), (40, 24), (40, 10), (20, 5), (120, 12), (1, 1), (3, 80), (500, 3)]

@@ -292,6 +292,6 @@ def keep(tmux: Tmux, name: str) -> None:
 
 
 def stop(campaign: Campaign) -> None:
-    from gpudebug.engine.detached import stop
+    from gpudebug.engine.cycle.detached import stop
 
     stop(campaign.folder)

@@ -44,11 +44,11 @@ def _status(directory: str, json: bool) -> int:
     # A process that ends in a moment leaves nothing worth collecting; looking costs a tenth of its time.
     gc.disable()
     from gpudebug import render
-    from gpudebug.engine.status import status
+    from gpudebug.engine.status.status import status
 
     folder = door.working_folder(Path(directory))
     if door.in_session():
-        from gpudebug.engine.renewal import renew
+        from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
     door.print_answer(status(folder), render.status, as_json=json)

@@ -12,7 +12,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.door import plain_line
 
 if TYPE_CHECKING:
-    from gpudebug.engine.watch import Live
+    from gpudebug.engine.run.live_line import Live
 
 PIPE_INTERVAL_S = 10.0
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gpudebug.edges import ancestry
-from gpudebug.engine.session import NAMES
+from gpudebug.engine.campaign.session import NAMES
 
 
 def test_this_very_process_is_the_first_of_its_chain() -> None:

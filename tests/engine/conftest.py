@@ -9,7 +9,7 @@ from tests.support.campaigns import Campaign, copied, make_replay_campaign, reco
 from tests.support.patches import write_patch
 from tests.support.waiting import make_waiting_campaign
 
-from gpudebug.engine.accept import accept
+from gpudebug.engine.hypotheses.accept import accept
 
 CRASH = """\
 step 1/100 loss 2.0

@@ -222,7 +222,7 @@ def _forked(words: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> tup
     """`gpudebug WORDS` in a fork of this process: what a start would cost is paid once."""
     import gpudebug.__main__ as program
     import gpudebug.cli
-    import gpudebug.engine.cycle
+    import gpudebug.engine.cycle.next
 
     assert gpudebug.cli and gpudebug.engine.cycle
     with tempfile.TemporaryFile() as output:

@@ -26,7 +26,7 @@ from tests.support.processes import fork
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import store
 from gpudebug.edges.store import hostlocks
-from gpudebug.engine.written import find, progress_path, read_config, read_progress
+from gpudebug.engine.campaign.files import find, progress_path, read_config, read_progress
 
 NOBODY = 65534
 
@@ -277,7 +277,7 @@ def test_a_file_of_ones_own_becomes_the_progress_file_by_one_heading(tmp_path: P
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_what_a_killed_init_left_goes_with_the_next(tmp_path: Path, call: str) -> None:
     def killed() -> None:
-        from gpudebug.engine.init import init
+        from gpudebug.engine.tools.init import init
 
         real = getattr(os, call)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.campaigns import contents, git
 from tests.support.old_campaign import OldCampaign, answered, exported, restore
 
-from gpudebug.engine.export import export
+from gpudebug.engine.hypotheses.export import export
 
 
 @pytest.fixture

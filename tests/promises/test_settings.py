@@ -21,9 +21,9 @@ from tests.support.campaigns import (
 )
 
 from gpudebug.edges import snapshot, store
-from gpudebug.engine.pinned import FILE
-from gpudebug.engine.private import campaign_folder
-from gpudebug.engine.written import read_config
+from gpudebug.engine.campaign.files import read_config
+from gpudebug.engine.campaign.pinned import FILE
+from gpudebug.engine.campaign.private import campaign_folder
 
 SESSION = {"GPUDEBUG_SESSION": "agent-1"}
 
@@ -294,7 +294,7 @@ def test_settings_that_change_during_a_command_are_refused(
     measured: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gpudebug.core.errors import ConfigError
-    from gpudebug.engine.bench import claimed_campaign
+    from gpudebug.engine.run.prepare import claimed_campaign
 
     with claimed_campaign(measured.folder, lambda _: None, "gpudebug next", "agent-1") as cycle:
         cycle.again()

@@ -178,7 +178,7 @@ def test_an_error_quotes_no_secret_of_the_environment(tmp_path: Path) -> None:
 
 def test_saved_configurations_are_kept_without_what_their_keys_call_a_secret(tmp_path: Path) -> None:
     from gpudebug.core.redaction.redact import Redactor
-    from gpudebug.engine.saved import without_secrets
+    from gpudebug.engine.run.extras import without_secrets
 
     document = {"secrets": [CANARY], "pass": CANARY, "api": {"key": CANARY}, "lr": 0.1, "image_key": "top"}
     kept = without_secrets("args.json", json.dumps(document), Redactor())
@@ -220,7 +220,7 @@ def test_an_error_about_a_hostile_name_is_one_harmless_line(tmp_path: Path) -> N
 
 
 def test_a_remark_about_a_hostile_name_is_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from gpudebug.engine.watch import Live
+    from gpudebug.engine.run.live_line import Live
     from gpudebug.live import LiveLine
 
     with LiveLine() as live:

@@ -18,10 +18,10 @@ from tests.support.tampering import reseal, substitute
 from tests.support.verifying import answer, problems
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.engine.accept import accept
-from gpudebug.engine.acceptance import settle
-from gpudebug.engine.campaign import load
-from gpudebug.engine.status import show, status_of
+from gpudebug.engine.campaign.acceptance import settle
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.hypotheses.accept import accept
+from gpudebug.engine.status.status import show, status_of
 from gpudebug.engine.verify import verify
 
 IMPROVED = "  - Improvement: +36.4pp (95% CI +23.3 to +49.5)\n"

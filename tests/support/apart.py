@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from gpudebug.engine.session import NAMES, caller_of
+from gpudebug.engine.campaign.session import NAMES, caller_of
 
 
 def needed() -> bool:

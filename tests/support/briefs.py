@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpudebug.core import progress
-from gpudebug.engine.loaded import Judged, Loaded
+from gpudebug.engine.campaign.campaign import Judged, Loaded
 
 _ENTRY = """\
 ### Hypothesis {n}: {title}

@@ -229,7 +229,7 @@ class Campaign:
 
     def pin(self) -> Campaign:
         """Pin the settings as a person does: sessions measure under no others."""
-        from gpudebug.engine.settings import settings
+        from gpudebug.engine.campaign.settings import settings
 
         settings(self.folder, accept=True)
         return self

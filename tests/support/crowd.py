@@ -34,7 +34,7 @@ def kind(command: str) -> str | None:
     """What may be killed: a command that an agent gave, a background process, a warden, a sampler."""
     if " -m gpudebug " in command:
         return "command"
-    if "gpudebug.engine.background" in command:
+    if "gpudebug.engine.cycle.worker" in command:
         return "background"
     if "from warden" in command:
         return "warden"

@@ -25,9 +25,9 @@ def wait(
     """Wait for the run that is under way, then say what came of it; Ctrl-C ends the wait, not the run."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine import detached
-    from gpudebug.engine.cycle import exit_status
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle import detached
+    from gpudebug.engine.cycle.next import exit_status
     from gpudebug.live import LiveLine
 
     limit = _seconds("--for", for_)
@@ -68,8 +68,8 @@ def accept(
 ) -> None:
     """Adopt a VALIDATED change into the baseline; gpudebug.yaml and the checkout stay as they are."""
     folder = choose(directory, json)
-    from gpudebug.engine.accept import accept as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.hypotheses.accept import accept as engine
     from gpudebug.render import adopting
 
     print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), adopting.accept)
@@ -79,8 +79,8 @@ def accept(
 def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
     """Give a claim back; a change that was begun is kept as a patch."""
     folder = choose(directory, json)
-    from gpudebug.engine.release import release as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.agents.release import release as engine
+    from gpudebug.engine.campaign.session import session_of
     from gpudebug.render import adopting
 
     print_(engine(folder, hypothesis, session_of()), adopting.release)
@@ -105,8 +105,8 @@ def reopen(
 ) -> None:
     """Test a hypothesis again, keeping its result: one that is undecided, or whose premises changed."""
     folder = choose(directory, json)
-    from gpudebug.engine.reopen import reopen as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.hypotheses.reopen import reopen as engine
     from gpudebug.render import adopting
 
     print_(engine(folder, hypothesis, session_of(), because=because), adopting.reopen)
@@ -122,8 +122,8 @@ def export(
 ) -> None:
     """Write the accepted changes as patches that apply with git apply, and what they are worth together."""
     folder = choose(directory, json)
-    from gpudebug.engine.export import export as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.hypotheses.export import export as engine
     from gpudebug.render import adopting
 
     print_(engine(folder, output and folder / output, session_of()), adopting.export)
@@ -154,9 +154,9 @@ def loop(
     """Run the campaign unattended: one agent session after the other, one hypothesis each."""
     folder = choose(directory, json)
     from gpudebug.core.campaign.loop_limits import Limits
-    from gpudebug.engine.loop import adopt, exit_status
-    from gpudebug.engine.loop import loop as engine
-    from gpudebug.engine.session import persons_only
+    from gpudebug.engine.agents.loop import adopt, exit_status
+    from gpudebug.engine.agents.loop import loop as engine
+    from gpudebug.engine.campaign.session import persons_only
     from gpudebug.live import LiveLine
     from gpudebug.render import loop as render
 

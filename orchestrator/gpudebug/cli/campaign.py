@@ -48,8 +48,8 @@ def init(
 
         print_({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
         return
-    from gpudebug.engine.init import init as engine
-    from gpudebug.engine.session import persons_only, session_of
+    from gpudebug.engine.campaign.session import persons_only, session_of
+    from gpudebug.engine.tools.init import init as engine
 
     if command or reference:
         persons_only("saying which command is measured", "gpudebug next works on the campaign that is here")
@@ -85,7 +85,7 @@ def status(
         _watch(folder)
         return
     from gpudebug import render
-    from gpudebug.engine.status import status as engine
+    from gpudebug.engine.status.status import status as engine
 
     print_(engine(folder), render.status)
 
@@ -94,7 +94,7 @@ def _watch(folder: Path) -> None:
     if chosen["json"]:
         raise UsageError("--watch draws a screen and has no JSON", next="gpudebug status --json")
     from gpudebug import screen
-    from gpudebug.engine.looking import Looker
+    from gpudebug.engine.status.watch import Looker
     from gpudebug.render import watch
 
     screen.watch(Looker(folder).look, watch.frame, watch.line)
@@ -110,8 +110,8 @@ def settings(
 ) -> None:
     """Print the pinned settings and what gpudebug.yaml changes."""
     folder = choose(directory, json)
-    from gpudebug.engine.session import session_of
-    from gpudebug.engine.settings import settings as engine
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.campaign.settings import settings as engine
     from gpudebug.render import adopting
 
     print_(engine(folder, accept, session_of()), adopting.settings)
@@ -137,7 +137,7 @@ def show(
 
         print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render.show)
         return
-    from gpudebug.engine.status import show as engine
+    from gpudebug.engine.status.status import show as engine
 
     print_(engine(folder, hypothesis), render.show)
 
@@ -176,9 +176,9 @@ def propose(
     """Add an UNTESTED hypothesis to the progress file; refuse a change that stands there already."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine.propose import propose as engine
-    from gpudebug.engine.propose import propose_sweep
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.hypotheses.propose import propose as engine
+    from gpudebug.engine.hypotheses.propose import propose_sweep
 
     said = {"title": title, "description": description, "method": method}
     if sweep is not None:
@@ -192,7 +192,7 @@ def propose(
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
     more = {**said, **change, "code": code, "compound": compound, "session": session_of()}
     if from_catalogue is not None:
-        from gpudebug.engine.fromcatalogue import propose_from_catalogue
+        from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
         if cause is not None:
             raise UsageError("--from-catalogue names the cause already", next="leave --cause out")
@@ -213,9 +213,9 @@ def next_(
     """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine.cycle import exit_status, next_cycle
-    from gpudebug.engine.detached import start
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle.detached import start
+    from gpudebug.engine.cycle.next import exit_status, next_cycle
     from gpudebug.live import LiveLine
 
     with LiveLine() as live:
@@ -248,7 +248,7 @@ def baseline(
     """
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
     from gpudebug.live import LiveLine
 
     if role not in (None, "workload", "reference"):
@@ -263,23 +263,23 @@ def baseline(
         raise UsageError("--torch-profile is a run of its own", next="leave --aa and --import out")
     with LiveLine() as live:
         if import_ is not None:
-            from gpudebug.engine.imports import import_baseline
+            from gpudebug.engine.trial.import_baseline import import_baseline
 
             answer = import_baseline(
                 folder, role or "workload", folder / import_, log and folder / log, live, session_of()
             )
         elif aa:
-            from gpudebug.engine.aa import record_aa
+            from gpudebug.engine.trial.aa import record_aa
 
             answer = record_aa(folder, live, runs, session_of())
         elif torch_profile is not None:
             from gpudebug.core.inside.torch_profile import parse_torch_profile
-            from gpudebug.engine.profiled import record_profile
+            from gpudebug.engine.trial.profile_run import record_profile
 
             spec = parse_torch_profile(torch_profile)
             answer = record_profile(folder, role or "workload", spec, live, session_of())
         else:
-            from gpudebug.engine.cycle import record_baseline
+            from gpudebug.engine.cycle.next import record_baseline
 
             answer = record_baseline(folder, role, live, session_of())
     print_(answer, render.next_)

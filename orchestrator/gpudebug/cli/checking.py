@@ -16,7 +16,7 @@ def demo(directory: Directory = None, json: Json = False) -> None:
     """Tell the whole story on a real training program, in about two minutes, without a GPU."""
     choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine import demo as engine
+    from gpudebug.engine.tools import demo as engine
     from gpudebug.live import LiveLine
 
     with LiveLine() as live:
@@ -46,7 +46,7 @@ def doctor(
     """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine import doctor as engine
+    from gpudebug.engine.tools import doctor as engine
 
     answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render.doctor)
@@ -96,8 +96,8 @@ def clean(
 ) -> None:
     """List what gpudebug left in this repository, with sizes; remove what a person chooses."""
     folder = choose(directory, json)
-    from gpudebug.engine import clean as engine
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.tools import clean as engine
     from gpudebug.render.clean import clean as render
 
     chosen_kinds = [

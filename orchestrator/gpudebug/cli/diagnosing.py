@@ -36,7 +36,7 @@ def diagnose(
     if layer is not None:
         _layer(folder, run, layer)
         return
-    from gpudebug.engine.diagnose import diagnose as engine
+    from gpudebug.engine.diagnosis.diagnose import diagnose as engine
     from gpudebug.render.diagnose import diagnose as render
 
     print_(engine(folder, run), render)
@@ -44,8 +44,8 @@ def diagnose(
 
 def _layer(folder: Path, run: str | None, layer: str) -> None:
     from gpudebug.core.diagnosis.layers import layer_named
-    from gpudebug.engine.layered import record_layer
-    from gpudebug.engine.session import session_of
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.diagnosis.layer_run import record_layer
     from gpudebug.live import LiveLine
     from gpudebug.render.layers import layer as render
 
@@ -73,7 +73,7 @@ def catalogue(
     folder = choose(directory, json)
     if (id is not None) + (group is not None) + signals > 1:
         raise UsageError("an id, --group and --signals are one question each", next="keep one of them")
-    from gpudebug.engine import showing as engine
+    from gpudebug.engine.diagnosis import catalogue_view as engine
     from gpudebug.render import catalogue as render
 
     if signals:

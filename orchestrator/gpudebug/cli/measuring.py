@@ -49,8 +49,8 @@ def sample(
     chosen["own_failure"] = SAMPLE_FAILED
     folder = choose(directory, json)
     from gpudebug import render
-    from gpudebug.engine.sample import sample as engine
-    from gpudebug.engine.session import persons_only
+    from gpudebug.engine.campaign.session import persons_only
+    from gpudebug.engine.run.sample import sample as engine
     from gpudebug.live import LiveLine
 
     if command:
@@ -85,7 +85,7 @@ def compare(
 ) -> None:
     """Say whether B is faster than A, slower, or nobody can tell: two runs, or two commands run in turn."""
     folder = choose(directory, json)
-    from gpudebug.engine.compare import compare as engine
+    from gpudebug.engine.tools.compare import compare as engine
     from gpudebug.live import LiveLine
     from gpudebug.render.compare import compare as render
 
@@ -122,8 +122,8 @@ def analyze(
 ) -> None:
     """Say what files hold, recognised by content: training log, samples CSV, section report, trace."""
     folder = choose(directory, json)
-    from gpudebug.engine.analyze import Outputs
-    from gpudebug.engine.analyze import analyze as engine
+    from gpudebug.engine.tools.analyze import Outputs
+    from gpudebug.engine.tools.analyze import analyze as engine
     from gpudebug.render.analyze import analyze as render
     from gpudebug.render.analyze import in_full
 

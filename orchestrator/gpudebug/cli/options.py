@@ -80,7 +80,7 @@ def choose(directory: Path | None, json: bool) -> Path:
     chosen["json"] = chosen["json"] or json
     folder = door.working_folder(chosen["directory"] or Path())
     if door.in_session():
-        from gpudebug.engine.renewal import renew
+        from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
     return folder

@@ -29,8 +29,8 @@ from mcp_types import Tool as Described
 
 from gpudebug import __version__, door, live
 from gpudebug.core.errors import UsageError
-from gpudebug.engine.session import VARIABLE, session_of
-from gpudebug.engine.surroundings import ask_anew
+from gpudebug.engine.campaign.session import VARIABLE, session_of
+from gpudebug.engine.run.environment import ask_anew
 from gpudebug.mcp.tools import Place, Tool, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, Mended
 from gpudebug.mcp.worker import Answer, Job, Worker
@@ -38,7 +38,7 @@ from gpudebug.mcp.worker import Answer, Job, Worker
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from gpudebug.engine.watch import Live
+    from gpudebug.engine.run.live_line import Live
 
 PROGRESS_S = 1.0
 """Progress is told this many seconds apart at least."""

@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gpudebug.engine.watch import Report
+    from gpudebug.engine.run.live_line import Report
 
 _NAME_SHOWN = 60
 _SAID = {"missing": "is missing", "string_pattern_mismatch": "has characters that no such name has"}
@@ -164,32 +164,32 @@ class Tool:
 
 
 def _status(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
-    from gpudebug.engine.status import status
+    from gpudebug.engine.status.status import status
 
     return status(place.folder)
 
 
 def _show(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.status import show
+    from gpudebug.engine.status.status import show
 
     return show(place.folder, asked.hypothesis)
 
 
 def _next(place: Place, asked: Next, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.cycle import next_cycle
-    from gpudebug.engine.detached import start
+    from gpudebug.engine.cycle.detached import start
+    from gpudebug.engine.cycle.next import next_cycle
 
     return (start if asked.detach else next_cycle)(place.folder, report, place.session)
 
 
 def _wait(place: Place, asked: Wait, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.detached import wait
+    from gpudebug.engine.cycle.detached import wait
 
     return wait(place.folder, report, place.session, asked.seconds)
 
 
 def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.propose import propose, propose_sweep
+    from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
     said: dict[str, Any] = {"title": asked.title, "description": asked.description, "method": asked.method}
     said["session"] = place.session
@@ -203,7 +203,7 @@ def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
     said |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
     said |= {"code": asked.code, "compound": asked.compound}
     if asked.from_catalogue:
-        from gpudebug.engine.fromcatalogue import propose_from_catalogue
+        from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
         if asked.cause:
             raise UsageError("from_catalogue names the cause already", next="leave cause out")
@@ -212,14 +212,14 @@ def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
 
 
 def _diagnose(place: Place, asked: Diagnose, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.diagnose import diagnose
+    from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
 
 
 def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
+    from gpudebug.engine.run.live_line import Live
     from gpudebug.engine.verify import verify
-    from gpudebug.engine.watch import Live
 
     def doing(text: str) -> None:
         report(Live(text, 0.0, None, None, None, None, None, remark=text))
@@ -228,55 +228,55 @@ def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
 
 
 def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.compare import compare_recorded
+    from gpudebug.engine.tools.compare import compare_recorded
 
     return compare_recorded(place.folder, asked.a, asked.b)
 
 
 def _sample_workload(place: Place, _: Nothing, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.sample import sample
+    from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, (), report)
 
 
 def _sample(place: Place, asked: Sample, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.sample import sample
+    from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, asked.command, report)
 
 
 def _compare_commands(place: Place, asked: CompareCommands, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.compare import compare
+    from gpudebug.engine.tools.compare import compare
 
     return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
 
 
 def _accept(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.accept import accept
+    from gpudebug.engine.hypotheses.accept import accept
 
     return accept(place.folder, asked.hypothesis, place.session)
 
 
 def _release(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.release import release
+    from gpudebug.engine.agents.release import release
 
     return release(place.folder, asked.hypothesis, place.session)
 
 
 def _reopen(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.reopen import reopen
+    from gpudebug.engine.hypotheses.reopen import reopen
 
     return reopen(place.folder, asked.hypothesis, place.session)
 
 
 def _export(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
-    from gpudebug.engine.export import export
+    from gpudebug.engine.hypotheses.export import export
 
     return export(place.folder, session=place.session)
 
 
 def _baseline(place: Place, asked: Baseline, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.cycle import record_baseline
+    from gpudebug.engine.cycle.next import record_baseline
 
     return record_baseline(place.folder, asked.role, report, place.session)
 

@@ -12,7 +12,7 @@ from gpudebug.render.gauges import Pen, mean
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gpudebug.engine.looking import Device
+    from gpudebug.engine.status.watch import Device
 
 _NARROWEST = 36
 _WIDEST = 100

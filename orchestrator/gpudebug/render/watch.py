@@ -14,7 +14,7 @@ from gpudebug.render.gauges import Pen, mean
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gpudebug.engine.looking import Sight
+    from gpudebug.engine.status.watch import Sight
 
 _ROOMY, _HIGH = 60, 18
 """Smaller terminals are not told who runs it, lower ones nothing of the host."""

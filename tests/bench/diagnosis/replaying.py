@@ -13,9 +13,9 @@ from tests.support import zoo
 from gpudebug.core.campaign.decide import Action, decide
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.edges import store
-from gpudebug.engine.campaign import load
-from gpudebug.engine.diagnosing import Case, case_of
-from gpudebug.engine.weighing import weighed
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.diagnosis.case import Case, case_of
+from gpudebug.engine.diagnosis.weights import weighed
 
 
 class Replay:

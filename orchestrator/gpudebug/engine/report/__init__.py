@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.edges import charts
+from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import outputs
 from gpudebug.engine.report.data import gather
 from gpudebug.engine.report.headline import command
-from gpudebug.engine.written import find
 
 
 def report(

@@ -17,18 +17,18 @@ from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.host import now
-from gpudebug.engine import diagnosing
-from gpudebug.engine.campaign import load
-from gpudebug.engine.differing import from_reference
-from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.replayed import NOTE
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.replayed import NOTE
+from gpudebug.engine.campaign.session import session_of
+from gpudebug.engine.campaign.terms import played_back
+from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
 from gpudebug.engine.report.story import story
-from gpudebug.engine.session import session_of
-from gpudebug.engine.status import status_of
-from gpudebug.engine.terms import played_back
-from gpudebug.engine.together import together
+from gpudebug.engine.status.status import status_of
+from gpudebug.engine.trial.together import together
 
 FORMAT = 1
 # A page stays below 10 MB, half of which is the script that draws it: so much is told in full. With `_HALF`

@@ -14,10 +14,10 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import conditions
 from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
-from gpudebug.engine.changes import patch_of
-from gpudebug.engine.inside import of_sides
-from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.changes import patch_of
 from gpudebug.engine.report.runs import Read, Runs
+from gpudebug.engine.trial.sides import of_sides
 
 PATCH = 200_000
 """Characters of a patch that are shown."""

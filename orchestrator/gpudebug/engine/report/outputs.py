@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import store
-from gpudebug.engine.outputs import Ours, is_page, is_picture, refuse
+from gpudebug.engine.run.outputs import Ours, is_page, is_picture, refuse
 
 PAGE = "report.html"
 _PAGES = (".html", ".htm")

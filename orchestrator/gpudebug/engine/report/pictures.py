@@ -8,12 +8,12 @@ from typing import Any
 from gpudebug import __version__
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.edges import charts
-from gpudebug.engine.campaign import load
-from gpudebug.engine.loaded import Loaded
-from gpudebug.engine.premises import entry_of
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.premises import entry_of
 from gpudebug.engine.report import hypotheses, outputs
 from gpudebug.engine.report.runs import Runs, brief, detail
-from gpudebug.engine.status import show, status_of
+from gpudebug.engine.status.status import show, status_of
 
 
 def show_with_picture(directory: Path, number: int, path: Path, *, force: bool = False) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.thinning import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
-from gpudebug.engine.reading import read_log, read_run_samples
-from gpudebug.engine.sectioned import outline_of
-from gpudebug.engine.written import record_of
+from gpudebug.engine.campaign.files import record_of
+from gpudebug.engine.run.evidence import read_log, read_run_samples
+from gpudebug.engine.run.sections import outline_of
 
 TIMELINE = 4000
 """Points of all devices of a run, half of them of one."""

@@ -12,7 +12,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store
-from gpudebug.engine.loaded import Loaded
+from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.report.runs import Runs
 
 _BASELINE = "baseline-"

@@ -14,9 +14,10 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.brought import REMEDY, brought, why_brought
-from gpudebug.engine.campaign import look
-from gpudebug.engine.pinned import Settings
+from gpudebug.engine.campaign.brought import REMEDY, brought, why_brought
+from gpudebug.engine.campaign.files import ROLES, Written, read
+from gpudebug.engine.campaign.load import look
+from gpudebug.engine.campaign.pinned import Settings
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.acceptances import Accepted
 from gpudebug.engine.verify.entries import (
@@ -32,7 +33,6 @@ from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import Runs
 from gpudebug.engine.verify.unlisted import check_unlisted
 from gpudebug.engine.verify.verdicts import check_verdict
-from gpudebug.engine.written import ROLES, Written, read
 
 
 def verify(

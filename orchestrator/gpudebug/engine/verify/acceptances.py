@@ -5,10 +5,10 @@ from __future__ import annotations
 from gpudebug.core.errors import GitError, StoreError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.edges import snapshot, store
-from gpudebug.engine.accepted import Acceptances, acceptances_of
+from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of
+from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.written import Written
 
 _AGAIN = "put it back, or a person's `gpudebug next` takes the change back"
 _GONE = f"it was accepted, and its entry is gone: {_AGAIN}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
 from gpudebug.edges import snapshot
-from gpudebug.engine.confirming import because, records
-from gpudebug.engine.private import campaign_folder
+from gpudebug.engine.campaign.confirming import because, records
+from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.private import campaign_folder
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.written import Written
 
 
 def check_confirmed(written: Written, stored: Verdict, where: Problem, findings: Findings) -> None:

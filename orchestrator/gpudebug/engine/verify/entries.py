@@ -15,12 +15,12 @@ from gpudebug.core.redaction.alike import alike
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
-from gpudebug.engine import baseline
-from gpudebug.engine.changes import tested_change
-from gpudebug.engine.trial import result_block, runs_of
+from gpudebug.engine.campaign.changes import tested_change
+from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.trial import baseline
+from gpudebug.engine.trial.trial import result_block, runs_of
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
-from gpudebug.engine.written import Written
 
 
 class Former(NamedTuple):

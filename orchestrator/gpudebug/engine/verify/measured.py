@@ -11,12 +11,12 @@ from gpudebug.core.records import Counted, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import launcher, snapshot, store
-from gpudebug.engine import counted
-from gpudebug.engine.campaign import look
-from gpudebug.engine.changes import digest_of
-from gpudebug.engine.reading import LONGEST_RECORD
+from gpudebug.engine.campaign.changes import digest_of
+from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.load import look
+from gpudebug.engine.run import counted
+from gpudebug.engine.run.evidence import LONGEST_RECORD
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.written import Written
 
 _FILES = (counted.SAMPLES, counted.LOG, launcher.PROBE, counted.PATCH)
 

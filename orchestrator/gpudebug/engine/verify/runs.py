@@ -15,8 +15,8 @@ from gpudebug.core.redaction import alike
 from gpudebug.core.text.json_lines import line_of
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
-from gpudebug.engine.measure import Measured
-from gpudebug.engine.reading import evidence_again
+from gpudebug.engine.run.evidence import evidence_again
+from gpudebug.engine.run.measure import Measured
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.measured import check_written
 

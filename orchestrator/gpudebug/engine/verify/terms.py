@@ -8,12 +8,12 @@ from gpudebug.core.config.pinning import weaker_terms
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
 from gpudebug.edges import snapshot
-from gpudebug.engine.pinned import Settings, settings_of
-from gpudebug.engine.replayed import NOTE, WORD, replayed, sampled_from
-from gpudebug.engine.terms import WEAKER
+from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.pinned import Settings, settings_of
+from gpudebug.engine.campaign.replayed import NOTE, WORD, replayed, sampled_from
+from gpudebug.engine.campaign.terms import WEAKER
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked
-from gpudebug.engine.written import Written
 
 
 def pinned_of(written: Written) -> Settings | None:

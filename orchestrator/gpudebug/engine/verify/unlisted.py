@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.engine.trial import runs_of
-from gpudebug.engine.unlisted import judged_runs, tested_before, unlisted
+from gpudebug.engine.campaign.files import Written, stored_record, stored_verdict
+from gpudebug.engine.campaign.unlisted import judged_runs, tested_before, unlisted
+from gpudebug.engine.trial.trial import runs_of
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings
-from gpudebug.engine.written import Written, stored_record, stored_verdict
 
 
 def check_unlisted(written: Written, entries: Sequence[HypothesisEntry], findings: Findings) -> None:

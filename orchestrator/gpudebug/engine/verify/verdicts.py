@@ -10,13 +10,13 @@ from gpudebug.core.records import UsedRun, Verdict
 from gpudebug.core.redaction import alike
 from gpudebug.core.verdict.judge import RULE, RULES
 from gpudebug.edges import store
-from gpudebug.engine.judging import judge_runs, terms_of
-from gpudebug.engine.measure import Measured
+from gpudebug.engine.campaign.files import Written, record_of
+from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.trial.judge import judge_runs, terms_of
 from gpudebug.engine.verify.confirmed import check_confirmed
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
-from gpudebug.engine.written import Written, record_of
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.

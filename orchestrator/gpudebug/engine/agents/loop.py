@@ -1,0 +1,380 @@
+"""`gpudebug loop`: the campaign unattended. What gpudebug can do it does; where it is somebody's turn, one
+agent's session is started. State is derived from files only, so that a loop that was killed goes on."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
+from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
+from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
+from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges.host import now
+from gpudebug.engine.agents import session as agents
+from gpudebug.engine.campaign import worktrees
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import find, stored_record
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.session import session_of
+from gpudebug.engine.campaign.settings import admit
+from gpudebug.engine.cycle import detached
+from gpudebug.engine.cycle.next import STOPPED, next_cycle
+from gpudebug.engine.diagnosis.weights import proposes, weighed
+from gpudebug.engine.live.underway import underway
+from gpudebug.engine.run.live_line import Live, Report
+from gpudebug.engine.status.status import status
+
+BUSY_S = 3600.0
+"""So long a loop waits for whoever holds the campaign or its device."""
+_BUSY_TICK_S = 5.0
+_OWN = (Kind.RECOVER, Kind.RECORD_BASELINE, Kind.TEST)
+_TURN = (Kind.PROPOSE.value, Kind.IMPLEMENT.value)
+_GAVE_UP = 1
+
+
+def loop(directory: Path, command: str, limits: Limits, timeout: float, report: Report) -> dict[str, Any]:
+    """Run the campaign at or above `directory` until it ends or a limit is reached; the last answer's JSON.
+
+    `command` starts an agent, for at most `timeout` seconds each. BusyError where a loop runs here already,
+    InterruptedRun after Ctrl-C; either way, and after a kill, another loop continues.
+    """
+    workspace = find(directory)
+    agent = agents.agent_of(command, workspace.root, timeout, os.environ)
+    sessions = store.Sessions(workspace.runs)
+    holder = {"pid": os.getpid(), "command": "gpudebug loop", "since": now(), "session": session_of()}
+    with store.Claim(sessions.lock, holder), _terminable():
+        return _Loop(workspace, sessions, agent, limits, report).run()
+
+
+def adopt() -> None:
+    """For a process that is the loop and nothing else: what its agents orphan stays below it."""
+    launcher.adopt_orphans()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Takes SIGTERM and SIGHUP for Ctrl-C until the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    previous = {n: signal.signal(n, signal.default_int_handler) for n in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Loop:
+    def __init__(
+        self,
+        workspace: store.Workspace,
+        sessions: store.Sessions,
+        agent: agents.Agent,
+        limits: Limits,
+        report: Report,
+    ) -> None:
+        self.workspace = workspace
+        self.root = workspace.root
+        self.sessions = sessions
+        self.agent = agent
+        self.limits = limits
+        self.report = report
+        self.spent = Spent()
+        self.begun: list[agents.Session] = []
+        self.refused: dict[int, GpudebugError] = {}
+        # Who starts a loop may move the base; from the first session on nobody may.
+        self.starting = session_of() is None
+        self.settings = self.read_settings()
+        self.tested: set[str] = set()
+        self.held = 0.0
+        self.checkout: snapshot.Checkout | None = None
+        self.changed: list[str] = []
+
+    def run(self) -> dict[str, Any]:
+        try:
+            self.mend(stop=False)
+            loaded = self.look()
+            pinned = admit(loaded)
+            if pinned is not None:
+                self.say(pinned)
+            self.tested, self.held = _trials(loaded), loaded.campaign.device_time
+            self.checkout = loaded.checkout
+            return self.answer(self.run_to_end())
+        except (KeyboardInterrupt, InterruptedRun):
+            try:
+                self.mend(stop=True)
+            except GpudebugError as e:
+                self.say(f"the next loop puts in order what is left: {e.message}")
+            raise InterruptedRun("the loop was interrupted", next="gpudebug loop goes on from here") from None
+
+    def run_to_end(self) -> End:
+        """All steps. What stops every step ends the loop, or is raised before the first session."""
+        try:
+            while (end := self.end()) is None:
+                self.step()
+            return end
+        except InterruptedRun:
+            raise
+        except GpudebugError as e:
+            if not self.begun:
+                raise
+            return End(Stuck.ERROR, str(e))
+
+    def mend(self, *, stop: bool) -> None:
+        """Close the sessions that a kill or Ctrl-C cut off, whichever loop began them."""
+        for name in self.sessions.names():
+            folder = self.sessions.get(name)
+            told = folder.read()
+            if told.get("session") == name and "end" not in told:
+                self.say(f"session {name} was cut off: ending what is left of it")
+                agents.abandon(agents.Session(folder, self.root, self.report, self.say, told), stop=stop)
+
+    def say(self, text: str) -> None:
+        """One line that stays, with the time of day."""
+        clock = datetime.datetime.now().astimezone().strftime("%H:%M:%S")
+        self.report(Live("", 0.0, None, None, None, None, None, f"{clock} {text}"))
+
+    def shown(self, session: agents.Session) -> str:
+        """Where a session's transcript lies, from the campaign's folder on."""
+        return str(session.folder.transcript.relative_to(self.root))
+
+    def read_settings(self) -> str:
+        return store.digest(store.read_file(self.workspace.config))
+
+    def look(self) -> Loaded:
+        return load(self.root, self.name())
+
+    def name(self) -> str | None:
+        """Whom the next step is for: at first whoever started the loop, then a new session each."""
+        if self.starting:
+            return None
+        records = (stored_record(self.workspace.run(n), "run.json") for n in self.workspace.run_names())
+        date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d")
+        return next_name(date, [*self.sessions.names(), *(r.get("session") for r in records)])
+
+    def end(self) -> End | None:
+        """Why the loop ends here; None while it goes on."""
+        if self.read_settings() != self.settings:
+            why = "gpudebug.yaml was changed while the loop ran: look at it with `git diff`, then start again"
+            return End(Stuck.SETTINGS, why)
+        loaded = self.look()
+        self.watch_checkout(loaded)
+        action = decide(loaded.campaign)
+        if action.ending is not None:
+            return End(action.ending, action.why)
+        spent = Spent(
+            hypotheses=len(_trials(loaded) - self.tested),
+            device_time=loaded.campaign.device_time - self.held,
+            failures=self.spent.failures,
+            idle=self.spent.idle,
+        )
+        return end_of(self.limits, spent)
+
+    def step(self) -> None:
+        """One step of gpudebug's own, or one session."""
+        self.wait_for_others()
+        loaded = self.look()
+        action = decide(weighed(loaded))
+        if self.starting and action.kind not in (Kind.RECOVER, Kind.RECORD_BASELINE):
+            for note in worktrees.remember(self.look()):
+                self.say(note)
+            self.starting = False
+        elif action.kind is Kind.TEST and action.hypothesis in self.refused:
+            self.turn(action)
+        elif action.kind in _OWN or (action.kind is Kind.PROPOSE and proposes(loaded)):
+            self.own(action)
+        else:
+            self.turn(action)
+
+    def own(self, action: Action) -> None:
+        try:
+            self.tell(self.cycle(self.name()))
+        except (InterventionError, GitError) as e:
+            # A proposal of the catalogue's may stand in the file by now, and be what cannot be tested.
+            failed = decide(weighed(self.look())) if action.kind is Kind.PROPOSE else action
+            if failed.kind is not Kind.TEST or failed.hypothesis is None:
+                raise
+            self.refused[failed.hypothesis] = e
+            self.say(f"hypothesis {failed.hypothesis} cannot be tested: {e.message}")
+
+    def cycle(self, name: str | None) -> dict[str, Any]:
+        """One `next`. Whoever holds the campaign or its device meanwhile is waited for."""
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                return next_cycle(self.root, self.report, name)
+            except BusyError as e:
+                if time.monotonic() > deadline:
+                    raise
+                self.say(f"waiting: {e.message}")
+            time.sleep(_BUSY_TICK_S)
+
+    def wait_for_others(self) -> None:
+        """Whatever runs here already, a person's run or one that outlived its session."""
+        found = underway(self.workspace)
+        if found is None:
+            return
+        self.say(f"waiting for `{found.command}`, under way since {found.since}")
+        try:
+            detached.wait(self.root, self.report, self.name(), None)
+        except GpudebugError as e:
+            self.say(f"it ended without a result: {e.message}")
+
+    def tell(self, answer: dict[str, Any]) -> None:
+        about = f" hypothesis {answer['hypothesis']}" if answer.get("hypothesis") else ""
+        verdict = f": {answer['verdict']}, {answer['why']}" if answer.get("verdict") else f": {answer['why']}"
+        self.say(f"{answer['action'].replace('_', ' ')}{about}{verdict}")
+
+    def turn(self, action: Action) -> None:
+        """An agent's turn: one session, unless something else has come between."""
+        name = self.name()
+        assert name is not None
+        before = agents.state(self.look())
+        folder = self.sessions.new(name)
+        session = agents.begin(folder, self.agent, before, self.root, self.report, self.say)
+        asked = self.asked(action, name)
+        if asked["action"] not in _TURN:
+            session.folder.discard()
+            self.tell(asked)
+            return
+        self.begun.append(session)
+        session.note(action=asked["action"], hypothesis=asked["hypothesis"])
+        about = f" hypothesis {asked['hypothesis']}" if asked["hypothesis"] else ""
+        self.say(f"session {name}: {asked['action']}{about}, see {self.shown(session)}")
+        ended = agents.run(session, self.agent, asked["brief"])
+        if ended.outcome == "INTERRUPTED":
+            raise InterruptedRun("the agent was interrupted")
+        did = agents.settle(session, before, finished=agents.finished(ended))
+        self.spent = self.spent.after(did)
+        self.say(f"session {name}: {_summary(session.told)}")
+
+    def asked(self, action: Action, name: str) -> dict[str, Any]:
+        """What the session is asked: `next`'s JSON. A change that cannot be tested is for it to correct."""
+        number = action.hypothesis
+        refused = self.refused.pop(number, None) if number is not None else None
+        if action.kind is not Kind.TEST or refused is None:
+            return self.cycle(name)
+        from gpudebug.engine.brief.brief import brief
+
+        why = f"hypothesis {number} cannot be tested: {refused.message}"
+        loaded = load(self.root, name)
+        page = brief(
+            loaded, Kind.IMPLEMENT, why, hypothesis=number, session=name, remarks=[str(refused.next or why)]
+        )
+        return {"action": Kind.IMPLEMENT.value, "hypothesis": number, "brief": page, "why": why}
+
+    def watch_checkout(self, loaded: Loaded) -> None:
+        """Name what was changed in the checkout; sessions measure the base, whatever lies there."""
+        if self.checkout is None or self.starting:
+            self.checkout = loaded.checkout
+            return
+        changed = loaded.checkout.changed_since(self.checkout)
+        fresh = [path for path in changed if path not in self.changed]
+        if fresh:
+            self.say(f"changed in the checkout, nobody knows by whom, and not measured: {_few(fresh)}")
+        self.changed = changed
+
+    def answer(self, end: End) -> dict[str, Any]:
+        """The loop's JSON."""
+        self.close(end)
+        where = status(self.root)
+        told = where["hypotheses"]
+        accepted = sorted((h for h in told if h["accepted"]), key=lambda h: h["accepted"])
+        return {
+            "action": Kind.STOP.value,
+            "ending": str(end.ending),
+            "why": self.advised(end),
+            "campaign": where["campaign"],
+            "sessions": [_told(session) for session in self.begun],
+            "hypotheses": told,
+            "accepted": [h["number"] for h in accepted],
+            "checkout_changed": self.changed,
+            "next_command": _next_command(told),
+            "files": [where["files"]["progress"], *(str(s.folder.path) for s in self.begun)],
+        }
+
+    def close(self, end: End) -> None:
+        """As `next` does where a campaign stops."""
+        if not isinstance(end.ending, Ending):
+            return
+        try:
+            if decide(self.look().campaign).kind is Kind.STOP:
+                next_cycle(self.root, self.report, self.name())
+        except GpudebugError as e:
+            self.say(f"the campaign's worktrees could not be removed: {e.message}")
+
+    def advised(self, end: End) -> str:
+        """The sentence with what to do next, where the loop gave up."""
+        if not self.begun or end.ending not in (Stuck.FAILURES, Stuck.IDLE):
+            return end.why
+        last = self.begun[-1]
+        what = "correct --agent" if end.ending is Stuck.FAILURES else "see what the agent lacks"
+        said = f"{_summary(last.told)}; read {self.shown(last)}, {what}, then start the loop again"
+        return f"{end.why}; the last: {said}"
+
+
+def exit_status(answer: dict[str, Any]) -> int:
+    """4 where the campaign or a budget ended, 1 where the loop gave up."""
+    return STOPPED if answer["ending"] in [str(e) for e in Ending] else _GAVE_UP
+
+
+def _trials(loaded: Loaded) -> set[str]:
+    """The runs that decided a hypothesis of this campaign."""
+    campaign = loaded.config.campaign
+    return {
+        name
+        for name, record in loaded.records.items()
+        if record.get("campaign") == campaign and loaded.workspace.run(name).has("verdict.json")
+    }
+
+
+def _few(paths: list[str]) -> str:
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return ", ".join(shlex.quote(path) for path in paths[:5]) + more
+
+
+def _summary(told: dict[str, Any]) -> str:
+    """What a session did, in a few words."""
+    outcome, code = told.get("outcome"), told.get("exit_status")
+    if told.get("tested"):
+        did = f"hypothesis {told['tested']} is {told['verdict']}"
+    elif told.get("proposed"):
+        did = f"proposed hypothesis {', '.join(map(str, told['proposed']))}"
+    elif told.get("late"):
+        did = "its result came too late"
+    else:
+        did = "no verdict, no proposal"
+    how = {"TIMED_OUT": "stopped at its time limit", "CRASHED": f"exit status {code}"}.get(str(outcome))
+    if outcome == "CRASHED" and code is None:
+        how = f"ended by signal {told.get('signal')}"
+    left = f"{told['leaked']} processes left over ended" if told.get("leaked") else None
+    return ", ".join(filter(None, [did, how, left]))
+
+
+def _told(session: agents.Session) -> dict[str, Any]:
+    told = session.told
+    keys = ("exit_status", "signal", "outcome", "duration_s", "action", "proposed", "verdict", "why", "kept")
+    return {
+        "session": session.name,
+        **{key: told.get(key) for key in keys},
+        "hypothesis": told.get("tested") or told.get("hypothesis"),
+        "transcript": str(session.folder.transcript),
+    }
+
+
+def _next_command(hypotheses: list[dict[str, Any]]) -> str:
+    """Accepting is a person's: the best that is validated and not accepted yet."""
+    ready = (h for h in hypotheses if h["status"] == "VALIDATED" and h["verified"] and not h["accepted"])
+    best = max(ready, key=lambda h: h["delta_pp"] or h["improvement"] or 0.0, default=None)
+    return f"gpudebug accept {best['number']}" if best else "gpudebug status"

@@ -1,0 +1,93 @@
+"""`gpudebug release`: a claim is given back, and the work that was done under it is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.errors import BusyError, UsageError
+from gpudebug.core.progress import claims
+from gpudebug.core.words import Status
+from gpudebug.edges.store import leases
+from gpudebug.engine.campaign import worktrees
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.claims import forget, under
+from gpudebug.engine.campaign.files import find
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.premises import entry_of
+from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.cycle.detached import stop
+from gpudebug.engine.run.prepare import claim_of
+
+
+def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
+    """`release H`: give a claim back. The work in its worktree is kept, and named: as a patch,
+    or where it is if it holds a secret.
+
+    A session gives back its own claims only, a person any; a detached run of it is ended. BusyError where it
+    is another's, or tested in the foreground.
+    """
+    loaded = load(directory, session)
+    entry = entry_of(loaded, number)
+    held = claims.on(entry)
+    if entry.status is not Status.TESTING:
+        raise UsageError(
+            f"hypothesis {number} is {entry.status}: nobody holds it",
+            file=str(loaded.progress_path),
+            line=entry.line,
+            next="gpudebug status",
+        )
+    if session is not None and held is not None and held.session != session:
+        raise BusyError(
+            f"hypothesis {number} is held by {held.holder} since {held.since}, and this is session {session}",
+            file=str(loaded.progress_path),
+            line=entry.line,
+            next="gpudebug next takes another hypothesis",
+        )
+    if loaded.claimed(entry) is not None:
+        # A claim to implement has no run: what is under way, if anything is, is another hypothesis's.
+        kept = _freed(loaded, number)
+    else:
+        stop(directory, session)
+        with claim_of(find(directory), "gpudebug release", session):
+            kept = _freed(load(directory, session), number)
+    where, why = _told(kept)
+    return {
+        "action": "released",
+        "campaign": loaded.config.campaign,
+        "hypothesis": number,
+        "kept": where,
+        "why": f"hypothesis {number} is UNTESTED again{why}",
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path), *([where] if where else [])],
+    }
+
+
+def _freed(loaded: Loaded, number: int) -> worktrees.Kept:
+    """Set a hypothesis UNTESTED; its change is kept before its worktree goes.
+
+    In this order: between any two steps somebody else may claim it, and what is theirs then stays.
+    """
+    held = claims.on(loaded.document.hypothesis(number))
+    kept = worktrees.rescue(loaded, number)
+    if kept.worktree is None:
+        forget(loaded, number)
+    else:
+        leases.drop(loaded.workspace.leases, number)
+    splice(loaded, lambda d: _untested(d, number, held.note if held else None))
+    return kept
+
+
+def _told(kept: worktrees.Kept) -> tuple[str | None, str]:
+    """Where a change is kept, and the clause that says so."""
+    if kept.worktree is not None:
+        return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"
+    return kept.patch, f"; its change is kept in {kept.patch}" if kept.patch else ""
+
+
+def _untested(document: progress.ProgressFile, number: int, claim: str | None) -> bytes:
+    """The file with a hypothesis UNTESTED; as it is where it has a verdict or another claim by now."""
+    if not under(document, number, claim):
+        return document.data
+    return progress.set_status(document, number, Status.UNTESTED)

@@ -1,0 +1,1 @@
+"""The page that a session of an agent begins with."""

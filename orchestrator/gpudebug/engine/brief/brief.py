@@ -1,0 +1,239 @@
+"""The brief: one page that tells an agent what is known and what to do now. Reads only."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gpudebug.core.agents import page as pages
+from gpudebug.core.agents.page import Part, code, quoted
+from gpudebug.core.campaign import decide
+from gpudebug.core.progress import harmless
+from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
+from gpudebug.edges import store, templates
+from gpudebug.engine.brief import sources, standing, tried
+from gpudebug.engine.brief.last_run import last_run
+from gpudebug.engine.campaign.campaign import Loaded
+
+_ASKED = {
+    "propose": "propose one hypothesis",
+    "implement": "write the change of hypothesis {}",
+    "test": "hypothesis {} is ready to be tested",
+    "running": "a run is under way",
+    "stop": "stop, nothing is left to do",
+}
+# More than any page has room for: only these are read from the progress file.
+_NEWEST = 24
+# Of what people and programs wrote this much is looked at, however long it is.
+_LOOKED_AT = 1 << 16
+_LONGEST_PATH = 400
+_STATUS = "see `gpudebug status`"
+_CONFIG = "see gpudebug.yaml"
+
+
+def brief(
+    loaded: Loaded,
+    kind: decide.Kind,
+    why: str,
+    *,
+    hypothesis: int | None,
+    session: str | None = None,
+    worktree: Path | None = None,
+    remarks: Sequence[str] = (),
+    diagnosis: Sequence[str] = (),
+    instructions: Sequence[str] = (),
+    offer: str | None = None,
+) -> str:
+    """One markdown page of at most 6,000 characters; its last line is the command that ends it.
+
+    `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
+    caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
+    what the catalogue says to whoever writes the change, one line each. `offer` is the id of the cause that
+    the catalogue would propose to test.
+    """
+    it = _Brief(loaded, hypothesis)
+    parts = (
+        Part(it.measured, 700, 1300, 1),
+        Part(it.tried, 400, 2800, 6),
+        Part(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 2),
+        Part(lambda n: last_run(loaded, it.say, n), 450, 1100, 5),
+        Part(it.files, 150, 450, 4),
+        Part(it.locked, 150, 300, 3),
+        Part(it.guidelines, 250, 900, 4),
+        Part(it.hypothesis, 500, 1200, 0),
+        Part(lambda n: it.instructions(instructions, n), 400, 1600, 0),
+        Part(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
+    )
+    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer))
+
+
+class _Brief:
+    """The parts of one page; those between head and end take the characters that they may have."""
+
+    def __init__(self, loaded: Loaded, number: int | None) -> None:
+        self.loaded = loaded
+        self.config = loaded.config
+        self.entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+
+    def say(self, text: str) -> str:
+        """Somebody's text as one harmless line without secrets: joining lines can bring one together."""
+        scrub = self.loaded.workspace.scrub
+        return scrub(harmless(scrub(text[:_LOOKED_AT]), limit=_LOOKED_AT))
+
+    def short(self, text: str, limit: int) -> str:
+        return harmless(self.say(text), limit=limit)
+
+    def head(self, kind: decide.Kind, why: str, session: str | None) -> str:
+        """What is asked, why, the goal, and what counts as success."""
+        c, metric = self.loaded.campaign, self.loaded.metric
+        target = decide.goal(c)
+        asked = _ASKED.get(str(kind), "something is to be measured")
+        reason = self.short(why, 300).rstrip(".")
+        return templates.render(
+            "brief_head.md.j2",
+            asked=asked.format(self.entry.number if self.entry else ""),
+            why=reason[:1].upper() + reason[1:],
+            session=session and self.short(session, 64),
+            campaign=self.config.campaign,
+            goal=self.short(self.config.goal, 400),
+            metric=f"{self.short(metric.name, 80)}, {'lower' if metric.lower else 'higher'} is better",
+            target=None if target is None else numbers.figure(metric, target),
+            conditions=self._conditions(),
+            failure=numbers.threshold(metric, self.config.criteria.failure),
+            hypotheses_left=max(0, c.hypothesis_budget - c.tested),
+            budget=c.hypothesis_budget,
+            time_left=self._time_left(),
+        ).strip("\n")
+
+    def _conditions(self) -> list[str]:
+        """The gates of a verdict, as far as a change can do something about them."""
+        metric, criteria = self.loaded.metric, self.config.criteria
+        success, failure = (numbers.threshold(metric, v) for v in (criteria.success, criteria.failure))
+        moved = "rises by" if metric.points else "is better by"
+        faster = {
+            "better": f"throughput rises to {BETTER_ESTIMATE:g}x or more, its interval above 1x",
+            "not_worse": f"throughput does not fall below {NOT_WORSE_BOUND:g}x",
+        }.get("any" if metric.throughput else criteria.throughput)
+        learns = "and its loss converges" if criteria.loss == "converging" else "whatever its loss"
+        return [
+            f"{self.short(metric.name, 80)} {moved} {success} or more, its 95% interval above {failure}",
+            *([faster] if faster else []),
+            f"the training ends by itself {learns}",
+            "a step takes no more busy time than before",
+            "one thing changed, and no locked knob",
+        ]
+
+    def _time_left(self) -> str | None:
+        c = self.loaded.campaign
+        if c.device_time_budget is None:
+            return None
+        return numbers.duration(max(0.0, c.device_time_budget - c.device_time))
+
+    def measured(self, limit: int) -> str:
+        told = standing.lines(self.loaded, self.entry, self.say)
+        return pages.bullets("Measured so far", told, limit, _STATUS)
+
+    def tried(self, limit: int) -> str:
+        title = "Tried so far, newest first (`gpudebug show H` tells all of one)"
+        entries = tried.judged(self.loaded)
+        newest = [tried.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
+        older = [(h.number, tried.mark(self.loaded, h)) for h in entries[_NEWEST:]]
+        return pages.section(title, pages.history(newest, older, limit - len(title) - 5))
+
+    def listed(self, title: str, lines: Iterable[str], limit: int) -> str:
+        return pages.bullets(title, [self.short(line, 300) for line in lines], limit, _STATUS)
+
+    def instructions(self, lines: Sequence[str], limit: int) -> str:
+        """The catalogue's words on the hypothesis's cause, its longest line cut first."""
+        cause = self.entry.cause if self.entry else None
+        title = f"What the catalogue says of {cause}"
+        room = limit - len(title) - 5
+        said = [
+            self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
+            for line in lines
+        ]
+        return pages.bullets(title, said, limit, f"`gpudebug catalogue {cause}`")
+
+    def files(self, limit: int) -> str:
+        named = sources.named_files(
+            self.loaded.workspace.root, self.config.workload.cwd, self.config.workload.argv()
+        )
+        told = [f"{code(self.short(name, 200))} (the command names it)" for name in named]
+        told += [code(self.short(name, 200)) for name in self.config.context if name not in named]
+        return pages.bullets("Files to read", told, limit, "`context` in gpudebug.yaml")
+
+    def locked(self, limit: int) -> str:
+        told = [code(self.short(name, 80)) for name in self.config.locked]
+        return pages.bullets("Locked, never to be changed", told, limit, _CONFIG)
+
+    def guidelines(self, limit: int) -> str:
+        title = "Guidelines"
+        text = self.loaded.workspace.scrub(self.config.guidelines[:_LOOKED_AT])
+        said = pages.block_quote(text, limit - len(title) - 5, "… the rest stands in gpudebug.yaml")
+        return pages.section(title, said.splitlines())
+
+    def hypothesis(self, limit: int) -> str:
+        """The hypothesis that this is about, its longest texts cut first."""
+        if self.entry is None:
+            return ""
+        title = f"Hypothesis {self.entry.number}: {quoted(self.say(self.entry.title), min(200, limit // 4))}"
+        room = limit - len(title) - 70
+        change = code(self.short(self.entry.intervention or "none yet", max(20, room // 5)))
+        method = quoted(self.say(self.entry.test_method), max(20, room // 4))
+        about = quoted(self.say(self.entry.description), max(20, room - len(change) - len(method)))
+        told = {"Description": about, "Test method": method, "Change": change}
+        text = pages.section(title, [f"- {key}: {value}" for key, value in told.items() if value])
+        return text if len(text) <= limit else ""
+
+    def now(self, kind: decide.Kind, worktree: Path | None, offer: str | None = None) -> str:
+        """What to do now and the command that ends it: never cut, so nothing in it can be long."""
+        ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
+        forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])
+        return templates.render(
+            "brief_now.md.j2",
+            kind=str(kind),
+            number=self.entry.number if self.entry else None,
+            worktree=worktree and self._path(worktree),
+            forbidden=forbidden,
+            flags_do=self.entry is not None and self.entry.intervention is None,
+            progress=code(self.short(self.config.progress, 200)),
+            offer=offer,
+            gpudebug=self._gpudebug(),
+        ).strip("\n")
+
+    def _path(self, path: Path) -> str:
+        """A folder as a shell takes it; from the campaign's folder on where it is too long for a page."""
+        shown = _shell_word(path)
+        if len(shown) > _LONGEST_PATH and path.is_relative_to(self.loaded.workspace.root):
+            return _shell_word(path.relative_to(self.loaded.workspace.root))
+        return shown
+
+    def _gpudebug(self) -> str:
+        """`gpudebug`, with -C where the caller's folder is not this campaign's."""
+        root = self.loaded.workspace.root.resolve()
+        if _campaign_here() == root:
+            return "gpudebug"
+        word = _shell_word(root)
+        return f"gpudebug -C {word}" if len(word) <= _LONGEST_PATH else "gpudebug"
+
+
+def _campaign_here() -> Path | None:
+    """The folder of the campaign that a command without -C would find."""
+    try:
+        return store.find_root(Path.cwd())
+    except FileNotFoundError:
+        return None
+
+
+def _shell_word(path: Path) -> str:
+    """A path as one line that a shell reads back: quoted as `$'…'` where it holds what no line can show."""
+    text = str(path)
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = (
+        chr(b) if 0x20 <= b < 0x7F and chr(b) not in "\\'" else f"\\x{b:02x}" for b in os.fsencode(text)
+    )
+    return "$'" + "".join(escaped) + "'"

@@ -1,0 +1,79 @@
+"""What became of the hypotheses of a campaign, as a brief tells it: figures only where runs bear them out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudebug.core.agents.page import Say, Tried, code, quoted
+from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.core.words import VERDICTS, Status
+from gpudebug.engine.campaign.campaign import Loaded
+
+_TITLE = 200
+_LINE = 150
+_FIGURE = 80
+
+
+def judged(loaded: Loaded) -> list[HypothesisEntry]:
+    """The entries with a verdict, the last of the file first."""
+    return [h for h in reversed(loaded.document.hypotheses) if h.status in VERDICTS]
+
+
+def mark(loaded: Loaded, entry: HypothesisEntry) -> str:
+    """`REJECTED`, `VALIDATED, accepted`, `VALIDATED by hand, UNVERIFIED`."""
+    if not loaded.trials[entry.number].verified:
+        return f"{entry.status} UNVERIFIED"
+    return f"{entry.status} and accepted" if accepted(loaded, entry) else entry.status.value
+
+
+def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
+    """Whether the change is in the base; the fields are read only of an entry that has the word."""
+    if entry.status is not Status.VALIDATED:
+        return False
+    kept = loaded.acceptances.entries
+    known = (
+        b"ccepted" in loaded.document.data[entry.start : entry.end] if kept is None else entry.number in kept
+    )
+    return known and loaded.order(entry) is not None
+
+
+def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
+    """One judged hypothesis, told in one line and in a few."""
+    said = mark(loaded, entry)
+    title = quoted(say(entry.title), _TITLE)
+    trial = loaded.trials[entry.number]
+    name = f"h{entry.number} {said}"
+    if not trial.verified or trial.verdict is None:
+        claim = quoted(say(entry.result.get("improvement", "")), 60)
+        told = f"{name}, by hand{f', claimed {claim}' if claim else ''} {title}"
+        return Tried(entry.number, said, told[:_LINE], told)
+    why = str(trial.verdict.get("why", ""))
+    change = code(harmless(say(entry.intervention or "none"), limit=100))
+    return Tried(
+        entry.number,
+        said,
+        _brief(name, trial.verdict, quoted(say(entry.title), 70), change, say(why)),
+        f"{name} {title}, {change}",
+        (_moved(trial.verdict, say), f"why: {quoted(say(why), 200)}"),
+    )
+
+
+def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str) -> str:
+    """One line: the delta, and the change where the delta is the reason."""
+    line = f"{name} {numbers.improvement(verdict).partition(' (')[0]} {title}, "
+    told = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
+    return line + told
+
+
+def _moved(verdict: dict[str, Any], say: Say) -> str:
+    """The figures of a verdict on one line."""
+    texts = {key: say(text)[:_FIGURE] for key, text in numbers.result_fields(verdict).items()}
+    own = texts.get("metric") or f"{GPU_UTIL} {texts['gpu util before']} to {texts['gpu util after']}"
+    ratio = numbers.factor(verdict.get("throughput_ratio")).partition(" (")[0]
+    faster = f" ({ratio})" if ratio != numbers.UNKNOWN else ""
+    return (
+        f"{own}: {texts['improvement']}; throughput {texts['throughput']}{faster}; "
+        f"training {texts['training'].partition(' ')[0]}, loss {texts['loss']}"
+    )

@@ -1,0 +1,1 @@
+"""A campaign as it stands: its files, settings, claims, worktrees and acceptances."""

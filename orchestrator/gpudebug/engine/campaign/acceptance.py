@@ -1,0 +1,103 @@
+"""Recording what a person accepts, and what of it a person took back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.campaign.accepted_changes import accepted
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.progress import ProgressFile
+from gpudebug.edges import host, store
+from gpudebug.edges.store.private import write_private
+from gpudebug.engine.campaign.accepted import FILE, FORMAT, Acceptances, Recorded, acceptances_of
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import read_progress
+
+
+class NotAsAccepted(GpudebugError):
+    """What was accepted is not there any more as it was accepted."""
+
+    code = "accept"
+
+
+def record(loaded: Loaded, number: int, order: int) -> None:
+    """Record that hypothesis `number` was accepted, beside what was accepted before."""
+    with _held(loaded):
+        now = _now(loaded)
+        first = loaded.acceptances.entries is None and not now.file.exists()
+        kept = _of_lines(loaded, loaded.document) if first else dict(now.entries or {})
+        _write(now, {**kept, number: _made(loaded, number, order)})
+
+
+def refuse_altered(loaded: Loaded) -> None:
+    """Refuse a session's measurement where an acceptance no longer holds: the base would move by it."""
+    kept = loaded.acceptances.entries
+    lost = sorted({*(kept or ())} - {h.number for h in loaded.accepted})
+    if loaded.session is None or not lost:
+        return
+    numbers = ", ".join(map(str, lost))
+    raise NotAsAccepted(
+        f"hypothesis {numbers} was accepted, and its entry, its patch or its run is not as it was then",
+        file=str(loaded.progress_path),
+        next="put it back as it was; a person who means it runs: gpudebug next",
+    )
+
+
+def settle(loaded: Loaded) -> str | None:
+    """Make the record agree with the file in a person's command; what was changed, in a line.
+
+    A campaign of 0.1.0 gets the record of what it has accepted, a new campaign an empty one. An acceptance
+    goes whose line a person deleted, or whose entry or run is another by now.
+    """
+    before = loaded.acceptances
+    if loaded.session is not None or before.problem is not None:
+        return None
+    standing = {h.number for h in loaded.accepted}
+    if before.entries is not None and before.entries.keys() <= standing and before.file.exists():
+        return None
+    with _held(loaded):
+        document, now = read_progress(loaded.progress_path), _now(loaded)
+        if before.entries is None:
+            kept = _of_lines(loaded, document)
+            _write(now, kept)
+            return _said("recorded as accepted", [*kept]) if kept else None
+        lines = {h.number for h in document.hypotheses if h.accepted is not None}
+        known, altered = now.entries or {}, {*before.entries} - standing
+        gone = sorted((known.keys() & altered) | (known.keys() - lines))
+        _write(now, {n: found for n, found in known.items() if n not in gone})
+    what = "its Accepted line is gone" if lines.isdisjoint(gone) else "it is not what was accepted any more"
+    return _said(f"no longer accepted, as {what}", gone) if gone else None
+
+
+def _said(what: str, numbers: Sequence[int]) -> str:
+    return f"hypothesis {', '.join(map(str, numbers))}: {what}"
+
+
+def _of_lines(loaded: Loaded, document: ProgressFile) -> dict[int, Recorded]:
+    """A record of each line whose verdict follows from runs that were recorded here."""
+    now = {h.number: h.runs for h in document.hypotheses if h.accepted is not None}
+    found = (h for h in accepted(loaded.document) if loaded.trials[h.number].recorded_here)
+    return {h.number: _made(loaded, h.number, h.accepted or 1) for h in found if now.get(h.number) == h.runs}
+
+
+def _made(loaded: Loaded, number: int, order: int) -> Recorded:
+    run = loaded.document.hypothesis(number).runs[-1]
+    verdict = loaded.trials[number].verdict or {}
+    sealed = store.file_digest(loaded.workspace.run(run).path / "verdict.json")
+    return Recorded(order, str(verdict.get("change_digest")), run, sealed, host.now())
+
+
+def _held(loaded: Loaded) -> Any:
+    return store.locked(loaded.workspace.progress_lock(loaded.progress_path))
+
+
+def _now(loaded: Loaded) -> Acceptances:
+    return acceptances_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+
+
+def _write(where: Acceptances, entries: Mapping[int, Recorded]) -> None:
+    rows = [{"hypothesis": number, **found._asdict()} for number, found in sorted(entries.items())]
+    text = json.dumps({"format": FORMAT, "accepted": rows}, indent=1)
+    write_private(where.anchor, where.names, FILE, text.encode() + b"\n")

@@ -1,0 +1,183 @@
+"""A campaign as its files tell it: what everybody who does something for it is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core import progress
+from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.accepted_changes import Accepted, changes
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
+from gpudebug.core.config import Config
+from gpudebug.core.errors import InterventionError
+from gpudebug.core.progress import claims
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.text.digests import short_digest
+from gpudebug.core.words import Status
+from gpudebug.edges import snapshot, store
+from gpudebug.edges.store import leases
+from gpudebug.engine.campaign.accepted import Acceptances, recorded
+from gpudebug.engine.campaign.files import ROLES, workload_of
+from gpudebug.engine.campaign.pinned import Settings
+from gpudebug.engine.campaign.terms import NO_DOUBTS, Doubts
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign.unlisted import Unlisted
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it.
+
+    `verified` asks for the whole text of the entry; `held` says that verdict and change are those that
+    `accept` recorded, whatever else stands there.
+    """
+
+    verdict: dict[str, Any] | None
+    verified: bool
+    doubts: Doubts = NO_DOUBTS
+    held: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it may solve the campaign, be accepted and handed over."""
+        return self.verified and not self.doubts.against
+
+    @property
+    def recorded_here(self) -> bool:
+        """Whether it follows from runs that are here and that no repository brought along."""
+        return self.verified and not self.doubts.brought
+
+
+def in_force(
+    entries: Sequence[progress.HypothesisEntry], trials: Mapping[int, Judged], acceptances: Acceptances
+) -> tuple[progress.HypothesisEntry, ...]:
+    """Those whose changes are part of what runs: verdict and change are still those that were accepted.
+
+    A campaign of 0.1.0 recorded no acceptance: of its lines, those of runs that git brought do not count.
+    """
+    if acceptances.entries is None:
+        return tuple(h for h in entries if trials[h.number].recorded_here)
+    return tuple(h for h in entries if trials[h.number].held)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline as the run folders tell it. `why` is None when it is valid now."""
+
+    role: str
+    why: str | None
+    runs: tuple[str, ...] = ()
+    evidence: tuple[dict[str, Any], ...] = ()
+    records: tuple[dict[str, Any], ...] = ()
+    unverified: bool = False
+
+    @property
+    def utilisation(self) -> float | None:
+        return self.figure(Metric())
+
+    def figure(self, metric: Metric) -> float | None:
+        """The mean of a metric over the runs that have it."""
+        return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
+
+    `drifted` says that the checkout is another tree by now, which this caller may not make the base.
+    """
+
+    tree: str
+    patches: tuple[bytes, ...]
+    drifted: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What a baseline of this code is valid for: the tree's own digest where nothing was accepted."""
+        if not self.patches:
+            return self.tree
+        return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
+
+
+@dataclass
+class Loaded:
+    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
+
+    `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
+    by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
+    `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
+    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosing`'s, once it was asked.
+    `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
+    `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
+    """
+
+    workspace: store.Workspace
+    config: Config
+    progress_path: Path
+    document: progress.ProgressFile
+    checkout: snapshot.Checkout
+    identities: dict[str, dict[str, str]]
+    records: dict[str, dict[str, Any]]
+    baselines: dict[str, Baseline]
+    trials: dict[int, Judged]
+    settings: Settings
+    acceptances: Acceptances
+    interventions: dict[int, Intervention] = field(default_factory=dict)
+    problems: dict[int, InterventionError] = field(default_factory=dict)
+    session: str | None = None
+    leases: Mapping[int, leases.Lease] = field(default_factory=dict)
+    code: Code = field(default_factory=lambda: Code("", ()))
+    unlisted: tuple[Unlisted, ...] = ()
+    judged: tuple[str, ...] = ()
+    campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))
+    diagnosed: Any = None
+
+    def claimed(self, entry: progress.HypothesisEntry) -> decide.Claimed | None:
+        """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
+        if entry.status is not Status.TESTING:
+            return None
+        held, lease = claims.on(entry), self.leases.get(entry.number)
+        if held is None or lease is None or (lease.session, lease.since) != held:
+            return None
+        return decide.Claimed.MINE if lease.session == self.session else decide.Claimed.OTHERS
+
+    def change_of(self, entry: progress.HypothesisEntry) -> Intervention | None:
+        """An entry's change; None where it has none or none that can be read."""
+        if entry.number in self.interventions:
+            return self.interventions[entry.number]
+        try:
+            return parse_intervention(entry.intervention) if entry.intervention else None
+        except InterventionError:
+            return None
+
+    @property
+    def stack(self) -> tuple[Accepted, ...]:
+        """The changes of the accepted hypotheses."""
+        return changes(self.document, self.accepted)
+
+    @property
+    def accepted(self) -> tuple[progress.HypothesisEntry, ...]:
+        """The hypotheses whose changes are part of what runs, in the order of acceptance."""
+        return in_force(self.recorded, self.trials, self.acceptances)
+
+    @property
+    def recorded(self) -> tuple[progress.HypothesisEntry, ...]:
+        """The hypotheses that were accepted, whatever became of their runs since."""
+        return recorded(self.document, self.acceptances, self.session)
+
+    def order(self, entry: progress.HypothesisEntry) -> int | None:
+        """As which one a hypothesis is accepted; None if it is not."""
+        return self.acceptances.order(entry, self.session)
+
+    @property
+    def metric(self) -> Metric:
+        return Metric(self.config.metric, lower=self.config.direction == "lower")
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(r for r in ROLES if workload_of(self.config, r) is not None)

@@ -1,0 +1,106 @@
+"""Claims on hypotheses: taken, renewed, given back; what a session has had."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.campaign.decide import Claimed
+from gpudebug.core.errors import ProgressError, StoreError
+from gpudebug.core.progress import claims
+from gpudebug.core.progress.claims import Claim
+from gpudebug.core.words import Status
+from gpudebug.edges.store import leases
+from gpudebug.engine.campaign import worktrees
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import read_progress, stored_record
+from gpudebug.engine.campaign.splicing import splice
+
+LATE = "late.json"
+
+
+def take(loaded: Loaded, number: int) -> Claim:
+    """Claim a hypothesis to implement it: TESTING in the progress file, and a lease of time."""
+    claim = new_claim(loaded, number)
+    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
+    if loaded.claimed(loaded.document.hypothesis(number)) is None:
+        mark(loaded, number, claim)
+    return claim
+
+
+def new_claim(loaded: Loaded, number: int) -> Claim:
+    """The claim that this caller has on a hypothesis already, else one from now on."""
+    entry = loaded.document.hypothesis(number)
+    held = claims.on(entry)
+    if held is not None and loaded.claimed(entry) is Claimed.MINE:
+        return held
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return Claim(loaded.session, now.isoformat(timespec="microseconds"))
+
+
+def mark(loaded: Loaded, number: int, claim: Claim, intervention: str | None = None) -> None:
+    """Set a hypothesis TESTING under a claim, with the change that was written for it just now."""
+    splice(loaded, lambda d: progress.set_testing(d, number, claim.note, intervention))
+
+
+def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -> None:
+    """A claim to implement becomes one to run: a lock of gpudebug and its warden, no lease of time."""
+    mark(loaded, number, claim, intervention)
+    leases.drop(loaded.workspace.leases, number)
+
+
+def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
+    """Whether the progress file still has a hypothesis under this claim.
+
+    One that cannot be read, or has lost the entry, takes no claim away: the splice will say what is wrong.
+    """
+    try:
+        return under(read_progress(loaded.progress_path), number, claim.note)
+    except (ProgressError, StoreError):
+        return True
+
+
+def under(document: progress.ProgressFile, number: int, claim: str | None) -> bool:
+    """Whether a hypothesis is TESTING under a claim, or under none that says whose it is."""
+    entry = document.hypothesis(number)
+    held = claims.on(entry)
+    return entry.status is Status.TESTING and (held is None or claim in (None, held.note))
+
+
+def free(loaded: Loaded, number: int, claim: Claim) -> None:
+    """Set a hypothesis UNTESTED, where it is still under this claim, and end its lease."""
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        if not under(document, number, claim.note):
+            return document.data
+        return progress.set_status(document, number, Status.UNTESTED)
+
+    splice(loaded, edit)
+    leases.drop(loaded.workspace.leases, number)
+
+
+def tidy(loaded: Loaded) -> None:
+    """End the leases of what nobody implements: a kill left them, or a verdict that was written by hand."""
+    for number in leases.read(loaded.workspace.leases):
+        entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+        if entry is None or entry.status is not Status.TESTING:
+            leases.drop(loaded.workspace.leases, number)
+
+
+def forget(loaded: Loaded, number: int) -> None:
+    """A hypothesis has its verdict: neither lease nor worktree is needed any more."""
+    leases.drop(loaded.workspace.leases, number)
+    worktrees.remove(loaded, number)
+
+
+def had(loaded: Loaded) -> dict[str, Any] | None:
+    """The verdict that this caller's session has brought, {} of one that came too late; None before."""
+    if loaded.session is None:
+        return None
+    for name in reversed(loaded.records):
+        record, run = loaded.records[name], loaded.workspace.run(name)
+        mine = (record.get("campaign"), record.get("session")) == (loaded.config.campaign, loaded.session)
+        if mine and run.sealed and (run.has("verdict.json") or run.has(LATE)):
+            return stored_record(run, "verdict.json")
+    return None

@@ -1,0 +1,71 @@
+"""What a person confirmed of a hypothesis's counts, kept where no clone, patch or tracked file reaches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges import snapshot
+from gpudebug.edges.store.private import read_private, write_private
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.private import campaign_folder
+
+FILE = "confirmed.json"
+LONGEST = 300
+_MOST = 1000
+
+Where: TypeAlias = "snapshot.Checkout | snapshot.Address"
+
+
+def confirmed_of(loaded: Loaded, number: int, digest: str | None) -> str | None:
+    """Why a person takes the counts of this hypothesis, with this very change, for explained."""
+    known = records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+    return because(known, number, digest)
+
+
+def because(known: list[dict[str, Any]], number: int, digest: str | None) -> str | None:
+    """The newest confirmation among these."""
+    fitting = (
+        r for r in reversed(known) if (r.get("hypothesis"), r.get("change_digest")) == (number, digest)
+    )
+    found = next(fitting, None)
+    return str(found["because"]) if found is not None else None
+
+
+def confirm(loaded: Loaded, number: int, verdict: Mapping[str, Any], text: str, counts: str) -> None:
+    """Keep that a person explains `counts` of the change that the verdict is on by `text`."""
+    root, campaign, checkout = loaded.workspace.root, loaded.config.campaign, loaded.checkout
+    said = {
+        "hypothesis": number,
+        "change_digest": verdict.get("change_digest"),
+        "because": text,
+        "counts": counts,
+        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    known = [*records(root, campaign, checkout), said][-_MOST:]
+    write_private(*_place(root, campaign, checkout), FILE, json.dumps(known, indent=1).encode() + b"\n")
+
+
+def records(root: Path, campaign: str, where: Where) -> list[dict[str, Any]]:
+    """All confirmations of a campaign, oldest first."""
+    anchor, names = _place(root, campaign, where)
+    data = read_private(anchor, names, FILE)
+    if data is None:
+        return []
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(r, dict) and "because" in r for r in found):
+        path = str(anchor.joinpath(*names, FILE))
+        raise StoreError("is not what gpudebug writes", file=path, next="move it away, and confirm again")
+    return found
+
+
+def _place(root: Path, campaign: str, where: Where) -> tuple[Path, tuple[str, ...]]:
+    folder = campaign_folder(root, campaign, where)
+    return where.common, folder.relative_to(where.common).parts

@@ -1,0 +1,187 @@
+"""What people and gpudebug wrote of a campaign: its configuration and its progress file."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpudebug.core import config as configs
+from gpudebug.core import progress
+from gpudebug.core.config import Config, Workload
+from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
+from gpudebug.core.evidence import sound
+from gpudebug.edges import store
+from gpudebug.engine.campaign.linked import refuse_links
+
+if TYPE_CHECKING:
+    from gpudebug.core.redaction.redact import Redactor
+
+_GOAL = 2000
+_MARKDOWN = (".md", ".markdown")
+# A heading of a progress file that has no entries yet: its own, or that of a part.
+# Markdown in a folder of this name is meant for gpudebug, whatever it holds so far.
+_USUAL = "progress"
+_WAITING = re.compile(rb"^[ \t>]*#{1,6}[^\n]*\b(hypothes[ei]s|baselines?|gpu|gpudebug)\b", re.I | re.M)
+ROLES = ("workload", "reference")
+
+
+class Written(NamedTuple):
+    """What people and gpudebug wrote of a campaign: no runs, no code."""
+
+    workspace: store.Workspace
+    config: Config
+    progress_path: Path
+    document: progress.ProgressFile
+
+
+def read(directory: Path) -> Written:
+    """Config and progress file of the campaign at or above `directory`. Expected errors only."""
+    workspace = find(directory)
+    config = read_config(workspace)
+    path = progress_path(workspace, config)
+    document = read_progress(path)
+    workspace.scrub = _scrub(config)
+    workspace.campaign = config.campaign
+    return Written(workspace, config, path, document)
+
+
+def workload_of(config: Config, role: str) -> Workload | None:
+    return config.workload if role == "workload" else config.reference
+
+
+def find(directory: Path) -> store.Workspace:
+    """The campaign at or above a folder. ConfigError where there is none."""
+    root = store.find_root(directory)
+    if root is None:
+        raise ConfigError(
+            "no gpudebug.yaml here or in a folder above",
+            file=str(directory),
+            next="gpudebug init --command 'YOUR TRAINING COMMAND'",
+        )
+    workspace = store.Workspace(root)
+    refuse_links(workspace)
+    return workspace
+
+
+def read_config(workspace: store.Workspace) -> Config:
+    """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
+    data = store.read_file(workspace.config)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = data[: e.start].count(b"\n") + 1
+        raise ConfigError(
+            "not UTF-8", file=str(workspace.config), line=line, next="save it as UTF-8"
+        ) from None
+    return configs.load(text, str(workspace.config))
+
+
+def progress_path(workspace: store.Workspace, config: Config) -> Path:
+    """Where the progress file is or will be. StoreError where a link leads out of the repository."""
+    path = workspace.root / config.progress
+    target = store.resolve_inside(path, workspace.root)
+    if target == workspace.config.resolve():
+        raise _no_progress_file(path, "is gpudebug.yaml itself")
+    if not target.exists() and target.suffix.lower() not in _MARKDOWN:
+        raise _no_progress_file(path, "would be a new file that is not Markdown")
+    return path
+
+
+def _no_progress_file(path: Path, why: str) -> StoreError:
+    return StoreError(
+        why, file=str(path), next="set progress: in gpudebug.yaml to a Markdown file of its own"
+    )
+
+
+def read_progress(path: Path) -> progress.ProgressFile:
+    """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
+    if not path.exists():
+        return progress.parse(b"", str(path))
+    document = progress.parse(store.read_file(path), str(path))
+    if document.data.strip() and not (document.baselines or document.hypotheses):
+        _refuse_other_text(path, document.data)
+    return document
+
+
+def _refuse_other_text(path: Path, data: bytes) -> None:
+    """StoreError if a file without entries is not one that is waiting for them: they would be appended."""
+    if path.resolve().suffix.lower() not in _MARKDOWN:
+        raise _no_progress_file(path, "is not a progress file, and not Markdown")
+    if path.parent.name != _USUAL and not _WAITING.search(data):
+        raise StoreError(
+            "is not a progress file: it has no baselines, no hypotheses and no heading for them",
+            file=str(path),
+            next="add the line '## Hypotheses' to it, or set progress: in gpudebug.yaml to another file",
+        )
+
+
+def progress_head(config: Config) -> str:
+    """How a new progress file begins. The goal in it is harmless and has no secret."""
+    from gpudebug.edges import templates
+
+    scrub = _scrub(config)
+    goal = scrub(progress.harmless(scrub(config.goal), limit=_GOAL))
+    return templates.render("progress.md.j2", campaign=config.campaign, goal=goal)
+
+
+def _scrub(config: Config) -> store.Scrub:
+    """Takes the secrets of every command of this campaign out of a text; built when it is first used."""
+
+    @cache
+    def redactor() -> Redactor:
+        return redactor_of(config)
+
+    return lambda text: redactor().redact(text)
+
+
+def redactor_of(config: Config) -> Redactor:
+    """What knows the secrets of every command of a campaign and of its surroundings."""
+    from gpudebug.core.redaction.redact import Redactor
+
+    workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
+    env = {k: v for w in workloads for k, v in training_environment(w).items()}
+    return Redactor(env, [word for w in workloads for word in w.argv()])
+
+
+# Where git looks, set by a hook or an alias that gpudebug was called from: no matter of the training's.
+_GIT_PLACES = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+    }
+)
+
+
+def training_environment(workload: Workload) -> dict[str, str]:
+    """The variables that a training starts with: ours, and the workload's own."""
+    ours = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
+    return {**ours, **workload.env}
+
+
+_SOUND = {"verdict.json": sound.verdict, "evidence.json": sound.evidence}
+
+
+def stored_record(run: store.RunFolder, name: str) -> dict[str, Any]:
+    """One record of a run; {} if it is missing, not readable, or not what gpudebug writes."""
+    try:
+        return dict(record_of(run, name))
+    except (GpudebugError, TypeError, ValueError):
+        return {}
+
+
+def stored_verdict(run: store.RunFolder) -> dict[str, Any] | None:
+    """verdict.json of a run; None if it is missing, not readable or not what gpudebug writes."""
+    return stored_record(run, "verdict.json") or None
+
+
+def record_of(run: store.RunFolder, name: str) -> Any:
+    """One record of a run. StoreError if it is missing, not readable, or not what gpudebug writes."""
+    found = run.read(name)
+    if not _SOUND.get(name, sound.plain)(found):
+        raise StoreError(
+            "is not what gpudebug writes", file=str(run.path / name), next="move this run folder away"
+        )
+    return found

@@ -1,0 +1,368 @@
+"""Reads everything that a decision depends on, once: config, progress file, run folders, checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.campaign.accepted_changes import Accepted, changes, effective
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import parse as parse_intervention
+from gpudebug.core.change.permits import Allowed
+from gpudebug.core.config import Config, Workload
+from gpudebug.core.errors import GpudebugError, InterventionError
+from gpudebug.core.evidence import sound
+from gpudebug.core.progress.beyond import in_baseline, in_hypothesis
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
+from gpudebug.core.text.digests import short_digest
+from gpudebug.core.words import VERDICTS, Status
+from gpudebug.edges import host, launcher, snapshot, store
+from gpudebug.edges.store import leases
+from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
+from gpudebug.engine.campaign.brought import brought, why_brought
+from gpudebug.engine.campaign.campaign import Baseline, Code, Judged, Loaded, in_force
+from gpudebug.engine.campaign.changes import NoSuchPatch, patch_of, tested_change
+from gpudebug.engine.campaign.facts import decidable
+from gpudebug.engine.campaign.files import (
+    ROLES,
+    read,
+    stored_record,
+    stored_verdict,
+    training_environment,
+    workload_of,
+)
+from gpudebug.engine.campaign.pinned import Settings, settings_of
+from gpudebug.engine.campaign.private import refs
+from gpudebug.engine.campaign.terms import doubts, played_back
+from gpudebug.engine.campaign.unlisted import UNLISTED, Unlisted, judged_runs, tested_before, unlisted
+
+
+def load(directory: Path, session: str | None = None) -> Loaded:
+    """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
+    workspace, config, path, document = read(directory)
+    checkout = look(workspace, path)
+    settings = settings_of(workspace, config, checkout)
+    acceptances = acceptances_of(workspace.root, config.campaign, checkout)
+    trials = {
+        h.number: replace(_trial(workspace, document, h), held=_held(workspace, acceptances, h))
+        for h in document.hypotheses
+    }
+    accepted = recorded(document, acceptances, session)
+    _refuse_lost_patches(workspace, accepted)
+    records = {name: r for name in workspace.run_names() if (r := _record(workspace.run(name)))}
+    foreign = brought(workspace, checkout)
+    judged = judged_runs(workspace, config.campaign, records)
+    untold = unlisted(workspace, document, judged, records)
+    for h in document.hypotheses:
+        before = tested_before(workspace, h, untold, config.workload)
+        trials[h.number] = _doubted(settings, workspace, trials[h.number], records, foreign, before)
+    stack = changes(document, in_force(accepted, trials, acceptances))
+    measured = _measured_tree(document, records)
+    code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
+    if stack:
+        config = config.model_copy(update={"workload": effective(config.workload, stack, config.allowed)})
+    identities = {
+        role: identity(workspace, config, workload, code.digest)
+        for role in ROLES
+        if (workload := workload_of(config, role)) is not None
+    }
+    least = config.protocol.baseline_runs
+    baselines = {
+        role: _baseline(workspace, document, role, identities[role], records, least) for role in identities
+    }
+    baselines = {role: _brought(found, foreign) for role, found in baselines.items()}
+    if not settings.plays:
+        baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
+    interventions, problems = _interventions(document, config)
+    loaded = Loaded(
+        workspace,
+        config,
+        path,
+        document,
+        checkout,
+        identities,
+        records,
+        baselines,
+        trials,
+        settings,
+        acceptances,
+        interventions,
+        problems,
+        session,
+        _live(workspace),
+        code,
+        untold,
+        judged,
+    )
+    loaded.campaign = decidable(loaded)
+    return loaded
+
+
+def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]) -> None:
+    """An accepted patch that is gone must not go from the base without a word: its runs still have it."""
+    for h in accepted:
+        try:
+            patch = parse_intervention(h.intervention or "").patch
+        except InterventionError:
+            continue
+        if patch is None or (workspace.root / patch).exists():
+            continue
+        kept = next((r for name in h.runs if (r := workspace.run(name)).has("change.patch")), None)
+        if kept is not None:
+            raise NoSuchPatch(
+                f"the patch of hypothesis {h.number}, which is accepted, is not there",
+                file=str(workspace.root / patch),
+                next=f"cp runs/{kept.name}/change.patch {patch}",
+            )
+
+
+def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:
+    """The leases that have not run out."""
+    now = leases.now()
+    return {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
+
+
+def _code(
+    workspace: store.Workspace,
+    config: Config,
+    checkout: snapshot.Checkout,
+    stack: Sequence[Accepted],
+    session: str | None,
+    measured: str | None,
+    apart: tuple[Path, ...],
+) -> Code:
+    """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
+
+    Where the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
+    baseline, says so. `apart` is what is no code.
+    """
+    found = (patch_of(workspace, step.intervention) for step in stack)
+    patches = tuple(patch for patch in found if patch is not None)
+    if session is None:
+        return Code(checkout.tree, patches)
+    ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
+    base = snapshot.stored(checkout.at, ref)
+    counted = snapshot.Measured(apart, store.CONFIG)
+    if base is not None and snapshot.trusted(checkout.at, ref, base.commit, base.tree, counted):
+        return Code(base.tree, patches, drifted=base.tree != checkout.tree)
+    known = [Code(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
+    return Code(checkout.tree, patches, drifted=measured not in (None, *known))
+
+
+def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The tree that the workload's baseline was measured of, as its first run tells; None where none does."""
+    entry = next((b for b in document.baselines if b.role == "workload" and b.runs), None)
+    found = records.get(entry.runs[0], {}).get("identity", {}).get("tree") if entry else None
+    return str(found) if found else None
+
+
+def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
+    """The code as it lies there, without what gpudebug itself, its users' notes and agents' files change."""
+    return snapshot.identify(workspace.root, apart(workspace, progress), store.CONFIG)
+
+
+def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
+    """What is no code."""
+    instructions = (agent.path for agent in AGENTS.values())
+    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
+    return (workspace.config, progress, workspace.runs, *ours)
+
+
+def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:
+    """What a baseline of this workload is valid for, a digest or name each.
+
+    `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
+    """
+    argv = workload.argv()
+    said = json.dumps([argv, workload.cwd, sorted(workload.env.items())])
+    cwd = str(workspace.root / workload.cwd)
+    env = training_environment(workload)
+    reading = json.dumps([sorted(config.log.items()), config.protocol.warmup, config.protocol.interval])
+    try:
+        executable = launcher.find_command(argv, cwd, env)
+        interpreter = host.interpreter_identity(host.find_interpreter(executable, env.get("PATH", "")))
+    except GpudebugError:
+        interpreter = "command not found"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {
+        "command": short_digest(said.encode("utf-8", "surrogateescape")),
+        "tree": tree,
+        "interpreter": interpreter,
+        "reading": short_digest(reading.encode("utf-8", "surrogateescape")),
+        "device": config.device + (f" CUDA_VISIBLE_DEVICES={visible}" if visible is not None else ""),
+    }
+
+
+def _record(run: store.RunFolder) -> dict[str, Any]:
+    """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
+    try:
+        found = run.read("run.json")
+    except (GpudebugError, ValueError):
+        return {}
+    return found if sound.run(found) else {}
+
+
+def _baseline(
+    workspace: store.Workspace,
+    document: progress.ProgressFile,
+    role: str,
+    wanted: Mapping[str, str],
+    records: Mapping[str, Mapping[str, Any]],
+    least: int,
+) -> Baseline:
+    entry = next((b for b in document.baselines if b.role == role), None)
+    if entry is None:
+        return Baseline(role, "not recorded yet")
+    if not entry.runs:
+        return Baseline(role, "its numbers have no runs behind them", unverified=True)
+    evidence = []
+    for name in entry.runs:
+        run = workspace.run(name)
+        found = stored_record(run, "evidence.json")
+        whole = run.sealed and records.get(name) and found
+        if not whole or not run.intact("run.json", "evidence.json"):
+            what = "is not as it was sealed" if whole else "cannot be read"
+            what = what if run.path.exists() else "is not here"
+            return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
+        if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
+            return Baseline(role, f"run {name} is no completed run of it", entry.runs, unverified=True)
+        evidence.append(found)
+    if left_out := _left_out(entry, records, least):
+        return Baseline(role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True)
+    recorded = records[entry.runs[0]].get("identity", {})
+    changed = [k for k, v in wanted.items() if recorded.get(k) != v]
+    why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
+    valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
+    return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
+
+
+def _left_out(
+    entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]], least: int
+) -> list[str]:
+    """Completed runs like those of a baseline that its entry leaves out: any if it has fewer than `least`,
+    else those between its first and its last. Two recordings stand in no entry together."""
+    one = records[entry.runs[0]]
+    if str(one.get("reason") or "").startswith("imported"):
+        return []
+    # A run beside a trial is under the claim on its hypothesis.
+    same = ("role", "campaign", "identity", "outcome", "claim", "set_aside")
+    alike = [name for name, r in records.items() if all(r.get(key) == one.get(key) for key in same)]
+    if len(entry.runs) >= least:
+        listed = sorted(map(store.run_number, entry.runs))
+        alike = [name for name in alike if listed[0] < store.run_number(name) < listed[-1]]
+    return [f"runs/{name}" for name in alike if name not in entry.runs]
+
+
+def _brought(baseline: Baseline, foreign: Collection[str]) -> Baseline:
+    """The baseline, no valid one if a run of it came with the repository."""
+    found = {*baseline.runs} & {*foreign}
+    return replace(baseline, why=why_brought(found)) if found else baseline
+
+
+def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
+    """The baseline, no valid one if a run of it was played back."""
+    records = dict(zip(baseline.runs, baseline.records, strict=False))
+    if not played_back(workspace, baseline.runs, records):
+        return baseline
+    return replace(baseline, why="its runs were played back from recordings")
+
+
+def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
+    """Whether the runs say what stands in the entry."""
+    name, _, said = entry.fields.get("metric", "").partition(" ")
+    metric = Metric(name)
+    own = not name or _shows(said, figure(metric, baseline.figure(metric)))
+    return own and _shows(entry.fields.get("gpu util", ""), percent(baseline.utilisation))
+
+
+_INTERVAL = re.compile(r" \(95% CI [-+\d.]+ to [-+\d.]+, \d+ runs?\)|")
+
+
+def _shows(text: str, value: str) -> bool:
+    """Whether a figure of an entry is this value, with its interval behind it, and says nothing else."""
+    if value == UNKNOWN:
+        return text.startswith(value)
+    return text.startswith(value) and _INTERVAL.fullmatch(text[len(value) :]) is not None
+
+
+def _trial(
+    workspace: store.Workspace, document: progress.ProgressFile, entry: progress.HypothesisEntry
+) -> Judged:
+    if entry.status not in VERDICTS or not entry.runs:
+        return Judged(None, False)
+    run = workspace.run(entry.runs[-1])
+    if not run.intact("verdict.json"):
+        return Judged(None, False)
+    verdict = stored_verdict(run)
+    if verdict is None:
+        return Judged(None, False)
+    try:
+        numbers.result_fields(verdict)
+        said = (verdict["hypothesis"], verdict["status"])
+        same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
+        same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]
+    except (GpudebugError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return Judged(None, False)
+    return Judged(verdict, same and not in_hypothesis(document, entry))
+
+
+def _held(workspace: store.Workspace, acceptances: Acceptances, entry: progress.HypothesisEntry) -> bool:
+    """Whether verdict and change of an entry are those that `accept` recorded."""
+    kept = acceptances.of(entry)
+    if kept is None or tested_change(workspace, entry.intervention) != kept.change:
+        return False
+    try:
+        return store.file_digest(workspace.run(kept.run).path / "verdict.json") == kept.verdict
+    except OSError:
+        return False
+
+
+def _doubted(
+    settings: Settings,
+    workspace: store.Workspace,
+    judged: Judged,
+    records: Mapping[str, Mapping[str, Any]],
+    foreign: Collection[str],
+    before: Sequence[Unlisted],
+) -> Judged:
+    told = tuple(f"{UNLISTED}: {one.text}" for one in before)
+    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign, told))
+
+
+def _interventions(
+    document: progress.ProgressFile, config: Config
+) -> tuple[dict[int, Intervention], dict[int, InterventionError]]:
+    """The changes of hypotheses still to be judged, and what is wrong with those that cannot be tested."""
+    argv, allowed = config.workload.argv(), config.allowed
+    parsed = {}
+    problems = {}
+    for h in document.hypotheses:
+        if h.status not in (Status.UNTESTED, Status.TESTING) or not h.intervention:
+            continue
+        try:
+            change = parse_intervention(h.intervention, file=document.file, line=h.line)
+            if h.status is Status.UNTESTED:
+                _refuse_forbidden(change, argv, allowed, document.file, h.line)
+            parsed[h.number] = change
+        except InterventionError as e:
+            problems[h.number] = e
+    return parsed, problems
+
+
+def _refuse_forbidden(
+    change: Intervention, argv: Sequence[str], allowed: Allowed, file: str, line: int
+) -> None:
+    """InterventionError, at its place, for a change that no hypothesis may make."""
+    try:
+        change.refuse_forbidden(argv, allowed)
+    except InterventionError as e:
+        raise InterventionError(e.message, file=file, line=line, next=e.next) from None

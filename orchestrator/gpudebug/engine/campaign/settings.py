@@ -1,0 +1,293 @@
+"""The settings that a person pinned, and what may be measured under those that are in gpudebug.yaml now.
+
+`init`, `baseline`, a first `next` and `settings --accept` of a person pin. What only reads never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core.config import Config, pinning
+from gpudebug.core.config.pinning import Difference
+from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.edges import snapshot, store
+from gpudebug.edges.store.private import write_private
+from gpudebug.engine.campaign.files import ROLES, training_environment
+from gpudebug.engine.campaign.pinned import (
+    DEVICE,
+    FILE,
+    Pin,
+    Settings,
+    is_replay,
+    recordings,
+    settings_of,
+    written,
+)
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign.campaign import Loaded
+
+ACCEPT = "gpudebug settings --accept"
+_REPLAY = "replay"
+_NAMED = 4
+
+
+class SettingsChanged(ConfigError):
+    """gpudebug.yaml asks for something else than a person has pinned."""
+
+    code = "settings"
+
+
+def refuse_other_repository(loaded: Loaded) -> None:
+    """Refuse to take up a campaign in a repository around its own, whose .git is gone.
+
+    There nothing is pinned, and none of the commits that its runs were measured at is known.
+    """
+    root, checkout = loaded.workspace.root, loaded.checkout
+    if loaded.settings.pinned is not None or root == checkout.top:
+        return
+    records = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
+    commits = {str(record["commit"]) for record in records if record.get("commit")}
+    if commits and not any(snapshot.whole(checkout.at, commit) for commit in commits):
+        raise SettingsChanged(
+            f"its runs were measured in another repository than {checkout.top}: is its own .git gone?",
+            file=str(root),
+            next=f"put its .git back; or, to go on in this repository: {ACCEPT}",
+        )
+
+
+def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
+    """Refuse a measurement under settings that no person has pinned; pin what a person may pin by it.
+
+    With `pins` a person's command pins the settings as they are. What was pinned, in a line, if anything was.
+    """
+    found, person = loaded.settings, loaded.session is None
+    if not person and found.pinned is None:
+        raise SettingsChanged(
+            found.problem or "no person has pinned the settings of this campaign yet",
+            file=str(loaded.workspace.config),
+            next=f"a person runs: {ACCEPT}",
+        )
+    if found.problem is not None and not pins:
+        raise SettingsChanged(found.problem, next=ACCEPT)
+    if found.pinned is None:
+        pin(loaded)
+        return f"pinned the settings of gpudebug.yaml: {_summary(found.now)}; `gpudebug settings` prints all"
+    changed = found.differences
+    if not changed:
+        return None
+    if not (person and pins):
+        raise _refused(loaded, changed)
+    pin(loaded)
+    return f"pinned anew: {_few(loaded, changed)}"
+
+
+def _refused(loaded: Loaded, changed: tuple[Difference, ...]) -> SettingsChanged:
+    undo = "put gpudebug.yaml back as it was"
+    if loaded.session is None:
+        advice = f"{ACCEPT}, or {undo}"
+    else:
+        advice = f"{undo}; a person who means it runs: {ACCEPT}"
+    return SettingsChanged(
+        f"not what is pinned: {_few(loaded, changed)}", file=str(loaded.workspace.config), next=advice
+    )
+
+
+def unchanged(before: Loaded, after: Loaded) -> None:
+    """Refuse to go on if the settings were edited since this command read them first."""
+    changed = pinning.differences(after.settings.now, before.settings.now)
+    if changed:
+        raise SettingsChanged(
+            f"edited while this command ran: {_few(after, changed).replace('pinned is', 'was')}",
+            file=str(after.workspace.config),
+            next="gpudebug settings",
+        )
+
+
+def settle(loaded: Loaded, spec: Mapping[str, object], *, pins: bool = False) -> None:
+    """Compare the device that was found with the pinned one; the first one that is found is pinned."""
+    found = loaded.settings
+    if found.pinned is None:
+        return
+    kind = str(spec["kind"])
+    device = recordings(loaded.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
+    known = found.pinned.settings.get(DEVICE)
+    if known == device:
+        return
+    if known is not None and not pins:
+        raise _refused(loaded, (Difference(DEVICE, device, known),))
+    _write(loaded, replace(found.pinned, settings={**found.pinned.settings, DEVICE: device}))
+
+
+def pin(loaded: Loaded, device: str | None = None) -> None:
+    """Pin the settings as gpudebug.yaml has them now, with the kind of `device` if it was found already."""
+    found = loaded.settings
+    now = dict(found.now)
+    if DEVICE not in now and (known := device or _known_device(found)) is not None:
+        now[DEVICE] = known
+    replays = is_replay(now)
+    first = found.pinned is None
+    _write(
+        loaded,
+        Pin(
+            when=_time(),
+            settings=now,
+            replay=replays
+            and (not _measured(loaded) if first else bool(found.pinned and found.pinned.replay)),
+            confirmed=found.pinned.confirmed if found.pinned else {},
+        ),
+    )
+
+
+def _known_device(found: Settings) -> str | None:
+    """The device that was pinned for the same choice."""
+    if found.pinned is None or found.pinned.settings.get("device") != found.now.get("device"):
+        return None
+    return found.pinned.settings.get(DEVICE)
+
+
+def _measured(loaded: Loaded) -> bool:
+    """Whether a run of this campaign was measured on a device before anything was pinned."""
+    from gpudebug.engine.campaign.replayed import replayed
+
+    return any(
+        record.get("campaign") == loaded.config.campaign
+        and record.get("devices")
+        and replayed(record, loaded.workspace.run(name)) is False
+        for name, record in loaded.records.items()
+    )
+
+
+def confirm(loaded: Loaded, number: int, verdict: str) -> None:
+    """Remember that a person accepted the verdict with this digest by the terms that it was judged by."""
+    pinned = loaded.settings.pinned
+    if pinned is None:
+        pin(loaded)
+        pinned = loaded.settings.pinned
+    assert pinned is not None
+    _write(loaded, replace(pinned, confirmed={**pinned.confirmed, str(number): verdict}))
+
+
+def _write(loaded: Loaded, pinned: Pin) -> None:
+    found = loaded.settings
+    write_private(found.anchor, found.names, FILE, written(pinned))
+    loaded.settings = replace(found, pinned=pinned, problem=None)
+
+
+def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
+    """Pin what `init` has just written; the repository may have no commit yet."""
+    found = settings_of(workspace, config, snapshot.whereabouts(directory))
+    replays = config.device_choice.kind == _REPLAY
+    pinned = Pin(when=_time(), settings=dict(found.now), replay=replays)
+    write_private(found.anchor, found.names, FILE, written(pinned))
+
+
+def _time() -> str:
+    from gpudebug.edges.host import now
+
+    return now()
+
+
+def scrubbed(loaded: Loaded, text: str) -> str:
+    """A text on settings without their secrets, those of the pinned command among them."""
+    from gpudebug.core.redaction.redact import Redactor
+
+    pinned = loaded.settings.pinned.settings if loaded.settings.pinned else {}
+    for role in ROLES:
+        env, words = pinned.get(f"{role}.env"), pinned.get(f"{role}.command")
+        env = {str(k): str(v) for k, v in env.items()} if isinstance(env, dict) else {}
+        argv = str(words).split() if isinstance(words, str) else [str(word) for word in words or ()]
+        text = Redactor(env, argv).redact(text)
+    return loaded.workspace.scrub(text)
+
+
+def _few(loaded: Loaded, changed: tuple[Difference, ...]) -> str:
+    """The first differences in one line."""
+    said = "; ".join(difference.text for difference in changed[:_NAMED])
+    more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    return scrubbed(loaded, said) + more
+
+
+def _summary(now: Mapping[str, Any]) -> str:
+    device = now.get(DEVICE) or now.get("device")
+    return (
+        f"device {device}, {now.get('metric')}, success {now.get('criteria.success'):g}, "
+        f"failure {now.get('criteria.failure'):g}"
+    )
+
+
+def lines(loaded: Loaded) -> list[str]:
+    """A line for each difference, without secrets."""
+    return [scrubbed(loaded, difference.text) for difference in loaded.settings.differences]
+
+
+def settings(directory: Path, accept: bool = False, session: str | None = None) -> dict[str, Any]:
+    """`settings`'s JSON: what is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
+
+    Raises SettingsChanged if a session asks to pin.
+    """
+    from gpudebug.engine.campaign import acceptance
+    from gpudebug.engine.campaign.load import load
+
+    loaded = load(directory, session)
+    if accept and session is not None:
+        raise SettingsChanged(
+            f"session {session} cannot pin settings: the bar for its changes is a person's choice",
+            file=str(loaded.workspace.config),
+            next=f"a person runs: {ACCEPT}",
+        )
+    before, differing = loaded.settings, lines(loaded)
+    changed = [
+        {
+            "key": d.key,
+            "value": _plain(loaded, d.value),
+            "pinned": _plain(loaded, d.pinned),
+            "weaker": d.weaker,
+        }
+        for d in before.differences
+    ]
+    if accept:
+        # What a campaign of 0.1.0 has accepted is only known until anything else is recorded.
+        acceptance.settle(loaded)
+        pin(loaded, _found_device(loaded))
+    found = loaded.settings
+    return {
+        "action": "pinned" if accept else "settings",
+        "campaign": loaded.config.campaign,
+        "pinned": found.pinned is not None,
+        "was_pinned": before.pinned is not None,
+        "when": found.pinned.when if found.pinned else None,
+        "digest": found.digest,
+        "replayed": found.replay,
+        "settings": _plain(loaded, dict(found.bar)),
+        "lines": [scrubbed(loaded, line) for line in pinning.shown(found.bar)],
+        "changed": changed,
+        "differences": differing,
+        "problem": found.problem,
+        "classes": {key: str(pinning.rule_of(key).kind) for key in found.bar},
+        "next_command": None if found.pinned and (accept or not differing) else ACCEPT,
+        "files": [str(found.file)] if found.pinned else [],
+    }
+
+
+def _plain(loaded: Loaded, value: Any) -> Any:
+    from gpudebug.core.redaction.records import scrubbed_record as without
+
+    return without(value, lambda text: scrubbed(loaded, text))
+
+
+def _found_device(loaded: Loaded) -> str | None:
+    """The kind of device that `auto` finds now; None if none can be found."""
+    from gpudebug.edges import devices
+
+    config = loaded.config
+    if config.device_choice.kind != "auto":
+        return None
+    try:
+        env = training_environment(config.workload)
+        return str(devices.resolve(config.device, env, loaded.workspace.root).spec["kind"])
+    except GpudebugError:
+        return None

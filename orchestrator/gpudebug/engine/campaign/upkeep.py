@@ -1,0 +1,90 @@
+"""What a campaign's worktrees leave behind: mended, kept as a patch, or taken away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudebug.core.errors import GitError
+from gpudebug.core.words import VERDICTS
+from gpudebug.edges import snapshot
+from gpudebug.engine.campaign.worktrees import Kept, folder, references, rescue
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign.campaign import Loaded
+
+# Worktrees that a run happens in: nobody writes there.
+_OF_RUNS = re.compile(r"base|h[0-9]+-trial")
+
+
+def tidy(loaded: Loaded) -> list[str]:
+    """Repair or remove what a kill left half-made, and remove what ran; what was done.
+
+    A change that has no verdict yet stays in its worktree, also where the claim has run out. Where a
+    hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch; so
+    does what is in a worktree whose folder is not the one that gpudebug made, and so is left there.
+    """
+    waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
+    told = _repaired(loaded)
+    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
+        if path.name not in waiting:
+            told += _cleared(loaded, path)
+    return told
+
+
+def _repaired(loaded: Loaded) -> list[str]:
+    """Mend the campaign's worktrees; what was written in one whose folder is another by now is kept first."""
+    at, where, told = loaded.checkout.at, folder(loaded), list[str]()
+    for path in snapshot.worktrees_in(at, where):
+        if snapshot.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
+            told.append(f"{path.name}: what was written in it is kept in {kept.patch}")
+    return told + snapshot.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
+
+
+def _numbered(name: str) -> int | None:
+    """The hypothesis whose change is written in a worktree of this name; None for those of runs."""
+    found = re.fullmatch(r"h([0-9]+)", name)
+    return int(found[1]) if found else None
+
+
+def _rescued(loaded: Loaded, path: Path) -> Kept | None:
+    """Keep what was written in a worktree, as a patch or there. None where git cannot tell what it is."""
+    number = _numbered(path.name)
+    if number is None:
+        return Kept() if _OF_RUNS.fullmatch(path.name) else None
+    touched = snapshot.touched(loaded.checkout.at, path)
+    if not touched:
+        return None if touched is None else Kept()
+    try:
+        return rescue(loaded, number)
+    except GitError:
+        return None
+
+
+def _cleared(loaded: Loaded, path: Path) -> list[str]:
+    """Remove a worktree; what was written in it becomes a patch first. A line on what was done."""
+    kept = _rescued(loaded, path)
+    place = snapshot.place_of(loaded.checkout.at, path)
+    if kept is None:
+        return [f"{path.name}: git cannot tell what was written in it, so {place} stays as it is"]
+    if kept.worktree is not None:
+        return []
+    snapshot.remove_worktree(loaded.checkout.top, path)
+    return [f"{path.name}: nobody needs it any more; it is removed"]
+
+
+def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
+    """The worktrees and the references of this campaign."""
+    at = loaded.checkout.at
+    found = [snapshot.place_of(at, path) for path in snapshot.worktrees_in(at, folder(loaded))]
+    return found, snapshot.refs_below(at, references(loaded))
+
+
+def end(loaded: Loaded) -> None:
+    """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
+    or stays in its worktree where it holds a secret."""
+    _repaired(loaded)
+    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
+        _cleared(loaded, path)
+    snapshot.forget(loaded.checkout.top, references(loaded))

@@ -1,0 +1,350 @@
+"""Where runs happen: in the checkout, or in worktrees of the campaign's base."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.errors import GitError, InterventionError
+from gpudebug.core.text.digests import short_digest
+from gpudebug.edges import snapshot, store
+from gpudebug.engine.campaign.private import refs
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign.campaign import Loaded
+
+PATCHES = "hypotheses/patches"
+_STACKED = "an accepted patch"
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What is linked from the checkout into a worktree, and how it looked there."""
+
+    checkout: Path
+    links: tuple[str, ...]
+    seen: snapshot.Fingerprint
+
+    def changed(self) -> list[str]:
+        """A line on what is different by now, none where nothing is."""
+        found = snapshot.linked_changes(self.checkout, self.links, self.seen)
+        return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
+
+
+def _linked(loaded: Loaded, made: snapshot.Worktree) -> Linked | None:
+    if not made.linked:
+        return None
+    top = loaded.checkout.top
+    return Linked(top, made.linked, snapshot.fingerprint(top, made.linked))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
+
+    `commit` is what it was made of; `patch` the change that is in it beside the base, None for none.
+    `before.tree` is the digest of the tree as checked out. `worktree` is how a worktree is asked for, and
+    `checkout` what it belongs to.
+    """
+
+    top: Path
+    root: Path
+    before: snapshot.Checkout
+    unmeasured: tuple[Path, ...]
+    commit: str
+    patch: bytes | None = None
+    notes: tuple[str, ...] = ()
+    linked: Linked | None = None
+
+    worktree: Path | None = None
+    checkout: snapshot.Checkout | None = None
+
+    def changed(self) -> list[str]:
+        """The files of the tree that are different by now."""
+        if self.checkout is None or self.worktree is None:
+            now = snapshot.identify(self.top, self.unmeasured, store.CONFIG)
+        else:
+            at = self.checkout.at
+            now = snapshot.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
+        return now.changed_since(self.before)
+
+
+def references(loaded: Loaded) -> str:
+    """Where this campaign keeps its commits."""
+    return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+
+
+def folder(loaded: Loaded) -> Path:
+    """The worktrees of this campaign."""
+    return loaded.workspace.worktrees / loaded.config.campaign
+
+
+def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
+    """What gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
+    workspace = loaded.workspace
+    written: tuple[Path, ...] = (workspace.config, loaded.progress_path, workspace.runs)
+    inside = [str(p.relative_to(workspace.root)) for p in written if p.is_relative_to(workspace.root)]
+    return tuple(root / p for p in (*inside, "progress", "hypotheses", ".gitignore"))
+
+
+def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
+    """What is no code: ours, and what agents are told. It may change while a run is under way."""
+    return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
+
+
+def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
+    """The commit of the tree that this caller measures, before anything was accepted; made where it is not
+    there, or where the checkout is another tree by now and the caller may make that the base.
+
+    GitError where another commit has its place, unless a person says with `renew` that the checkout is it.
+    """
+    ref = f"{references(loaded)}/checkout"
+    top, at = loaded.checkout.top, loaded.checkout.at
+    apart = unmeasured(loaded, loaded.workspace.root)
+    measured = snapshot.Measured(apart, store.CONFIG)
+    found = snapshot.stored(at, ref)
+    if found is not None:
+        sure = snapshot.trusted(at, ref, found.commit, found.tree, measured)
+        if sure and found.tree == loaded.code.tree and snapshot.whole(at, found.commit):
+            return found
+        if sure is False and not (renew and loaded.session is None):
+            raise _replaced(ref)
+    if loaded.code.drifted:
+        raise GitError(
+            "the campaign's base is lost, and the checkout is another tree by now",
+            file=str(top),
+            next="a person records the baseline anew: gpudebug baseline",
+        )
+    made = snapshot.snapshot(
+        top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root)
+    )
+    changed = snapshot.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
+    if changed:
+        snapshot.forget(top, ref)
+        raise GitError(
+            f"{', '.join(changed[:3])} changed while the code was being kept",
+            file=str(top),
+            next="run the same command again",
+        )
+    snapshot.vouch(loaded.checkout, ref, made.commit, measured)
+    return made
+
+
+def _replaced(ref: str) -> GitError:
+    return GitError(
+        f"{ref} is not the commit that gpudebug made of the measured code: another one has its place",
+        next="run gpudebug baseline yourself: it keeps the checkout's code anew; an agent session may not",
+    )
+
+
+def base(loaded: Loaded) -> snapshot.Base:
+    """The commit that hypotheses change: the checkout's with every accepted patch.
+
+    The patches are applied each time: the same ones make the same commit, whatever is kept under the ref.
+    """
+    found = checkout_base(loaded)
+    if not loaded.code.patches:
+        return found
+    commit = with_accepted(loaded, found.commit)
+    # Last: a base that lacks a patch must not be taken for the whole one.
+    if commit != found.commit:
+        snapshot.keep(loaded.checkout.top, f"{references(loaded)}/base", commit)
+    return snapshot.Base(commit, loaded.code.digest)
+
+
+def with_accepted(loaded: Loaded, commit: str) -> str:
+    """A commit with every accepted patch on top of it, but for those that the user applied there already."""
+    top, stack = loaded.checkout.top, loaded.code.patches
+    for place, patch in list(enumerate(stack))[snapshot.first_there(top, commit, stack) :]:
+        if not snapshot.already_there(top, commit, patch):
+            try:
+                made = snapshot.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
+            except GitError as e:
+                e.file, e.message = _accepted_as(loaded, place), f"accepted, {e.message}"
+                e.next = (
+                    "take back what was changed there in the checkout, apply the patch there yourself, or "
+                    "delete the Accepted line of its hypothesis"
+                )
+                raise
+            commit = made.commit
+    return commit
+
+
+def _accepted_as(loaded: Loaded, place: int) -> str:
+    """The file of the accepted patch at a place in the stack, and whose it is."""
+    accepted = zip(loaded.accepted, loaded.stack, strict=True)
+    files = [f"hypothesis {e.number}, {file}" for e, step in accepted if (file := step.intervention.patch)]
+    return files[place] if place < len(files) else _STACKED
+
+
+def remember(loaded: Loaded) -> list[str]:
+    """Keep the code that a baseline is recorded of as the campaign's base; what is to be known of that.
+
+    A repository that cannot be kept can still be measured, but for hypotheses with a patch or code.
+    """
+    try:
+        left_out = checkout_base(loaded, renew=True).left_out
+    except GitError as e:
+        return [f"the code could not be kept ({e.message}): no hypothesis with a patch or code can be tested"]
+    if not left_out:
+        return []
+    named = ", ".join(f"{each.path} ({each.why})" for each in left_out[:3])
+    more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+    return [f"untracked files that no worktree gets: {named}{more}"]
+
+
+def in_checkout(loaded: Loaded) -> bool:
+    """Whether the checkout is the base: then what needs no patch runs there."""
+    return not loaded.code.patches and not loaded.code.drifted
+
+
+@contextmanager
+def place_of_base(loaded: Loaded) -> Iterator[Place]:
+    """Where the unmodified workload runs."""
+    if in_checkout(loaded):
+        root = loaded.workspace.root
+        checkout = loaded.checkout
+        yield Place(checkout.top, root, checkout, unmeasured(loaded, root), checkout.commit)
+        return
+    with _worktree(loaded, "base", base(loaded).commit, None) as place:
+        yield place
+
+
+@contextmanager
+def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[Place]:
+    """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
+    commit = base(loaded).commit
+    try:
+        made = snapshot.with_patch(
+            loaded.checkout.top,
+            commit,
+            patch,
+            ref=f"{references(loaded)}/h{number}-trial",
+            label=short_digest(patch),
+            file=file,
+        )
+    except GitError as e:
+        began = snapshot.began_with(loaded.checkout.at, folder(loaded) / f"h{number}")
+        if began is not None and began != commit:
+            e.next = (
+                f"gpudebug release {number} keeps what was written, as a patch; the next worktree has the "
+                "code that is measured now"
+            )
+        raise
+    with _worktree(loaded, f"h{number}-trial", made.commit, patch) as place:
+        yield place
+
+
+@contextmanager
+def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[Place]:
+    asked = folder(loaded) / name
+    checkout, top = loaded.checkout, loaded.checkout.top
+    left = snapshot.remove_worktree(top, asked)
+    links = loaded.config.worktree.link
+    made = snapshot.add_worktree(top, asked, commit, links=links, checkout=loaded.workspace.root)
+    try:
+        root = made.path / loaded.workspace.root.relative_to(top)
+        mine = unmeasured(loaded, root)
+        before = snapshot.identify_worktree(checkout.at, asked, mine, store.CONFIG)
+        linked, notes = _linked(loaded, made), (*left, *made.notes)
+        yield Place(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
+    finally:
+        snapshot.remove_worktree(top, asked)
+
+
+def worktree_for(loaded: Loaded, number: int) -> Path:
+    """The worktree in which the change of a hypothesis is written; what is written there stays."""
+    top, at, asked = loaded.checkout.top, loaded.checkout.at, folder(loaded) / f"h{number}"
+    if snapshot.began_with(at, asked) is None:
+        snapshot.remove_worktree(top, asked)
+        links = loaded.config.worktree.link
+        made = snapshot.add_worktree(
+            top, asked, base(loaded).commit, links=links, checkout=loaded.workspace.root
+        )
+        linked = _linked(loaded, made)
+        if linked is not None:
+            seen = {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files}
+            snapshot.put_beside(at.common, asked, json.dumps(seen).encode())
+    return snapshot.place_of(at, asked) / loaded.workspace.root.relative_to(top)
+
+
+def changed_in_links(loaded: Loaded, number: int) -> list[str]:
+    """What the writer of a hypothesis's change did to what is linked into its worktree."""
+    data = snapshot.read_beside(loaded.checkout.common, folder(loaded) / f"h{number}")
+    try:
+        found = json.loads(data or b"null")
+        files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in found["files"].items()}
+        links = tuple(str(link) for link in found["links"])
+        seen = snapshot.Fingerprint(files, bool(found["whole"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+    return Linked(loaded.checkout.top, links, seen).changed()
+
+
+def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
+    """What is written in the worktree of a hypothesis; None if there is no such worktree."""
+    at, path = loaded.checkout.at, folder(loaded) / f"h{number}"
+    commit = snapshot.began_with(at, path)
+    return snapshot.worktree_change(at, path, commit) if commit is not None else None
+
+
+def is_written(loaded: Loaded, number: int) -> bool:
+    """Whether the worktree of a hypothesis was changed. `written_change` says what of that is a change."""
+    return bool(snapshot.touched(loaded.checkout.at, folder(loaded) / f"h{number}"))
+
+
+def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
+    """Write a change beside the hypotheses, under a name that is free or holds these very bytes; its path.
+
+    InterventionError where it holds a secret, which the file would show to everyone.
+    """
+    if _holds_secret(loaded, patch):
+        raise InterventionError(
+            f"the change of hypothesis {number} holds a secret, and its patch is for everyone to read",
+            file=str(folder(loaded) / f"h{number}"),
+            next="read it from the environment instead, then gpudebug next",
+        )
+    title = next((h.title for h in loaded.document.hypotheses if h.number == number), "")
+    name = store.slug(loaded.workspace.scrub(title))
+    for counted in ("", *(f"-{n}" for n in range(2, 1000))):
+        relative = f"{PATCHES}/h{number}{'-' if name else ''}{name}{counted}.patch"
+        if store.place_new(loaded.workspace.root, relative, patch):
+            return relative
+    raise InterventionError(
+        f"{PATCHES} holds a thousand patches of hypothesis {number}", next="move the old ones away"
+    )
+
+
+def remove(loaded: Loaded, number: int) -> None:
+    """Remove what a hypothesis needed: its worktrees and the commit that its trial ran at."""
+    top = loaded.checkout.top
+    for name in (f"h{number}", f"h{number}-trial"):
+        snapshot.remove_worktree(top, folder(loaded) / name)
+    snapshot.forget(top, f"{references(loaded)}/h{number}-trial")
+
+
+class Kept(NamedTuple):
+    """Where the change of a hypothesis is kept: as a patch, or in its worktree, which then may not go."""
+
+    patch: str | None = None
+    worktree: Path | None = None
+
+
+def rescue(loaded: Loaded, number: int) -> Kept:
+    """Keep what was written in the worktree of a hypothesis: as a patch, where it holds no secret."""
+    found = written_change(loaded, number)
+    if found is None or not found.patch:
+        return Kept()
+    if _holds_secret(loaded, found.patch):
+        return Kept(worktree=snapshot.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
+    return Kept(keep_patch(loaded, number, found.patch))
+
+
+def _holds_secret(loaded: Loaded, patch: bytes) -> bool:
+    text = patch.decode("utf-8", "surrogateescape")
+    return loaded.workspace.scrub(text) != text

@@ -1,0 +1,1 @@
+"""`next`: one stage of a campaign, here or in a detached worker."""

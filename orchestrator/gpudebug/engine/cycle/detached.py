@@ -1,0 +1,308 @@
+"""Runs that outlive their caller: started in the background, waited for, their answers handed out once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import BusyError, GpudebugError
+from gpudebug.edges import store
+from gpudebug.edges.daemon import Daemon
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign.files import find
+from gpudebug.engine.campaign.session import VARIABLE
+from gpudebug.engine.cycle.ending import ending_of
+from gpudebug.engine.live.underway import COMMAND, Follower, Progress, Underway, live, running, underway
+from gpudebug.engine.run.live_line import Live, Report
+
+TOLD_WITHIN_S = 60.0
+"""A cycle whose preparations take longer is reported as under way all the same."""
+STOPPED_WITHIN_S = 60.0
+LEAVES_WITHIN_S = 10.0
+_POLL_S = 0.5
+_BRIEF_POLL_S = 0.05
+
+
+class Retold(GpudebugError):
+    """An expected error that a background process met, told by whoever asks for its answer."""
+
+    def __init__(self, said: dict[str, Any], exit_status: int) -> None:
+        super().__init__(
+            str(said.get("message")), file=said.get("file"), line=said.get("line"), next=said.get("next")
+        )
+        self.code = str(said.get("code"))
+        self.exit_code = exit_status
+
+
+class Killed(GpudebugError):
+    """A background process was killed, and its answer with it."""
+
+    code = "killed"
+
+
+def start(directory: Path, report: Report, session: str | None) -> dict[str, Any]:
+    """`next --detach`: as `next_cycle`, but a run goes on in the background and is answered as `running`."""
+    workspace = find(directory)
+    known = _known(directory, session)
+    if known is not None:
+        return known
+    files = store.Detached(workspace.runs)
+    since = now()
+    begun = Underway(None, COMMAND, session, since, store.new_id(since))
+    said = _launched(directory, workspace, begun)
+    if said is not None and "done" in said:
+        return _answered(directory, said["done"], begun)
+    for remark in (said or {}).get("remarks", ()):
+        report(Live("", 0.0, None, None, None, None, None, remark))
+    known = _known(directory, session)
+    if known is not None:
+        return known
+    if said is None:
+        return running(workspace, begun, Progress())
+    if files.said().killed:
+        raise _killed(files)
+    return _idle(
+        workspace, f"run {said['run']} has ended already, and somebody else was told what came of it"
+    )
+
+
+def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
+    """What needs no process: the answer of one that has ended, or how far one is."""
+    return attach(directory, lambda _: None, session, block=False)
+
+
+def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> dict[str, Any] | None:
+    """Start the background process; what it says first, None where it says nothing for long."""
+    assert begun.id is not None
+    log = store.Detached(workspace.runs).start_log(begun.id)
+    request = {
+        "directory": str(directory),
+        "runs": str(workspace.runs),
+        "session": begun.session,
+        "id": begun.id,
+        "since": begun.since,
+    }
+    ours = ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR", "GPUDEBUG_RECORDS_DIR")
+    env = {k: v for k, v in os.environ.items() if k not in ours}
+    if begun.session is not None:
+        # It has no ancestor any more by which it, and what it runs, could be told from a person.
+        env[VARIABLE] = begun.session
+    daemon = Daemon("gpudebug.engine.cycle.worker", json.dumps(request), cwd=os.getcwd(), env=env, log=log)
+    try:
+        said = daemon.hear(TOLD_WITHIN_S)
+    finally:
+        daemon.leave()
+    if said == {}:
+        raise Killed("the background process ended without a word", file=str(log), next="gpudebug next")
+    return said
+
+
+def _answered(directory: Path, outcome: dict[str, Any], begun: Underway) -> dict[str, Any]:
+    """An outcome as the caller's own. One that lost a race attaches to the winner's run, if that is its."""
+    try:
+        return _own(outcome)
+    except Retold as e:
+        if e.exit_code != BusyError.exit_code:
+            raise
+        # What runs is another's; the process that could not begin must not be taken for its owner.
+        _wait_for_end(find(directory), begun, time.monotonic() + LEAVES_WITHIN_S)
+        known = _known(directory, begun.session)
+        if known is None:
+            raise
+        return known
+
+
+def _wait_for_end(workspace: store.Workspace, process: Underway, until: float) -> bool:
+    """Until a background process holds nothing; False where the monotonic clock says `until` before."""
+    while (holder := underway(workspace)) is not None and holder.id == process.id:
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_BRIEF_POLL_S)
+    return True
+
+
+def _own(outcome: dict[str, Any]) -> dict[str, Any]:
+    if "error" in outcome:
+        raise Retold(outcome["error"], int(outcome["exit_status"]))
+    return dict(outcome["answer"])
+
+
+def adopt(directory: Path, session: str | None) -> dict[str, Any] | None:
+    """The answer of a background process that has ended, once: `next`'s JSON, or the error that it met.
+
+    A caller without a session takes anybody's, a session its own.
+    """
+    outcome = store.Detached(find(directory).runs).take_answer(
+        lambda kept: session is None or kept.get("session") == session
+    )
+    return None if outcome is None else _own(outcome)
+
+
+def attach(
+    directory: Path, report: Report, session: str | None, *, block: bool = True
+) -> dict[str, Any] | None:
+    """What `next` answers without a cycle of its own; None where it is to do one.
+
+    The answer of a background run that has ended, as `adopt` hands it out. While one is under way, of this
+    session or asked for by a person: `running`. While a run of the same session is under way in the
+    foreground, whose caller lost patience and asks again: its result, once it has ended, or `running` at
+    once without `block`. Somebody else's is left to the claim, which names its holder.
+    """
+    answer = adopt(directory, session)
+    if answer is not None:
+        return answer
+    workspace = find(directory)
+    found = underway(workspace)
+    if found is None:
+        store.Detached(workspace.runs).forget_killed()
+        return None
+    if found.pid == os.getpid() or not _may_attach(found, session):
+        return None
+    if found.id is not None or not block:
+        return _running(workspace, found)
+    follower = Follower(workspace, found.since)
+    _follow(workspace, found, follower, report, None)
+    answer = ending_of(directory, follower.seen, session)
+    if answer is None and follower.seen:
+        raise GpudebugError(
+            f"what this session had under way since {found.since} ended without a result",
+            file=str(workspace.run(follower.seen[-1]).path),
+            next="gpudebug next",
+        )
+    return answer
+
+
+def _may_attach(found: Underway, session: str | None) -> bool:
+    """A session to what is its own; a person, who has no name, to what runs in the background."""
+    return found.id is not None if session is None else found.session == session
+
+
+def _running(workspace: store.Workspace, found: Underway) -> dict[str, Any]:
+    return running(workspace, found, Follower(workspace, found.since).look())
+
+
+def _follow(
+    workspace: store.Workspace,
+    found: Underway,
+    follower: Follower,
+    report: Report,
+    until: float | None,
+) -> bool:
+    """Report how far it is until it has ended, or the monotonic clock says `until`; whether it has ended."""
+    while (holder := underway(workspace)) is not None and (holder.since, holder.pid) == (
+        found.since,
+        found.pid,
+    ):
+        if until is not None and time.monotonic() >= until:
+            return False
+        report(live(follower.look()))
+        time.sleep(_POLL_S if until is None else max(0.0, min(_POLL_S, until - time.monotonic())))
+    return True
+
+
+def wait(directory: Path, report: Report, session: str | None, limit: float | None) -> dict[str, Any]:
+    """`wait`: until what runs here has ended, or for `limit` seconds; then its answer, or `running`.
+
+    Whose run it is matters only for the answer: its session, or a person, is told what came of it. Raises
+    what the run met, and Killed where it was killed.
+    """
+    workspace = find(directory)
+    until = None if limit is None else time.monotonic() + limit
+    answer = adopt(directory, session)
+    if answer is not None:
+        return answer
+    found = underway(workspace)
+    if found is None:
+        if store.Detached(workspace.runs).said().killed:
+            raise _killed(store.Detached(workspace.runs))
+        return _had(directory, session) or _idle(workspace, "nothing is under way here")
+    follower = Follower(workspace, found.since)
+    if not _follow(workspace, found, follower, report, until):
+        return running(workspace, found, follower.look())
+    answer = adopt(directory, session)
+    if answer is not None:
+        return answer
+    if found.id is not None and store.Detached(workspace.runs).said().killed:
+        raise _killed(store.Detached(workspace.runs))
+    if session is None or found.session == session:
+        told = ending_of(directory, follower.seen, session)
+        if told is not None:
+            return told
+    return _idle(workspace, f"what `{found.command}` did since {found.since} has ended")
+
+
+def _killed(files: store.Detached) -> Killed:
+    holder = files.said().holder
+    log = files.log(str(holder["id"])) if "id" in holder else files.folder
+    return Killed(
+        f"the detached run of {holder.get('since', 'before')} was killed before it told its result",
+        file=str(log),
+        next="gpudebug next, which recovers what it left",
+    )
+
+
+def _had(directory: Path, session: str | None) -> dict[str, Any] | None:
+    """What a session that has brought its verdict is told; None where it has not."""
+    if session is None:
+        return None
+    from gpudebug.engine.campaign.claims import had
+    from gpudebug.engine.campaign.load import load
+
+    loaded = load(directory, session)
+    verdict = had(loaded)
+    if not verdict:
+        return None
+    said = f"hypothesis {verdict['hypothesis']} is {verdict['status']}: {verdict['why']}"
+    answer = _idle(
+        loaded.workspace, f"nothing is under way here; session {session} has had its hypothesis: {said}"
+    )
+    return {**answer, "hypothesis": verdict["hypothesis"], "verdict": verdict["status"]}
+
+
+def _idle(workspace: store.Workspace, why: str) -> dict[str, Any]:
+    from gpudebug.engine.campaign.files import read_config
+
+    return {
+        "action": "idle",
+        "campaign": read_config(workspace).campaign,
+        "hypothesis": None,
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "why": why,
+        "next_command": "gpudebug next",
+        "files": [],
+    }
+
+
+def stop(directory: Path, session: str | None = None, patience: float = STOPPED_WITHIN_S) -> bool:
+    """End the background run of this campaign as Ctrl-C would, and wait for it; False where there is none.
+
+    It is asked through a file that it alone looks for: no process is guessed by its number. Its answer,
+    that it was interrupted, is taken away. A session ends its own only, a person any: BusyError otherwise,
+    and where it has not ended within `patience` seconds.
+    """
+    workspace = find(directory)
+    found = underway(workspace)
+    if found is None or found.id is None:
+        return False
+    if session is not None and found.session != session:
+        whose = f"session {found.session}" if found.session else "a person"
+        raise BusyError(
+            f"the detached run of {found.since} is of {whose}, and this is session {session}",
+            next="gpudebug wait",
+        )
+    files = store.Detached(workspace.runs)
+    files.ask_to_stop(found.id)
+    if not _wait_for_end(workspace, found, time.monotonic() + patience):
+        raise BusyError(
+            f"the detached run of {found.since} has not ended {patience:g} s after it was asked to",
+            file=str(files.log(found.id)),
+            next="gpudebug wait",
+        )
+    files.forget_request(found.id)
+    files.take_answer(lambda kept: kept.get("id") == found.id)
+    return True

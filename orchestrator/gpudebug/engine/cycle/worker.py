@@ -1,0 +1,126 @@
+"""The background process of `next --detach`: one ordinary cycle whose answer waits for whoever calls next."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.text.refusals import refused
+from gpudebug.edges import store
+from gpudebug.edges.daemon import Ear
+from gpudebug.edges.host import now
+from gpudebug.engine.live.underway import COMMAND
+from gpudebug.engine.run.live_line import Live
+
+_LOOK_S = 0.25
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Outcome = dict[str, Any]
+"""`{"answer": NEXT'S JSON}`, or `{"error": ITS JSON, "exit_status": N}`."""
+
+
+def main(text: str, fd: int) -> int:
+    """Do what the request says; what came of it is told to the caller, or kept where nobody hears it.
+
+    The request is JSON: `directory` to work in, the campaign's `runs` folder, `session`, `id`, `since`.
+    """
+    request = json.loads(text)
+    for number in _ENDING:
+        # A shell's background, whose children we may be, has Ctrl-C ignored.
+        signal.signal(number, signal.default_int_handler)
+    ear = Ear(fd)
+    files = store.Detached(Path(request["runs"]))
+    holder = {k: request[k] for k in ("session", "id", "since")}
+    try:
+        lock = files.take({"pid": os.getpid(), "command": COMMAND, **holder})
+    except GpudebugError as e:
+        ear.tell({"done": failed(e)})
+        return e.exit_code
+    with lock, _stoppable(files, request["id"]):
+        report = _Told(ear)
+        outcome = failed(_defect(str(files.log(request["id"]))))
+        try:
+            outcome = _cycle(Path(request["directory"]), report, request["session"])
+        finally:
+            if report.told or not ear.tell({"done": outcome}):
+                files.put_answer({**outcome, **holder, "ended": now()})
+    return 0
+
+
+def _cycle(directory: Path, report: _Told, session: str | None) -> Outcome:
+    from gpudebug.engine.cycle.next import next_cycle
+
+    try:
+        return {"answer": next_cycle(directory, report, session)}
+    except GpudebugError as e:
+        return failed(e)
+    except OSError as e:
+        known = refused(e)
+        if known is None:
+            raise
+        return failed(known)
+    except KeyboardInterrupt:
+        return failed(InterruptedRun("the detached run was interrupted", next="gpudebug next"))
+
+
+def failed(error: GpudebugError) -> Outcome:
+    return {"error": error.as_json(), "exit_status": error.exit_code}
+
+
+def _defect(log: str) -> GpudebugError:
+    """What is told where nothing else is: the traceback goes to the log, as standard error does."""
+    error = GpudebugError(
+        "a defect in gpudebug ended the detached run", file=log, next="report it with this file"
+    )
+    error.code, error.exit_code = "defect", 3
+    return error
+
+
+class _Told:
+    """Tells the caller, once, that a run is under way; with what whoever watches should know of it."""
+
+    def __init__(self, ear: Ear) -> None:
+        self.ear = ear
+        self.told = False
+        self.remarks: list[str] = []
+
+    def __call__(self, live: Live) -> None:
+        if live.remark is not None:
+            self.remarks.append(live.remark)
+            print(visible(live.remark), file=sys.stderr, flush=True)
+        elif not self.told:
+            self.told = True
+            self.ear.tell({"run": live.label, "remarks": self.remarks})
+
+
+@contextlib.contextmanager
+def _stoppable(files: store.Detached, id: str) -> Iterator[None]:
+    """Takes a request to stop for Ctrl-C, until the end of the block."""
+    over = threading.Event()
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+
+    def look() -> None:
+        while not over.wait(_LOOK_S):
+            if files.asked_to_stop(id):
+                # To that thread: in a system call, it would not wake for a signal that another one takes.
+                signal.pthread_kill(main_thread, signal.SIGINT)
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        files.forget_request(id)

@@ -1,0 +1,1 @@
+"""Why the device waits: the case, its causes and what is offered to test."""

@@ -1,0 +1,177 @@
+"""A campaign's facts, its diagnosis, and what testing each hypothesis is worth. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudebug.core.catalogue import Catalogue
+from gpudebug.core.catalogue.program import Program
+from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.config import expected
+from gpudebug.core.diagnosis import worth as worths
+from gpudebug.core.diagnosis.decided import decided
+from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.matching import Said, causes_of
+from gpudebug.core.diagnosis.model import Diagnosis, Facts
+from gpudebug.core.diagnosis.ranking import diagnose, shown
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record, workload_of
+from gpudebug.engine.diagnosis import layers, powers
+from gpudebug.engine.run import catalogue, frameworks
+from gpudebug.engine.run.traces import PREFIX as PROFILE
+
+_WEIGHED = 1000
+"""Hypotheses that are weighed against each other: a file may hold ten thousand."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
+    how well (0 to 1); `cost_s` is what one trial takes of the device, None where no run tells; `touched` what
+    each of the program's options decides on."""
+
+    facts: Facts
+    catalogue: Catalogue
+    matches: Mapping[int, Mapping[str, float]]
+    diagnosis: Diagnosis
+    cost_s: float | None = None
+    touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class _Matches(Mapping[int, Mapping[str, float]]):
+    """The causes that each hypothesis tests, found when they are asked for: most of a long campaign's are
+    not."""
+
+    def __init__(
+        self,
+        entries: Mapping[int, HypothesisEntry],
+        match: Callable[[HypothesisEntry], Mapping[str, float]],
+    ) -> None:
+        self._entries, self._match = entries, match
+        self._found: dict[int, Mapping[str, float]] = {}
+
+    def __getitem__(self, number: int) -> Mapping[str, float]:
+        if number not in self._found:
+            self._found[number] = self._match(self._entries[number])
+        return self._found[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def case_of(loaded: Loaded) -> Case:
+    """What the campaign's valid baselines show, made once. Raises CatalogueError for a user's broken file."""
+    if loaded.diagnosed is None:
+        loaded.diagnosed = _case(loaded)
+    case: Case = loaded.diagnosed
+    return case
+
+
+def _case(loaded: Loaded) -> Case:
+    known = facts(loaded)
+    causes = catalogue.load(loaded.workspace.root)
+    program = frameworks.program_of(loaded.workspace.root, loaded.config.workload)
+    defaults, touched = _defaults(program), program.touched if program else {}
+    entries = {h.number: h for h in loaded.document.hypotheses}
+    code = shown(causes.causes, known)
+    matches = _Matches(
+        entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
+    )
+    tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
+    return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched)
+
+
+def waiting(loaded: Loaded) -> list[HypothesisEntry]:
+    """The UNTESTED hypotheses that are looked at, the first `_WEIGHED` in the file."""
+    return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
+
+
+def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
+    """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
+
+    In points of utilisation where the campaign is judged by it, else relative.
+    """
+    if case.cost_s is None:
+        return {}
+    entries = waiting(loaded)
+    matches = {h.number: case.matches[h.number] for h in entries}
+    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
+    return worths.worth(
+        case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
+    )
+
+
+def facts(loaded: Loaded) -> Facts:
+    """What the valid baselines of workload and reference tell; empty where the workload has none."""
+    baseline = loaded.baselines["workload"]
+    if baseline.why is not None or baseline.unverified or not baseline.evidence:
+        return Facts(absent={"baseline": baseline.why or "its numbers are not borne out by its runs"})
+    devices = [str(d["name"]) for record in baseline.records for d in record.get("devices", ())]
+    return _facts(
+        loaded,
+        "workload",
+        reference=reference(loaded),
+        layers=layers.results(loaded),
+        trace=_profile(loaded),
+        expected=expected.told(loaded.config.expected, devices, baseline.evidence),
+    )
+
+
+def _profile(loaded: Loaded) -> dict[str, Any] | None:
+    """The newest trace that could be read of what the baseline was recorded on: what an older command or
+    other code did says nothing of it."""
+    for name in reversed(layers.like_baseline(loaded, (f"{PROFILE}workload",))):
+        trace = stored_record(loaded.workspace.run(name), "evidence.json").get("trace") or {}
+        if trace.get("analysis"):
+            return dict(trace)
+    return None
+
+
+def reference(loaded: Loaded) -> Facts | None:
+    """What the valid baseline of the reference tells; None without one."""
+    found = loaded.baselines.get("reference")
+    if found is None or found.why is not None or found.unverified or not found.evidence:
+        return None
+    return _facts(loaded, "reference")
+
+
+def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
+    baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
+    assert workload is not None
+    argv = workload.argv()
+    found = frameworks.of(loaded.workspace.root, workload)
+    known, program = found.framework, found.program
+    packages = dict(baseline.records[0].get("packages") or {}) if baseline.records else {}
+    return facts_of(
+        baseline.evidence,
+        baseline.records,
+        argv,
+        framework=known.name if known else None,
+        framework_version=frameworks.version_of(known, packages) if known else None,
+        names=(*program.uses, *program.options) if program else (),
+        **more,
+    )
+
+
+def _defaults(program: Program | None) -> dict[str, Value]:
+    """The values of the program's own options where the command says none."""
+    options = program.options if program else {}
+    return {name: flag.default for name, flag in options.items() if flag.default is not None}
+
+
+def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:
+    text = f"{entry.description}\n{entry.test_method}"
+    return Said(entry.title, text, loaded.change_of(entry), entry.cause)
+
+
+def _cost(loaded: Loaded, known: Facts) -> float | None:
+    """As many runs as the baseline has."""
+    runs = len(loaded.baselines["workload"].runs) or loaded.config.protocol.baseline_runs
+    return None if known.run_s is None else known.run_s * runs

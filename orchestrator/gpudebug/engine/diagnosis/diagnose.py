@@ -1,0 +1,250 @@
+"""`gpudebug diagnose`: the root causes that a baseline or one run shows, and what would test each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.catalogue import Catalogue, frameworks
+from gpudebug.core.catalogue.settings import text_of
+from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
+from gpudebug.core.diagnosis.ranking import diagnose as rank
+from gpudebug.core.errors import InterventionError, StoreError, UsageError
+from gpudebug.core.evidence import build as evidences
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.samples.table import looks_like_samples
+from gpudebug.core.words import Outcome
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.session import session_of
+from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis import layers
+from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.diagnosis.differences import from_reference
+from gpudebug.engine.hypotheses.propose import Duplicate
+from gpudebug.engine.run import catalogue
+from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
+
+_MOST = 10
+_LEAST = 0.01
+_LIKELY = 0.05
+"""A cause that is less probable is no reason for a trial."""
+_HEAD = 4096
+_TITLE = 200
+_FITS = 0.2
+"""A hypothesis that tests a cause less well is about something else."""
+
+
+def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
+    """`diagnose`'s JSON: of the campaign's workload, or of a RUN: a run's name, its folder or its samples.
+
+    UsageError where RUN is none of these, StoreError where the run was not finished.
+    """
+    root = store.find_root(directory)
+    if run is None:
+        loaded = load(directory, session_of())
+        case = diagnosing.case_of(loaded)
+        return _answer(case.facts, case.diagnosis, _of(loaded, case))
+    found = _of_run(directory, root, run)
+    causes = catalogue.load(root)
+    return _answer(found, rank(causes.causes, found), {"causes": causes, "in_campaign": root is not None})
+
+
+def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
+    """What a campaign adds: its hypotheses and what a trial takes."""
+    untested = {h.number: h for h in diagnosing.waiting(loaded)}
+    return {
+        "campaign": loaded.config.campaign,
+        "in_campaign": True,
+        "causes": case.catalogue,
+        "untested": untested,
+        "case": case,
+        "loaded": loaded,
+        "layers": layers.told(loaded),
+        "difference": from_reference(loaded, case.facts),
+    }
+
+
+def _of_run(directory: Path, root: Path | None, run: str) -> Facts:
+    """The facts of one run: of this campaign, of another folder, or of samples with their log."""
+    path = next((p for p in _places(directory, root, run) if p.exists()), None)
+    if (
+        path is not None
+        and path.is_file()
+        and path.name == "samples.csv"
+        and (path.parent / "run.json").is_file()
+    ):
+        path = path.parent
+    if path is not None and path.is_dir() and (path / "run.json").is_file():
+        return _of_folder(store.RunFolder(path, lambda text: text))
+    if path is not None and path.is_file() and looks_like_samples(_head(path)):
+        return _of_samples(path)
+    what = "is no run folder and no samples CSV" if path is not None else "is no run here"
+    raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
+
+
+def _places(directory: Path, root: Path | None, run: str) -> list[Path]:
+    named = (
+        [root / "runs" / run] if root is not None and "/" not in run and run not in ("", ".", "..") else []
+    )
+    return [*named, directory / run]
+
+
+def _head(path: Path) -> str:
+    return store.read_head(path, _HEAD).decode("utf-8", "replace")
+
+
+def _of_folder(folder: store.RunFolder) -> Facts:
+    if not folder.has("evidence.json"):
+        raise StoreError(
+            "the run was not finished: it has no evidence.json", file=str(folder.path), next="gpudebug next"
+        )
+    evidence, record = (_record(folder, name) for name in ("evidence.json", "run.json"))
+    argv = tuple(str(word) for word in record.get("argv") or ())
+    known = frameworks.recognise(argv, adapters.known()) if argv else None
+    return facts_of(
+        [evidence], [record], argv, framework=known.name if known else None, trace=evidence.get("trace")
+    )
+
+
+def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
+    found = folder.read(name)
+    if not isinstance(found, dict):
+        raise StoreError("is no record of a run", file=str(folder.path / name), next="name another run")
+    return found
+
+
+def _of_samples(path: Path) -> Facts:
+    """Samples beside their log tell neither of the command nor from inside the training."""
+    samples, log = read_run_samples(path), log_beside(path)
+    evidence = evidences.build(
+        run=path.stem,
+        role="sample",
+        outcome=Outcome.COMPLETED,
+        samples=samples,
+        log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
+        probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+    )
+    return facts_of([evidence.model_dump(mode="json")])
+
+
+def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> dict[str, Any]:
+    shown = [c for c in diagnosis.causes[:_MOST] if c.probability >= _LEAST or c is diagnosis.causes[0]]
+    causes = [_cause(ranked, facts, around) for ranked in shown]
+    gates = [{"id": g.id, "title": g.title, "for": list(g.speaks_for)} for g in diagnosis.gates]
+    return {
+        "campaign": around.get("campaign"),
+        "runs": list(facts.runs),
+        "kind": diagnosis.kind,
+        "framework": facts.framework,
+        "gpu_util": facts.signals.get("gpu_util"),
+        "stand_in": facts.signals.get("device_stand_in"),
+        "abstains": diagnosis.abstains,
+        "gates": gates,
+        "causes": causes,
+        "missing": [{"what": m.what, "why": m.why, "next": m.next} for m in diagnosis.missing],
+        "facts": dict(facts.signals),
+        "layers": around.get("layers") or {},
+        "difference": around.get("difference"),
+        "next_command": _next(diagnosis, causes, around),
+    }
+
+
+def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
+    test = _waiting(ranked, around) or _offered(ranked, around) or _general(ranked, facts, around)
+    return {
+        "id": ranked.id,
+        "title": ranked.title,
+        "probability": ranked.probability,
+        "exposed": ranked.exposed,
+        "ceiling_pp": ranked.ceiling_pp,
+        "expected_util": ranked.expected_util,
+        "ceiling_ratio": ranked.ceiling_ratio,
+        "ceiling_steps_per_s": ranked.ceiling_steps_per_s,
+        "for": list(ranked.speaks_for),
+        "against": list(ranked.speaks_against),
+        "hypothesis": {**_TEST, "title": ranked.title, **test},
+    }
+
+
+_TEST: dict[str, Any] = {
+    "number": None,
+    "title": None,
+    "change": None,
+    "instructions": None,
+    "refused": None,
+    "cost_s": None,
+    "command": None,
+}
+"""What tests a cause: a hypothesis that waits, by `number`, or a new one: its `change` in `propose`'s syntax
+or the `instructions` for whoever writes it. `refused` says why there is none, `command` what comes next."""
+
+
+def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The UNTESTED hypothesis that tests the cause best; the first of equals."""
+    case: Case | None = around.get("case")
+    if case is None:
+        return None
+    untested: Mapping[int, HypothesisEntry] = around["untested"]
+    fits = {number: case.matches[number].get(ranked.id, 0.0) for number in untested}
+    best = max(fits, key=lambda number: (fits[number], -number), default=None)
+    if best is None or fits[best] < _FITS:
+        return None
+    scrub, entry = around["loaded"].workspace.scrub, untested[best]
+    return {
+        "number": best,
+        "title": scrub(entry.title)[:_TITLE],
+        "change": scrub(entry.intervention or "") or None,
+        "cost_s": case.cost_s,
+        "command": "gpudebug next",
+    }
+
+
+def _offered(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the catalogue would propose for this program, or why all of it is refused."""
+    case: Case | None = around.get("case")
+    if case is None:
+        return None
+    from gpudebug.engine.diagnosis.from_catalogue import proposal
+
+    try:
+        found = proposal(around["loaded"], case, case.catalogue.cause(ranked.id), ranked)
+    except (Duplicate, InterventionError) as e:
+        return {"refused": e.message, "command": e.next}
+    change = found.change.text if found.change is not None and not found.change.needs_code else None
+    return {
+        "title": found.title,
+        "change": change,
+        "instructions": None if change else found.method,
+        "cost_s": case.cost_s,
+        "command": _propose(ranked),
+    }
+
+
+def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
+    """What the catalogue says of the framework, in `propose`'s syntax, or what somebody has to write."""
+    found: Catalogue = around["causes"]
+    interventions = found.cause(ranked.id).interventions
+    command = _propose(ranked) if around["in_campaign"] else None
+    for name in (facts.framework, "env", "any"):
+        known = interventions.get(name) if name else None
+        if known is not None:
+            return {"change": text_of(known), "instructions": known.code, "command": command}
+    return {"command": command}
+
+
+def _propose(ranked: Ranked) -> str:
+    return f"gpudebug propose --from-catalogue {ranked.id}"
+
+
+def _next(diagnosis: Diagnosis, causes: Sequence[Mapping[str, Any]], around: Mapping[str, Any]) -> str:
+    if not around["in_campaign"]:
+        return "gpudebug init --command 'YOUR TRAINING COMMAND'"
+    likely = [c for c in causes if c["probability"] >= _LIKELY and not c["hypothesis"]["refused"]]
+    if not likely or diagnosis.abstains:
+        return "gpudebug next"
+    return str(likely[0]["hypothesis"]["command"])

@@ -1,0 +1,204 @@
+"""Hypotheses that the catalogue proposes: what tests a root cause in this program, in its own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.catalogue import Cause
+from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.saying import said_own
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.diagnosis.model import Ranked
+from gpudebug.core.errors import GpudebugError, InterventionError
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
+from gpudebug.core.words import Status
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import training_environment
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.hypotheses.propose import Duplicate, Proposal, add, refuse
+from gpudebug.engine.run import frameworks
+
+_CLEARLY = 0.5
+"""How well a hypothesis has to test a cause that no other is wanted for."""
+_LONGEST = 400
+_LEAST = 0.005
+_CODE = Intervention((interventions.Change("code"),))
+
+
+def propose_from_catalogue(
+    directory: Path,
+    id: str,
+    *,
+    title: str = "",
+    description: str = "",
+    method: str = "",
+    set_: Sequence[str] = (),
+    unset: Sequence[str] = (),
+    env: Sequence[str] = (),
+    patch: str | None = None,
+    code: bool = False,
+    compound: bool = False,
+    session: str | None = None,
+) -> dict[str, Any]:
+    """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
+
+    Raises UsageError, naming the nearest one, for a cause that is not in the catalogue; Duplicate where
+    all that would test it was tested before, InterventionError where it is locked.
+    """
+    change = None
+    if any((set_, unset, env, patch, code)):
+        change = interventions.from_options(set_, unset, env, patch, code, compound)
+    loaded = load(directory, session)
+    case = diagnosing.case_of(loaded)
+    cause = case.catalogue.cause(id)
+    ranked = next((r for r in case.diagnosis.causes if r.id == id), None)
+    own = change is not None
+    if change is None:
+        made = proposal(loaded, case, cause, ranked)
+    else:
+        written = next((o.instructions for o in _offers(loaded, case, cause).offers if o.instructions), None)
+        made = _worded(cause, ranked, change, written if change.needs_code else None)
+    made = made._replace(
+        title=title or made.title,
+        description=description or made.description,
+        method=method or made.method,
+    )
+
+    return add(loaded, made) if own else add_once(loaded, made)
+
+
+def add_once(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
+    """As `propose.add` for what `proposal` made, refused where somebody asked for the same code meanwhile."""
+
+    def recheck(document: ProgressFile) -> None:
+        if proposal.change is not None and proposal.cause is not None:
+            _refuse_written(document, proposal.cause, proposal.change)
+
+    return add(loaded, proposal, recheck)
+
+
+def proposal(
+    loaded: Loaded, case: Case, cause: Cause, ranked: Ranked | None, *, mechanical: bool = False
+) -> Proposal:
+    """The first way to test the cause that may be proposed, a flag before a variable before code.
+
+    Raises the refusal of the first way where each is refused: Duplicate, InterventionError. With
+    `mechanical` only what gpudebug can change by itself counts.
+    """
+    found = _offers(loaded, case, cause)
+    refused: GpudebugError | None = None
+    for offer in found.offers:
+        if offer.change is None and (mechanical or (refused and cause.id in settled(loaded, case))):
+            continue
+        change = interventions.parse(offer.change) if offer.change else _CODE
+        try:
+            refuse(loaded, change)
+            _refuse_written(loaded.document, cause.id, change)
+        except (Duplicate, InterventionError) as e:
+            refused = refused or e
+            continue
+        return _worded(cause, ranked, change, offer.instructions)
+    raise refused or InterventionError(
+        "; ".join([f"nothing that the catalogue knows tests {cause.id} in this program", *found.refused]),
+        next=f"gpudebug catalogue {cause.id}, then propose with --set, --env or --code",
+    )
+
+
+def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
+    """What would test the cause in the command as it is, with what was accepted."""
+    workload, records = loaded.config.workload, loaded.baselines["workload"].records
+    known = frameworks.of(loaded.workspace.root, workload)
+    packages = dict(records[0].get("packages") or {}) if records else {}
+    cores = case.facts.signals.get("cores")
+    return interventions_for(
+        cause,
+        workload.argv(),
+        env=training_environment(workload),
+        found=known.found,
+        version=frameworks.version_of(known.framework, packages) if known.framework else None,
+        program=known.program,
+        cores=float(cores) if isinstance(cores, (int, float)) else None,
+        locked=loaded.config.locked,
+        allowed=loaded.config.allowed,
+    )
+
+
+def _refuse_written(document: ProgressFile, cause: str, change: Intervention) -> None:
+    """Code for a cause is asked for once: what one wrote for it another would write again."""
+    if not change.needs_code:
+        return
+    twin = next((h for h in document.hypotheses if h.cause == cause and _is_code(h)), None)
+    if twin is not None:
+        raise Duplicate(
+            f"code for {cause} is hypothesis {twin.number} already ({twin.status})",
+            file=document.file,
+            line=twin.line,
+            next=f"gpudebug show {twin.number}, then say with --code and --title what is new",
+        )
+
+
+def _is_code(entry: HypothesisEntry) -> bool:
+    try:
+        change = interventions.parse(entry.intervention) if entry.intervention else None
+    except InterventionError:
+        return False
+    return change is None or change.needs_code or change.patch is not None
+
+
+def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
+    """The hypothesis in the catalogue's words, with what speaks for it here."""
+    about = [_beginning(cause.explanation), *_standing(ranked)]
+    how = [one_line(instructions)] if instructions else []
+    if cause.own_signal:
+        how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
+    if cause.hollow_if:
+        how.append(f"Hollow if: {one_line(cause.hollow_if)}")
+    return Proposal(cause.title, " ".join(about), " ".join(how), change, cause.id)
+
+
+def _beginning(text: str) -> str:
+    """The first sentences of a text; `gpudebug catalogue ID` tells the rest."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(text)):
+        if kept and len(kept) + len(sentence) > _LONGEST:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return kept
+
+
+def _standing(ranked: Ranked | None) -> Iterator[str]:
+    """What a diagnosis says of the cause, where there is one."""
+    if ranked is None:
+        return
+    yield f"Proposed by the catalogue: {likelihood(ranked)}."
+    if ranked.speaks_for:
+        yield f"For it: {'; '.join(ranked.speaks_for)}."
+    if ranked.speaks_against:
+        yield f"Against it: {'; '.join(ranked.speaks_against)}."
+
+
+def likelihood(ranked: Ranked) -> str:
+    """`62% likely`."""
+    return f"{ranked.probability:.0%} likely" if ranked.probability >= _LEAST else "less than 1% likely"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def settled(loaded: Loaded, case: Case) -> dict[str, HypothesisEntry]:
+    """Causes that need no new hypothesis, with the one that tests them: its answer is not known yet, or is
+    VALIDATED and not accepted."""
+    return {
+        id: h
+        for h in loaded.document.hypotheses
+        if h.status is not Status.REJECTED and loaded.order(h) is None
+        for id, weight in case.matches.get(h.number, {}).items()
+        if weight >= _CLEARLY
+    }

@@ -1,0 +1,194 @@
+"""One run of the workload with a layer of it taken away; to diagnose, never a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.campaign.decide import Kind, decide
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.permits import Allowed
+from gpudebug.core.diagnosis.layer_flags import Command, doubled, quiet
+from gpudebug.core.diagnosis.layers import (
+    PREFIX,
+    LayerError,
+    asked,
+    feeds_training,
+    judge,
+    layer_named,
+    shown,
+)
+from gpudebug.core.errors import ConfigError
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics import numbers
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
+from gpudebug.engine.run import frameworks
+from gpudebug.engine.run.environment import differences, recorded
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Job, Measured, surroundings_of
+from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
+from gpudebug.engine.trial import baseline, recover
+
+COMMAND = "gpudebug diagnose --layer"
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One layer test of a campaign. `change` is None where the probe alone makes it; `before` is the
+    baseline."""
+
+    layer: str
+    change: Intervention | None
+    before: list[Measured]
+    notes: tuple[str, ...] = ()
+
+
+def record_layer(directory: Path, layer: str, report: Report, session: str | None = None) -> dict[str, Any]:
+    """Run the workload once with the layer taken away, where its baseline runs; what that says, for JSON.
+
+    The run has a role of its own: no baseline, trial or noise figure takes it in, and its device time counts.
+    Raises UsageError for a layer that is not known, LayerError without a valid baseline or where this command
+    cannot be tested so, ConfigError where the probe is needed and off, and what a run raises.
+    """
+    name = layer_named(layer)
+    with claimed_campaign(directory, report, f"{COMMAND} {shown(name)}", session) as claimed:
+        action = decide(claimed.loaded.campaign)
+        if action.kind is Kind.RECOVER:
+            recover.recover(claimed, action)
+        cycle = claimed.again()
+        test = _test(cycle.loaded, name)
+        measured = _run(cycle, test)
+        return _answer(cycle, test, measured, load(directory, session))
+
+
+def _baseline_runs(loaded: Loaded) -> list[Measured]:
+    return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+
+
+def _test(loaded: Loaded, layer: str) -> _Test:
+    """What is to be run, once everything is known to be there for it."""
+    found, file = loaded.baselines["workload"], str(loaded.progress_path)
+    if found.why is not None or not found.runs:
+        raise LayerError(
+            f"a layer test is held against a valid baseline, and there is none: {found.why}",
+            file=file,
+            next="gpudebug baseline workload",
+        )
+    before = _baseline_runs(loaded)
+    if any(not m.record.devices for m in before):
+        raise LayerError(
+            "the baseline was imported: runs that are made here are not its like",
+            file=file,
+            next="gpudebug baseline workload",
+        )
+    if layer == "cached_batch":
+        _refuse_without_loader(loaded, [m.evidence for m in before])
+        return _Test(layer, None, before)
+    command = _command(loaded, before)
+    if layer == "quiet":
+        told = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
+        return _Test(layer, quiet(command, told=bool(told)), before)
+    change = doubled(command)
+    locked = change.locked_by(loaded.config.locked)
+    notes = (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
+    return _Test(layer, change, before, notes)
+
+
+def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
+    config = str(loaded.workspace.config)
+    if not loaded.config.probe:
+        raise ConfigError(
+            "probe is false: it is the probe that hands the cached batch over",
+            file=config,
+            next="set probe: true, then gpudebug baseline workload",
+        )
+    if all(e.probe is None for e in before):
+        why = next((e.probe_reason for e in before if e.probe_reason), numbers.UNKNOWN)
+        raise LayerError(
+            f"the probe saw no training in the baseline: {why}",
+            file=str(loaded.progress_path),
+            next="gpudebug diagnose --layer quiet needs no probe",
+        )
+    if not any(map(feeds_training, before)):
+        raise LayerError(
+            "the probe saw no DataLoader that feeds the training: there is no batch to cache",
+            file=str(loaded.progress_path),
+            next="gpudebug diagnose",
+        )
+
+
+def _command(loaded: Loaded, before: Sequence[Measured]) -> Command:
+    workload = loaded.config.workload
+    known = frameworks.of(loaded.workspace.root, workload)
+    packages = dict(before[-1].record.packages)
+    version = frameworks.version_of(known.framework, packages) if known.framework else None
+    return Command(workload.argv(), workload.env, known.found, version, known.program)
+
+
+def _run(cycle: Cycle, test: _Test) -> Measured:
+    loaded, workload = cycle.loaded, cycle.loaded.config.workload
+    bench, role = open_bench(cycle, workload), PREFIX + test.layer
+    plain = job_of(cycle, workload, role, f"{PREFIX}{shown(test.layer)}", loaded.identities["workload"])
+    here, around = recorded(test.before[-1].record), surroundings_of(bench, plain)
+    if outdated := differences(here, around):
+        raise LayerError(
+            f"the baseline was recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline workload"
+        )
+    try:
+        return baseline.run_once(cycle, bench, "workload", _changed(plain, test))
+    except baseline.BaselineFailed as e:
+        how = test.change.text if test.change is not None else BY_PROBE
+        raise LayerError(
+            f"with {how} the workload does not complete: {e.message.partition(': ')[2]}",
+            file=e.file,
+            next="this layer of it cannot be taken away; gpudebug diagnose",
+        ) from None
+
+
+def _changed(job: Job, test: _Test) -> Job:
+    if test.change is None:
+        return replace(job, layer=asked(test.layer, [m.evidence for m in test.before]))
+    applied = test.change.apply(job.argv, dict(job.env), Allowed(frozenset(test.change.names)))
+    variables = {name for name, value in applied.env.items() if value != job.env.get(name)}
+    return replace(
+        job,
+        argv=applied.argv,
+        env=applied.env,
+        env_names=tuple(sorted({*job.env_names, *variables})),
+        change=test.change.text,
+        notes=(*job.notes, *applied.notes),
+        # A program that is to print nothing has not stalled.
+        stall_timeout=None if test.layer == "quiet" else job.stall_timeout,
+    )
+
+
+def _answer(cycle: Cycle, test: _Test, measured: Measured, loaded: Loaded) -> dict[str, Any]:
+    folder = measured.folder
+    before, change = [m.evidence for m in test.before], changed(measured.record.model_dump())
+    whole = results(loaded).get(test.layer) or judge(test.layer, before, [measured.evidence], change)
+    return {
+        "action": "recorded_layer",
+        "campaign": cycle.loaded.config.campaign,
+        "hypothesis": None,
+        "role": measured.record.role,
+        "layer": shown(test.layer),
+        "run": folder.name,
+        "runs": list(whole.runs),
+        "baseline_runs": [m.folder.name for m in test.before],
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "changed": loaded.workspace.scrub(whole.changed),
+        "ratio": whole.ratio,
+        "step_ratio": whole.step_ratio,
+        "means": whole.means,
+        "device_time_s": measured.record.duration_s,
+        "notes": [loaded.workspace.scrub(note) for note in (*test.notes, *whole.notes)],
+        "why": f"asked for by `{COMMAND} {shown(test.layer)}`",
+        "next_command": "gpudebug diagnose",
+        "files": [str(folder.path)],
+    }

@@ -1,0 +1,86 @@
+"""The layer tests that a campaign's runs tell of. Reads only; `engine.layered` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, LayerResult, judge, shown
+from gpudebug.core.records import Evidence, RunRecord
+from gpudebug.core.words import Outcome
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.run.environment import differences, recorded
+
+BY_PROBE = "each loader's batch again and again, by the probe"
+"""What a run does whose command is as it was."""
+
+
+def results(loaded: Loaded) -> dict[str, LayerResult]:
+    """The layer tests that were run on what the campaign's baseline was recorded on, by layer.
+
+    Empty where no baseline is valid: their ratios are over its runs.
+    """
+    roles = {PREFIX + layer: layer for layer in LAYERS}
+    runs: dict[str, list[str]] = {}
+    for name in like_baseline(loaded, roles):
+        runs.setdefault(roles[loaded.records[name]["role"]], []).append(name)
+    if not runs:
+        return {}
+    before = [Evidence.model_validate(e) for e in loaded.baselines["workload"].evidence]
+    return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+
+
+def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
+    """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order.
+
+    None where no baseline is valid.
+    """
+    made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
+    baseline = loaded.baselines["workload"]
+    if not made or baseline.why is not None or not baseline.runs:
+        return []
+    around = recorded(RunRecord.model_validate(baseline.records[-1]))
+    return [
+        name
+        for name in made
+        if not differences(around, recorded(RunRecord.model_validate(loaded.records[name])))
+    ]
+
+
+def told(loaded: Loaded) -> dict[str, dict[str, Any]]:
+    """The same for JSON, by the layer as a command line names it."""
+    return {
+        shown(layer): {
+            **asdict(found),
+            "layer": shown(layer),
+            "changed": loaded.workspace.scrub(found.changed),
+        }
+        for layer, found in results(loaded).items()
+    }
+
+
+def changed(record: dict[str, Any]) -> str:
+    """What a run's record says was done to the workload."""
+    return str(record.get("change") or BY_PROBE)
+
+
+def _counts(loaded: Loaded, name: str) -> bool:
+    record, run = loaded.records[name], loaded.workspace.run(name)
+    return (
+        record.get("campaign") == loaded.config.campaign
+        and record.get("identity") == loaded.identities["workload"]
+        and record.get("outcome") == Outcome.COMPLETED.value
+        and not record.get("set_aside")
+        and run.sealed
+        and run.intact("run.json", "evidence.json")
+    )
+
+
+def _result(loaded: Loaded, layer: str, before: Sequence[Evidence], names: Sequence[str]) -> LayerResult:
+    """Of the newest run and those before it that had the same change."""
+    change = changed(loaded.records[names[-1]])
+    alike = [name for name in names if changed(loaded.records[name]) == change]
+    evidence = [stored_record(loaded.workspace.run(name), "evidence.json") for name in alike]
+    return judge(layer, before, [Evidence.model_validate(e) for e in evidence], change)

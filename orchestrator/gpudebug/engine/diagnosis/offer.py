@@ -1,0 +1,195 @@
+"""What the catalogue offers where no hypothesis is left to test: its best fit, or what would tell more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudebug.core.catalogue import Cause
+from gpudebug.core.catalogue.saying import said_own
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked
+from gpudebug.core.diagnosis.worth import gain_of
+from gpudebug.core.errors import CatalogueError, InterventionError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.words import Status
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.diagnosis.from_catalogue import likelihood, one_line, proposal, settled
+from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
+
+_LIKELY = 0.05
+"""A cause that is less probable, or explains less of the time, is not worth a trial by itself."""
+_UNREADABLE = "the catalogue cannot be read"
+_TOLD = 3
+_TELLS = 0.01
+_TRIED = 10
+"""Causes that are looked at for a way to test them."""
+
+_AFTER = {Status.VALIDATED: "accept", Status.INCONCLUSIVE: "reopen", Status.INVALID: "reopen"}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A cause with the hypothesis that would test it."""
+
+    ranked: Ranked
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A campaign's diagnosis and the catalogue's best fit; `adds` says that `next` proposes it by itself.
+
+    `settled` are the causes that a hypothesis tests already. `problem` says why there is none: a catalogue
+    that cannot be read keeps nobody from going on."""
+
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
+    offer: Offer | None = None
+    adds: bool = False
+    settled: Mapping[str, HypothesisEntry] = field(default_factory=dict)
+    problem: str | None = None
+
+    def why(self, before: str) -> str:
+        """The reason of an action, `before`, with what the catalogue says of it."""
+        return f"{before}; {self._said()}"
+
+    def _said(self) -> str:
+        if self.problem:
+            return self.problem
+        held = self._held()
+        return "; ".join([held, self._offered()] if held and self.offer else [held or self._offered()])
+
+    def _offered(self) -> str:
+        if self.offer is None:
+            return f"the catalogue names nothing likely: {self._nothing()}"
+        ranked, change = self.offer.ranked, self.offer.proposal.change
+        said = f"{ranked.id}, {likelihood(ranked)}"
+        if self.adds and change is not None:
+            return f"auto_propose tests the catalogue's best fit, {said}, with {change.text}"
+        return f"the catalogue's best fit is {said}: {self.command}"
+
+    @property
+    def command(self) -> str | None:
+        """What adds the offer to the progress file."""
+        if self.offer is None:
+            return None
+        return f"gpudebug propose --from-catalogue {self.offer.ranked.id}"
+
+    def lines(self) -> list[str]:
+        """The diagnosis in a brief: a line a cause, then what would tell more."""
+        diagnosis = self.diagnosis
+        told = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
+        if diagnosis.abstains:
+            told.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
+        if self.offer is None or diagnosis.abstains:
+            told += [f"would tell more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
+        return told
+
+    def json(self) -> list[dict[str, Any]]:
+        """The first causes, as `diagnose` tells of them."""
+        return [
+            {
+                "id": ranked.id,
+                "probability": ranked.probability,
+                "ceiling_pp": ranked.ceiling_pp,
+                "for": list(ranked.speaks_for),
+                "against": list(ranked.speaks_against),
+            }
+            for ranked in self._first()
+        ]
+
+    def _held(self) -> str | None:
+        """What tests the first cause already, where that is likely."""
+        first = next(iter(self.diagnosis.causes), None)
+        if first is None or first.id not in self.settled or not _is_likely(first) or self.diagnosis.abstains:
+            return None
+        return f"{first.id}, {likelihood(first)}, is {_tests(self.settled[first.id])}"
+
+    def _nothing(self) -> str:
+        if self.diagnosis.abstains:
+            return self.diagnosis.abstains
+        return "what is likely was tested or cannot be" if self.diagnosis.causes else "nothing was measured"
+
+    def _first(self) -> list[Ranked]:
+        """The causes that are worth a line."""
+        return [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
+
+
+def outlook(loaded: Loaded) -> Outlook:
+    """The offer that promises most; with `auto_propose`, the one of those that gpudebug can test by itself
+    where there is one."""
+    try:
+        case = diagnosing.case_of(loaded)
+    except CatalogueError as e:
+        return Outlook(problem=f"{_UNREADABLE}: {e}")
+    done = settled(loaded, case)
+    if loaded.config.auto_propose:
+        found = next(_offers(loaded, case, done, mechanical=True), None)
+        if found is not None:
+            return Outlook(case.diagnosis, found, adds=True, settled=done)
+    return Outlook(case.diagnosis, next(_offers(loaded, case, done, mechanical=False), None), settled=done)
+
+
+def _offers(loaded: Loaded, case: Case, done: Collection[str], *, mechanical: bool) -> Iterator[Offer]:
+    """Likely causes with a hypothesis that may be proposed, what promises most first."""
+    points = loaded.metric.points
+    likely = [r for r in case.diagnosis.causes if _is_likely(r) and r.id not in done]
+    if case.diagnosis.abstains:
+        return
+    likely.sort(key=lambda r: -r.probability * gain_of(r, points=points))
+    for ranked in likely[:_TRIED]:
+        cause = case.catalogue.cause(ranked.id)
+        try:
+            yield Offer(ranked, proposal(loaded, case, cause, ranked, mechanical=mechanical))
+        except (Duplicate, InterventionError):
+            # Tested, locked or not to be done here: the next one.
+            continue
+
+
+def _is_likely(ranked: Ranked) -> bool:
+    return ranked.probability >= _LIKELY and (ranked.exposed is None or ranked.exposed >= _LIKELY)
+
+
+def _tests(entry: HypothesisEntry) -> str:
+    """`hypothesis 1, VALIDATED: gpudebug accept 1`."""
+    after = _AFTER.get(entry.status)
+    return f"hypothesis {entry.number}, {entry.status}" + (
+        f": gpudebug {after} {entry.number}" if after else ""
+    )
+
+
+def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
+    said = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
+    said += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
+    said += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
+    said += [f"ceiling +{ranked.ceiling_pp:.0f}pp"] if ranked.ceiling_pp is not None else []
+    said += [_tests(entry)] if entry is not None else []
+    return "; ".join(said)
+
+
+def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+    """What the catalogue says to whoever writes the code of a hypothesis, by the cause that it names."""
+    if entry.cause is None:
+        return []
+    from gpudebug.engine.run import catalogue
+
+    try:
+        cause = catalogue.load(loaded.workspace.root).get(entry.cause)
+    except CatalogueError as e:
+        return [f"{_UNREADABLE}: {e}"]
+    return list(_instructions(cause)) if cause is not None else []
+
+
+def _instructions(cause: Cause) -> Iterator[str]:
+    for name in dict.fromkeys(("any", *cause.interventions)):
+        known = cause.interventions.get(name)
+        if known is not None and known.code:
+            yield one_line(known.code)
+            break
+    yield f"Fix: {one_line(cause.fix)}"
+    if cause.own_signal:
+        yield f"What should move: {'; '.join(map(said_own, cause.own_signal))}"
+    if cause.hollow_if:
+        yield f"Hollow if: {one_line(cause.hollow_if)}"

@@ -1,0 +1,179 @@
+"""`gpudebug accept H`: a change that was validated becomes part of what the baseline measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import Status
+from gpudebug.engine.campaign import acceptance, settings
+from gpudebug.engine.campaign.brought import REMEDY
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.patch_files import refuse_unless_applies
+from gpudebug.engine.campaign.premises import changed, digest_of, entry_of, standing_against, why_of
+from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.verify import verify
+
+
+class NotAccepted(GpudebugError):
+    """What was never validated by runs cannot become part of the baseline."""
+
+    code = "accept"
+
+
+def accept(
+    directory: Path, number: int, session: str | None = None, *, terms_differ: bool = False
+) -> dict[str, Any]:
+    """Note in the progress file and in git's folder that hypothesis `number` is accepted; `accept`'s JSON.
+
+    From then on the effective workload and tree have its change, and the baseline is outdated. Neither
+    gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is. With
+    `terms_differ` a person accepts a verdict by weaker terms than the pinned ones.
+    """
+    loaded = load(directory, session)
+    entry = entry_of(loaded, number)
+    if terms_differ and session is not None:
+        raise NotAccepted(
+            f"session {session} cannot accept a verdict by weaker terms: that is a person's choice",
+            file=str(loaded.progress_path),
+            next=f"a person runs: gpudebug accept {number} --terms-differ",
+        )
+    _refuse(loaded, entry, terms_differ)
+    if standing_against(loaded, entry.number) is not None and (verdict := digest_of(loaded, number)):
+        settings.confirm(loaded, number, verdict)
+    order = loaded.acceptances.order(entry)
+    if order is not None:
+        acceptance.settle(loaded)
+        return _answer(loaded, entry, order, already=True)
+    (step,) = accepted_changes.changes(loaded.document, [entry])
+    accepted_changes.effective(loaded.config.workload, [step], loaded.config.allowed)
+    if step.intervention.patch is not None:
+        refuse_unless_applies(loaded, step.intervention.patch)
+    order = 1
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        nonlocal order
+        now = document.hypothesis(number)
+        if (now.status, now.intervention, now.runs) != (entry.status, entry.intervention, entry.runs):
+            raise ProgressError(
+                f"hypothesis {number} was changed in the meantime; it is not accepted",
+                file=document.file,
+                line=now.line,
+                next=f"gpudebug show {number}",
+            )
+        order = now.accepted or progress.next_acceptance(document)
+        return progress.set_accepted(document, number, order)
+
+    splice(loaded, edit)
+    acceptance.record(loaded, number, order)
+    return _answer(loaded, entry, order, already=False)
+
+
+def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
+    """Only a verdict that stands on runs moves the baseline."""
+    file, line = str(loaded.progress_path), entry.status_line or entry.line
+    said = f"hypothesis {entry.number}"
+    if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
+        _refuse_doubted(loaded, entry, terms_differ)
+        _refuse_underived(loaded, entry)
+        return
+    if entry.status is Status.UNTESTED:
+        raise NotAccepted(f"{said} is not tested yet", file=file, line=line, next="gpudebug next")
+    if entry.status is Status.TESTING:
+        held = f" ({entry.status_note})" if entry.status_note else ""
+        raise BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
+    if entry.status is Status.VALIDATED:
+        raise NotAccepted(
+            f"{said} is VALIDATED in the progress file alone: UNVERIFIED, its runs do not say so",
+            file=file,
+            line=line,
+            next=f"gpudebug verify {entry.number}",
+        )
+    raise NotAccepted(
+        f"{said} is {entry.status} ({why_of(loaded, entry)}), and only a VALIDATED one can be accepted",
+        file=file,
+        line=line,
+        next=f"gpudebug show {entry.number}",
+    )
+
+
+def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
+    """Refuse a verdict by weaker terms, unless a person means it, one on recordings, and one that came with
+    the repository."""
+    against = standing_against(loaded, entry.number)
+    if against is None:
+        return
+    found, file, line = loaded.trials[entry.number].doubts, str(loaded.progress_path), entry.line
+    said = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
+    again = f"gpudebug reopen {entry.number}, then gpudebug next"
+    if found.brought:
+        raise NotAccepted(said, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
+    if found.replayed and not loaded.settings.replay:
+        raise NotAccepted(said, file=file, line=line, next=again)
+    if found.untold:
+        again = f"list {'it' if len(found.untold) == 1 else 'them'} as `gpudebug verify {entry.number}` says"
+    if not terms_differ:
+        advice = f"{again}; or, if you mean it, gpudebug accept {entry.number} --terms-differ"
+        raise NotAccepted(said, file=file, line=line, next=advice)
+
+
+def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
+    """Refuse a verdict that does not follow from its runs' own samples and logs."""
+    found = verify(loaded.workspace.root, entry.number)
+    # An Accepted line that was written by hand is what this command makes good.
+    # What is told nowhere was refused before, unless a person means it.
+    against = [p for p in found["problems"] if p["field"] not in ("accepted", "unlisted")]
+    if against:
+        first = against[0]
+        raise NotAccepted(
+            f"the verdict of hypothesis {entry.number} does not follow from its evidence ({first['field']})",
+            file=first["file"],
+            line=first["line"],
+            next=f"gpudebug verify {entry.number}",
+        )
+
+
+def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> dict[str, Any]:
+    said = f"hypothesis {entry.number} is accepted"
+    why = f"{said} already" if already else f"{said}: the baseline is to be recorded with its change"
+    return {
+        "action": "accepted",
+        "campaign": loaded.config.campaign,
+        "hypothesis": entry.number,
+        "title": entry.title,
+        "intervention": entry.intervention,
+        "order": order,
+        "already": already,
+        "notes": [] if already else _notes(loaded, entry),
+        "why": why,
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path)],
+    }
+
+
+def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+    """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
+    (step,) = accepted_changes.changes(loaded.document, [entry])
+    found = loaded.trials[entry.number].doubts
+    notes = [line if line in found.untold else f"its verdict is by {line}" for line in found.against]
+    if numbers.throughput_source(loaded.trials[entry.number].verdict) == "log":
+        notes.append("its throughput is by the program's own word: no probe counted its steps")
+    since = changed(loaded, entry)
+    if since:
+        notes.append(
+            f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
+            "`gpudebug next` measures it"
+        )
+    for earlier in loaded.stack:
+        names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
+        if names:
+            notes.append(f"it changes {', '.join(names)}, as hypothesis {earlier.hypothesis} did before it")
+    if step.intervention.patch is not None:
+        notes.append("your checkout is as it was; `gpudebug export` writes what was accepted as patches")
+    return notes

@@ -1,0 +1,267 @@
+"""`gpudebug export`: the accepted changes as patches that apply in order, and their worth together."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.campaign.accepted_changes import Accepted
+from gpudebug.core.change import patch_mail
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.statistics import numbers
+from gpudebug.edges import snapshot, store, templates
+from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
+from gpudebug.engine.campaign import worktrees
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.premises import standing_against
+from gpudebug.engine.campaign.replayed import NOTE
+from gpudebug.engine.trial.together import Together, together
+
+HEADING = "# Accepted changes of campaign"
+README = "README.md"
+_TITLE = 200
+_TEXT = 2000
+_LABEL = "exported"
+
+
+class NotExported(GpudebugError):
+    """There is nothing to hand over, or nobody measured what would be handed over."""
+
+    code = "export"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One accepted hypothesis. Where it has a patch that the checkout lacks, `name` is that of its file and
+    `diff` makes the commit `made` of the commit `base`. `in_checkout`: the checkout has its patch."""
+
+    entry: HypothesisEntry
+    step: Accepted
+    verdict: dict[str, Any]
+    name: str | None = None
+    diff: bytes = b""
+    base: str = ""
+    made: str = ""
+    in_checkout: bool = False
+
+    @property
+    def title(self) -> str:
+        return progress.harmless(self.entry.title, limit=_TITLE) or f"Hypothesis {self.entry.number}"
+
+
+def export(directory: Path, output: Path | None = None, session: str | None = None) -> dict[str, Any]:
+    """Write the accepted changes to `output`, by default runs/export; `export`'s JSON.
+
+    Raises NotExported where nothing is accepted, an accepted verdict does not stand on its runs, or what was
+    accepted was not measured together since.
+    """
+    loaded = load(directory, session)
+    entries = loaded.recorded
+    _refuse(loaded, entries)
+    folder = output if output is not None else loaded.workspace.runs / "export"
+    refuse_foreign(folder, is_ours)
+    parts = _parts(loaded, entries)
+    worth = together(loaded, parts[0].verdict)
+    named = [part for part in parts if part.name is not None]
+    files = {str(p.name): _mail(loaded, p, (n, len(named))) for n, p in enumerate(named, 1)}
+    files[README] = _readme(loaded, parts, worth).encode("utf-8", "replace")
+    replace_folder(folder, files, is_ours=is_ours)
+    return _answer(loaded, folder, list(files), parts, worth)
+
+
+def is_ours(name: str, head: bytes) -> bool:
+    """Whether a file is one of an export, by its name and first bytes."""
+    if name == README:
+        return head.startswith(HEADING.encode())
+    return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
+
+
+def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
+    where = str(loaded.progress_path)
+    by_hand = next((h for h in loaded.document.hypotheses if loaded.acceptances.by_hand(h)), None)
+    if by_hand is not None:
+        raise NotExported(
+            f"the Accepted line of hypothesis {by_hand.number} was written by hand: UNVERIFIED",
+            file=where,
+            line=loaded.document.line_of(by_hand, "accepted"),
+            next=f"gpudebug accept {by_hand.number}, or delete the line",
+        )
+    if not entries:
+        raise NotExported("nothing is accepted yet", file=where, next="gpudebug accept H")
+    for entry in entries:
+        if not loaded.trials[entry.number].verified:
+            raise NotExported(
+                f"hypothesis {entry.number} is accepted and UNVERIFIED: its runs do not say so",
+                file=where,
+                line=entry.line,
+                next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
+            )
+        against = standing_against(loaded, entry.number)
+        if against:
+            raise NotExported(
+                f"hypothesis {entry.number} is accepted, and its verdict does not count: {against}",
+                file=where,
+                line=entry.line,
+                next=f"gpudebug accept {entry.number} --terms-differ, or delete its Accepted line",
+            )
+    baseline = loaded.baselines["workload"]
+    if baseline.why is not None or baseline.unverified:
+        why = baseline.why or "what stands in the progress file is not what its runs say"
+        raise NotExported(
+            f"what was accepted was not measured together since: baseline workload: {why}",
+            file=where,
+            next="gpudebug next",
+        )
+
+
+def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
+    """The accepted hypotheses, each patch as the difference that it makes to those before it."""
+    top, found = loaded.checkout.top, list[_Part]()
+    patches = iter(enumerate(loaded.code.patches))
+    base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
+    there = snapshot.first_there(top, base, loaded.code.patches)
+    for entry, step in zip(entries, accepted_changes.changes(loaded.document, entries), strict=True):
+        part = _Part(entry, step, loaded.trials[entry.number].verdict or {})
+        file = step.intervention.patch
+        place, patch = next(patches) if file is not None else (0, None)
+        if patch is not None and (place < there or snapshot.already_there(top, base, patch)):
+            part = replace(part, in_checkout=True)
+        elif patch is not None:
+            made = snapshot.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit
+            slug = store.slug(loaded.workspace.scrub(entry.title))
+            name = "-".join(filter(None, (f"{_named(found) + 1:04d}", slug))) + ".patch"
+            part = replace(part, name=name, diff=snapshot.difference(top, base, made), base=base, made=made)
+            base = made
+        found.append(part)
+    return found
+
+
+def _named(parts: Sequence[_Part]) -> int:
+    return sum(part.name is not None for part in parts)
+
+
+def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
+    """A patch as it is handed over, tried as it is: it must make what its hypothesis was measured with."""
+    scrub = loaded.workspace.scrub
+    paragraphs = [
+        f"Hypothesis {part.entry.number} of the gpudebug campaign {loaded.config.campaign}.",
+        scrub(part.entry.description),
+        f"Measured alone: {_gain(part.verdict)}.",
+        _also(part.step),
+    ]
+    mail = patch_mail.patch_mail(
+        part.diff,
+        title=scrub(part.title),
+        paragraphs=[progress.harmless(text, limit=_TEXT) for text in paragraphs],
+        place=place,
+        date=_measured_at(loaded, part.entry),
+    )
+    tried = snapshot.with_patch(loaded.checkout.top, part.base, mail, label=_LABEL, file=str(part.name))
+    if tried.commit != part.made:
+        raise NotExported(
+            f"the patch of hypothesis {part.entry.number} would not make what was measured",
+            file=str(loaded.progress_path),
+            line=part.entry.line,
+            next=f"apply {part.step.intervention.patch} itself",
+        )
+    return mail
+
+
+def _also(step: Accepted) -> str:
+    """What belongs to the change and is in no patch."""
+    others = [" ".join(c.words) for c in step.intervention.changes if c.kind != "patch"]
+    return f"Measured with {' '.join(others)}, which is no part of this patch." if others else ""
+
+
+def _measured_at(loaded: Loaded, entry: HypothesisEntry) -> datetime:
+    """When the last run of a hypothesis ended."""
+    record = loaded.records.get(entry.runs[-1], {})
+    said = record.get("end") or record.get("start")
+    return datetime.fromisoformat(said) if said else datetime.fromtimestamp(0, timezone.utc)
+
+
+def _gain(verdict: dict[str, Any]) -> str:
+    """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …), throughput 10 to 30 steps/s: 3.00x (95% CI …)`."""
+    fields = numbers.result_fields(verdict)
+    metric = fields.get("metric") or f"GPU util {fields['gpu util before']} to {fields['gpu util after']}"
+    return f"{metric}: {fields['improvement']}, throughput {_throughput(verdict, fields)}"
+
+
+def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
+    return f"{fields['throughput']}: {numbers.factor(verdict['throughput_ratio'])}"
+
+
+def _told(part: _Part) -> dict[str, Any]:
+    """An accepted hypothesis in the answer and in the README."""
+    verdict = part.verdict
+    fields = numbers.result_fields(verdict)
+    return {
+        "number": part.entry.number,
+        "title": part.title,
+        "order": part.entry.accepted,
+        "intervention": part.step.intervention.text,
+        "improvement": fields["improvement"],
+        "throughput": _throughput(verdict, fields),
+        "metric": verdict["metric"],
+        "delta": verdict["delta"],
+        "throughput_ratio": verdict["throughput_ratio"],
+        "patch": part.name,
+        "in_checkout": part.in_checkout,
+    }
+
+
+def _readme(loaded: Loaded, parts: Sequence[_Part], worth: Together) -> str:
+    workload = loaded.config.workload
+    scrub = loaded.workspace.scrub
+    names = dict.fromkeys(c.name for p in parts for c in p.step.intervention.changes if c.kind == "env")
+    variables = [(name, shlex.quote(scrub(workload.env[name]))) for name in names if name in workload.env]
+    return templates.render(
+        "export.md.j2",
+        heading=HEADING,
+        campaign=loaded.config.campaign,
+        combined=worth,
+        replayed=NOTE if loaded.settings.replay else None,
+        doubts=[
+            f"hypothesis {part.entry.number}: {line}"
+            for part in parts
+            for line in loaded.trials[part.entry.number].doubts.against
+        ],
+        hypotheses=[_told(part) for part in parts],
+        patches=[part.name for part in parts if part.name is not None],
+        variables=variables,
+        command=scrub(workload.text),
+        folder=workload.cwd,
+    )
+
+
+def _answer(
+    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_Part], worth: Together
+) -> dict[str, Any]:
+    patches = [part.name for part in parts if part.name is not None]
+    notes = [
+        f"the patch of hypothesis {part.entry.number} is in the checkout already"
+        for part in parts
+        if part.in_checkout
+    ]
+    apply = f"git apply {' '.join(shlex.quote(str(folder / name)) for name in patches)}" if patches else None
+    return {
+        "action": "exported",
+        "campaign": loaded.config.campaign,
+        "directory": str(folder),
+        "patches": patches,
+        "hypotheses": [_told(part) for part in parts],
+        "combined": worth.as_json(),
+        "command": loaded.workspace.scrub(loaded.config.workload.text),
+        "replayed": loaded.settings.replay,
+        "notes": [*([NOTE] if loaded.settings.replay else []), *notes, *worth.notes],
+        "next_command": apply,
+        "files": [str(folder / name) for name in names],
+    }

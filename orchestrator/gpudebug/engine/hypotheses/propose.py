@@ -1,0 +1,335 @@
+"""Adds UNTESTED hypotheses to the progress file: one, or one for each value of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpudebug.core import progress
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change import sweep
+from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.config import Workload
+from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
+from gpudebug.core.text import titles
+from gpudebug.core.words import Status
+from gpudebug.edges import templates
+from gpudebug.engine.campaign import patch_files, premises
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.changes import refuse_before_running
+from gpudebug.engine.campaign.files import training_environment
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.premises import why_of
+from gpudebug.engine.campaign.splicing import splice
+
+_TITLE = 200
+_TEXT = 2000
+_STANDING = "the command has it already"
+
+
+class Duplicate(GpudebugError):
+    """The same change was proposed before."""
+
+    code = "duplicate"
+
+
+class Proposal(NamedTuple):
+    """A hypothesis that is to be added; `change` is None where nobody has said what changes."""
+
+    title: str
+    description: str
+    method: str
+    change: Intervention | None = None
+    cause: str | None = None
+
+
+def propose(
+    directory: Path,
+    *,
+    title: str,
+    description: str,
+    method: str,
+    set_: Sequence[str] = (),
+    unset: Sequence[str] = (),
+    env: Sequence[str] = (),
+    patch: str | None = None,
+    code: bool = False,
+    compound: bool = False,
+    cause: str | None = None,
+    session: str | None = None,
+) -> dict[str, Any]:
+    """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before.
+
+    `cause` is the id of the catalogue's root cause that it tests.
+    """
+    if not progress.harmless(title, limit=_TITLE):
+        raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
+    change = None
+    if any((set_, unset, env, patch, code)):
+        change = interventions.from_options(set_, unset, env, patch, code, compound)
+    loaded = load(directory, session)
+    if cause is not None:
+        _refuse_unknown(loaded, cause)
+    return add(loaded, Proposal(title, description, method, change, cause))
+
+
+def add(
+    loaded: Loaded,
+    proposal: Proposal,
+    recheck: Callable[[progress.ProgressFile], None] = lambda document: None,
+) -> dict[str, Any]:
+    """Append a hypothesis to the progress file; `propose`'s JSON. Refused as `refuse` says.
+
+    `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
+    """
+    refuse(loaded, proposal.change)
+    change = proposal.change
+    title, description, method = (_said(loaded, text) for text in proposal[:3])
+    number = 0
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        nonlocal number
+        if change is not None:
+            _refuse_tested(loaded, document, change)
+        recheck(document)
+        number = progress.next_number(document)
+        entry = _entry(number, title, description, method, change, proposal.cause)
+        return progress.add_hypothesis(document, entry)
+
+    splice(loaded, edit)
+    return _answer(loaded, [_added(number, title, change, proposal.cause)], _alike(loaded, title))
+
+
+def refuse(loaded: Loaded, change: Intervention | None) -> None:
+    """Raise for a change that was tested or accepted before, that is locked, or that changes nothing."""
+    if change is not None:
+        _refuse_tested(loaded, loaded.document, change)
+        _refuse_accepted(loaded, change)
+        _check(loaded, change)
+
+
+def _refuse_unknown(loaded: Loaded, cause: str) -> None:
+    """Raises UsageError, naming the nearest one, for a cause that the catalogue does not have."""
+    from gpudebug.engine.run.catalogue import load as load_catalogue
+
+    load_catalogue(loaded.workspace.root).cause(cause)
+
+
+def propose_sweep(
+    directory: Path,
+    text: str,
+    *,
+    title: str = "",
+    description: str = "",
+    method: str = "",
+    session: str | None = None,
+) -> dict[str, Any]:
+    """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
+
+    A value that the command has already, or that a hypothesis tests, is left out and named. Raises
+    Duplicate where none is left, InterventionError for a locked knob or a text that is no sweep.
+    """
+    asked = sweep.parse(text)
+    loaded = load(directory, session)
+    title, description, method = (_said(loaded, text) for text in (title, description, method))
+    workload = loaded.config.workload
+    argv, env = workload.argv(), training_environment(workload)
+    standing = {v for v, change in asked.changes if sweep.stands_already(change.changes[0], argv, env)}
+    for value, change in asked.changes:
+        if value not in standing:
+            _check(loaded, change)
+    added: list[dict[str, Any]] = []
+    notes: list[str] = []
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        added.clear()
+        notes.clear()
+        for value, change in asked.changes:
+            twin = _twin(document, change, workload, {})
+            if value in standing or twin is not None:
+                why = f"it is hypothesis {twin.number} already ({twin.status})" if twin else _STANDING
+                notes.append(f"{asked.name}={value} is left out: {why}")
+                continue
+            number = progress.next_number(document)
+            named = _value_title(title, change)
+            added.append(_added(number, named, change))
+            entry = _entry(number, named, description, method, change)
+            document = progress.parse(progress.add_hypothesis(document, entry), document.file)
+        if not added:
+            raise Duplicate(
+                f"nothing is left of the sweep: {'; '.join(notes)}",
+                file=document.file,
+                next="gpudebug status, then name values that are not there yet",
+            )
+        return document.data
+
+    splice(loaded, edit)
+    return _answer(loaded, added, notes)
+
+
+def _said(loaded: Loaded, text: str) -> str:
+    """Somebody's text as one harmless line without secrets: what hid one from the first look is gone then."""
+    scrub = loaded.workspace.scrub
+    return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
+
+
+def _value_title(title: str, change: Intervention) -> str:
+    """`TITLE: FLAG=VALUE`, cut in the title rather than in the value."""
+    said = change.changes[0].words[-1]
+    return f"{title[: max(_TITLE - len(said) - 2, 0)]}: {said}" if title else said
+
+
+def _added(number: int, title: str, change: Intervention | None, cause: str | None = None) -> dict[str, Any]:
+    return {
+        "hypothesis": number,
+        "title": progress.harmless(title, limit=_TITLE),
+        "intervention": change.text if change else None,
+        "cause": cause,
+    }
+
+
+def _answer(loaded: Loaded, added: list[dict[str, Any]], notes: list[str]) -> dict[str, Any]:
+    """`propose`'s JSON: its own keys tell of the first hypothesis, `hypotheses` of all that were added."""
+    return {
+        "action": "proposed",
+        "campaign": loaded.config.campaign,
+        **added[0],
+        "hypotheses": list(added),
+        "notes": list(notes),
+        "next_command": "gpudebug next",
+        "files": [str(loaded.progress_path)],
+    }
+
+
+def _entry(
+    number: int,
+    title: str,
+    description: str,
+    method: str,
+    change: Intervention | None,
+    cause: str | None = None,
+) -> str:
+    return templates.render(
+        "hypothesis.md.j2",
+        number=number,
+        title=progress.harmless(title, limit=_TITLE),
+        description=progress.harmless(description, limit=_TEXT),
+        test_method=progress.harmless(method, limit=_TEXT),
+        cause=cause,
+        intervention=change.text if change else None,
+        status="UNTESTED",
+    )
+
+
+def _check(loaded: Loaded, change: Intervention) -> None:
+    refuse_before_running(loaded, None, change)
+    if loaded.workspace.scrub(change.text) != change.text:
+        raise InterventionError(
+            "the change holds a secret, and the progress file is for everyone to read",
+            next="keep it in the environment that gpudebug is started in",
+        )
+    workload = loaded.config.workload
+    change.apply(workload.argv(), training_environment(workload), loaded.config.allowed)
+    if change.patch is not None:
+        patch_files.refuse_unusable(loaded, change.patch)
+
+
+def _alike(loaded: Loaded, title: str) -> list[str]:
+    """What to look at before a test that may be one of another name."""
+    others = [(h.number, h.title) for h in loaded.document.hypotheses]
+    number = titles.most_alike(progress.harmless(title, limit=_TITLE), others)
+    if number is None:
+        return []
+    entry = loaded.document.hypothesis(number)
+    return [f"its title is like that of hypothesis {number} ({entry.status}): {entry.title[:_TITLE]}"]
+
+
+def _refuse_tested(loaded: Loaded, document: progress.ProgressFile, change: Intervention) -> None:
+    """Compare with every hypothesis in the file at the moment of the write: two may propose at once."""
+    effects: Mapping[str, object] = {}
+    if change.patch is not None:
+        written = [h.intervention for h in document.hypotheses]
+        effects = patch_files.effects(loaded.workspace, [change.text, *written])
+    twin = _twin(document, change, loaded.config.workload, effects)
+    if twin is None:
+        return
+    known = loaded.trials.keys()
+    why, advice = _standing(loaded, twin) if twin.number in known else (twin.status.value, _ANOTHER)
+    raise Duplicate(
+        f"the same change is hypothesis {twin.number} already ({why}): {twin.title[:_TITLE]}",
+        file=document.file,
+        line=twin.line,
+        next=advice.format(twin.number),
+    )
+
+
+_ANOTHER = "gpudebug show {}, then propose something else"
+
+
+def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str]:
+    """What became of a hypothesis, in one clause, and what to do about it."""
+    if loaded.order(entry) is not None:
+        return "accepted already", "gpudebug status, then propose something else"
+    if entry.status in (Status.UNTESTED, Status.TESTING):
+        return entry.status.value, _ANOTHER
+    said = f"{entry.status}: {why_of(loaded, entry)}"
+    if premises.reason(loaded, entry) is not None:
+        return said, "gpudebug reopen {}"
+    return said, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
+
+
+def _twin(
+    document: progress.ProgressFile, change: Intervention, workload: Workload, effects: Mapping[str, object]
+) -> progress.HypothesisEntry | None:
+    """The hypothesis with the same effect; an entry whose change cannot be read has none."""
+    argv, env = workload.argv(), workload.env
+    for entry in document.hypotheses:
+        written = _written(entry.intervention) if entry.intervention else None
+        if written is not None and change.same_effect(written, argv, env, effects):
+            return entry
+    return None
+
+
+# Whoever looks for something to propose compares every candidate with a whole file.
+@lru_cache(maxsize=1 << 14)
+def _written(text: str) -> Intervention | None:
+    """A change as it stands in an entry; None where it cannot be read."""
+    try:
+        return interventions.parse(text)
+    except InterventionError:
+        return None
+
+
+def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
+    """Refuse what is part of the baseline since it was accepted, whatever else the change holds."""
+    for part in change.changes:
+        owner = next((step for step in loaded.stack if _is_in(loaded, part, step)), None)
+        if owner is not None:
+            raise Duplicate(
+                f"{' '.join(part.words)} is accepted already, with hypothesis {owner.hypothesis}",
+                file=owner.file,
+                line=owner.line,
+                next="leave it out: the baseline has it",
+            )
+
+
+def _is_in(loaded: Loaded, part: Change, step: accepted_changes.Accepted) -> bool:
+    """Whether an accepted change has done what this one would do."""
+    one = Intervention((part,))
+    if part.kind == "code":
+        return False
+    if part.kind == "patch":
+        patch = step.intervention.patch
+        known = patch_files.effects(loaded.workspace, [one.text, f"--patch {patch}" if patch else None])
+        return patch is not None and known.get(part.name, part.name) == known.get(patch, patch)
+    workload = loaded.config.workload
+    try:
+        one.apply(workload.argv(), workload.env, None)
+    except NoEffect:
+        return step.intervention.touches(part.name)
+    except InterventionError:
+        return False
+    return False

@@ -1,0 +1,1 @@
+"""Runs that are under way, read from their files."""

@@ -1,0 +1,303 @@
+"""What is under way in a campaign and how far it is, from files alone and in milliseconds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.core.samples.table import Samples, read_samples
+from gpudebug.core.trainlog import LogReader
+from gpudebug.edges import store
+from gpudebug.engine.run.live_line import Live
+
+COMMAND = "gpudebug next --detach"
+"""How a background process names itself to others."""
+
+_HEAD = 32 << 10
+_TAIL = 64 << 10
+_SLICES = 16
+_SLICE = 4 << 10
+_MARKS = 256
+_SECONDS = len("2026-11-21T10:00:00")
+
+Mark = tuple[float, int]
+"""Seconds since launch, and the step that was reached then."""
+
+
+@dataclass(frozen=True)
+class Underway:
+    """Who runs something here, as the lock that it holds says; `id` names a background process's files."""
+
+    pid: int | None
+    command: str
+    session: str | None
+    since: str
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. Seconds, percent; None is unknown.
+
+    `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
+    counts the sealed runs of the same command before it. Between two runs `run` is the last one.
+    """
+
+    run: str | None = None
+    role: str | None = None
+    hypothesis: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    left_s: float | None = None
+    elapsed_s: float | None = None
+    gpu_util: float | None = None
+    loss: float | None = None
+    runs_done: int = 0
+
+
+def underway(workspace: store.Workspace) -> Underway | None:
+    """Who runs something in this campaign now; a background process from its first moment to its last."""
+    for lock in (store.Detached(workspace.runs).lock, workspace.claim_path):
+        found = store.said(lock)
+        if found.held:
+            return _underway(found.holder)
+    return None
+
+
+def _underway(holder: Mapping[str, Any]) -> Underway:
+    texts = {k: str(holder[k]) for k in ("session", "id") if holder.get(k) is not None}
+    pid = holder.get("pid")
+    return Underway(
+        pid=pid if isinstance(pid, int) else None,
+        command=str(holder.get("command") or "gpudebug"),
+        session=texts.get("session"),
+        since=str(holder.get("since") or ""),
+        id=texts.get("id"),
+    )
+
+
+class Follower:
+    """Looks at the newest run of a campaign again and again; each look reads what is new, under a limit."""
+
+    def __init__(self, workspace: store.Workspace, since: str) -> None:
+        self.workspace = workspace
+        self.since = since
+        self.seen: list[str] = []
+        self._log: _Log | None = None
+
+    @property
+    def marks(self) -> Sequence[Mark]:
+        """Of the run that was looked at last: when its last steps were reached, as far as that is known."""
+        return self._log.marks if self._log else ()
+
+    @property
+    def reader(self) -> LogReader | None:
+        """What has read its log: the beginning and the end of a long one."""
+        return self._log.reader if self._log else None
+
+    def look(self) -> Progress:
+        """How far it is now. A run that is being made or removed at this moment counts as none."""
+        made = list(self._made())
+        if not made:
+            return Progress()
+        run, record = made[0]
+        self.seen = [r.name for r, _ in reversed(made)]
+        if self._log is None or self._log.path != run.log:
+            self._log = _Log(run.log, record)
+        samples = read_parts(run.samples)
+        elapsed = samples.rows[-1].elapsed if samples.rows else None
+        self._log.follow(samples.log_times)
+        return Progress(
+            run=run.name,
+            role=str(record.get("role")),
+            hypothesis=record.get("hypothesis"),
+            step=self._log.reader.step,
+            steps=self._log.reader.total_steps,
+            left_s=None if run.sealed else self._log.left(elapsed),
+            elapsed_s=elapsed,
+            gpu_util=_mean(samples),
+            loss=self._log.reader.loss,
+            runs_done=sum(r.sealed for r, _ in made),
+        )
+
+    def _made(self) -> Iterator[tuple[store.RunFolder, dict[str, Any]]]:
+        """The runs of the command that is under way, newest first."""
+        for name in reversed(self.workspace.run_names()):
+            run = self.workspace.run(name)
+            try:
+                record = dict(run.read("run.json"))
+            except (GpudebugError, TypeError, ValueError):
+                continue
+            if str(record.get("start", ""))[:_SECONDS] < self.since[:_SECONDS]:
+                return
+            if record.get("role") != "sample":
+                yield run, record
+
+
+class _Log:
+    """Follows one train.log: its beginning, which tells the total, then its end."""
+
+    def __init__(self, path: Path, record: Mapping[str, Any]) -> None:
+        self.path = path
+        self.reader = _reader(record)
+        self._at = 0
+        self._step = -1
+        self.marks: deque[Mark] = deque(maxlen=_MARKS)
+
+    def follow(self, times: Sequence[tuple[float, int]]) -> None:
+        try:
+            with self.path.open("rb") as f:
+                size = f.seek(0, 2)
+                if size < self._at:
+                    return
+                if self._at == 0 and size > _HEAD + _TAIL:
+                    f.seek(0)
+                    self._feed(f.read(_HEAD), None)
+                if self._at + _TAIL < size and (self._at or size > _HEAD + _TAIL):
+                    self._at = size - _TAIL
+                    self.reader.feed(b"\n")
+                for at, end in [*times, (None, size)]:
+                    if end > self._at:
+                        f.seek(self._at)
+                        self._feed(f.read(min(end, size) - self._at), at)
+        except OSError:
+            return  # The job may remove its own log; what was read before still holds.
+
+    def _feed(self, data: bytes, at: float | None) -> None:
+        self.reader.feed(data, at)
+        self._at += len(data)
+        step = self.reader.step
+        if step is None or step == self._step:
+            return
+        if at is not None:
+            self.marks.append((at, step))
+        self._step = step
+
+    def left(self, elapsed: float | None) -> float | None:
+        left = time_left(list(self.marks), self.reader.total_steps, elapsed)
+        return None if left is None else round(left, 1)
+
+
+def _reader(record: Mapping[str, Any]) -> LogReader:
+    try:
+        return LogReader(dict(record.get("patterns") or {}), perf_counter)
+    except (ConfigError, TypeError, ValueError):
+        return LogReader()
+
+
+def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -> float | None:
+    """Seconds until `total` steps at the rate of the marks; of one mark, at the rate since launch.
+
+    None where there is no mark, no total, or more steps than the total.
+    """
+    if not marks or not total or elapsed is None:
+        return None
+    (began, first), (at, step) = marks[0], marks[-1]
+    if step > total:
+        return None
+    seconds, steps = (at - began, step - first) if step > first else (at, step)
+    if steps <= 0 or seconds <= 0:
+        return None
+    return max(0.0, seconds * (total - step) / steps - max(0.0, elapsed - at))
+
+
+def read_parts(path: Path) -> Samples:
+    """The rows of a growing samples.csv; of a long one sixteen parts, evenly spread, the last at its end."""
+    try:
+        with path.open("rb") as f:
+            size = f.seek(0, 2)
+            f.seek(0)
+            header = f.readline(_SLICE)
+            text = header.decode("utf-8", "replace")
+            if size <= _SLICES * _SLICE:
+                return read_samples([text, *_lines(f.read(_SLICES * _SLICE))], str(path))
+            lines: list[str] = []
+            for part in range(_SLICES):
+                f.seek(len(header) + part * (size - len(header) - _SLICE) // (_SLICES - 1))
+                # The last one to its end, which may have moved on since.
+                lines += (
+                    _lines(f.read(_SLICE))[1:-1] if part < _SLICES - 1 else _lines(f.read(2 * _SLICE))[1:]
+                )
+            return read_samples([text, *lines], str(path))
+    except (OSError, GpudebugError):
+        return Samples()
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode("utf-8", "replace").splitlines(keepends=True)
+
+
+def _mean(samples: Samples) -> float | None:
+    values = [r.gpu_util for r in samples.rows if r.gpu_util is not None and r.new_samples != 0]
+    return sum(values) / len(values) if values else None
+
+
+def progress_of(workspace: store.Workspace) -> dict[str, Any] | None:
+    """How far the run that is under way is, as `status` tells it; None where nothing is."""
+    found = underway(workspace)
+    return None if found is None else asdict(Follower(workspace, found.since).look())
+
+
+def running(workspace: store.Workspace, found: Underway, progress: Progress) -> dict[str, Any]:
+    """`next`'s JSON while a run is under way."""
+    told = asdict(progress)
+    del told["loss"]
+    whose = f" of session {found.session}" if found.session else ""
+    return {
+        "action": "running",
+        "campaign": _campaign(workspace, progress.run),
+        **told,
+        "session": found.session,
+        "since": found.since,
+        "detached": found.id is not None,
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "why": f"{_what(progress)} is under way since {found.since}, by `{found.command}`{whose}",
+        "next_command": "gpudebug wait --for 9m",
+        "files": _files(workspace, found, progress),
+    }
+
+
+def _campaign(workspace: store.Workspace, run: str | None) -> str:
+    from gpudebug.engine.campaign.files import read_config
+
+    said = None
+    if run is not None:
+        try:
+            said = workspace.run(run).read("run.json").get("campaign")
+        except (GpudebugError, AttributeError):
+            said = None
+    return str(said or read_config(workspace).campaign)
+
+
+def _what(progress: Progress) -> str:
+    if progress.hypothesis is not None:
+        return f"the test of hypothesis {progress.hypothesis}"
+    role = progress.role or ""
+    return f"the baseline {role.removeprefix('baseline-')}" if role.startswith("baseline-") else "the cycle"
+
+
+def _files(workspace: store.Workspace, found: Underway, progress: Progress) -> list[str]:
+    files = [workspace.run(progress.run).log] if progress.run else []
+    if found.id:
+        files.append(store.Detached(workspace.runs).log(found.id))
+    return [str(f) for f in files]
+
+
+def live(progress: Progress) -> Live:
+    """The same for the live line."""
+    return Live(
+        label=progress.run or "starting",
+        elapsed=progress.elapsed_s or 0.0,
+        step=progress.step,
+        total_steps=progress.steps,
+        loss=progress.loss,
+        gpu_util=progress.gpu_util,
+        left=progress.left_s,
+    )

@@ -1,0 +1,1 @@
+"""One run: prepared, launched under the sampler, read back."""

@@ -1,0 +1,140 @@
+"""What a job could write to, compared with what was counted of it; and the job's records, taken over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.inside.torch_profile import read_told
+from gpudebug.core.records import Counted
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.edges.store import jobfiles
+from gpudebug.engine.run.evidence import LONGEST_RECORD, Files
+
+SAMPLES = "samples.csv"
+LOG = "train.log"
+RUN = "run.json"
+PATCH = "change.patch"
+# To these is added for as long as the job runs; the others are whole before or after.
+GROWING = frozenset({LOG, launcher.PROBE})
+_SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
+_MOST_SECTIONS = 64
+_LONGEST_SECTIONS = 16 << 20
+_LONGEST_TRACE = 4 << 30
+_EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
+# The user's wish and a lost device tell more than what a job did to its files.
+_KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was counted of each file that is kept as it is, and how those that are something else by now were
+    `altered`."""
+
+    written: Mapping[str, Counted]
+    altered: Mapping[str, str]
+
+
+def compare(files: Files, launched: launcher.Launched) -> Comparison:
+    """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
+    had put there before the launch."""
+    sampler = launched.sampler or {}
+    counts = {SAMPLES: sampler.get("counted"), **launched.counted}
+    written = {name: Counted.model_validate(count) for name, count in counts.items() if count}
+    written |= {name: count_of(data) for name, data in files.ours.items()}
+    places = {SAMPLES: files.samples, LOG: files.log}
+    if files.folder is not None:
+        places |= {name: files.folder / name for name in files.ours}
+    if files.records is not None:
+        places[launcher.PROBE] = files.records / launcher.PROBE
+    last = written.get(SAMPLES)
+    if last is not None and not sampler.get("finished") and change_of(files.samples, last) is None:
+        # The last row of a sampler that was killed: it had no time to count it.
+        jobfiles.cut(files.samples, last.bytes)
+    altered = {
+        name: how
+        for name, counted in written.items()
+        if name in places and (how := change_of(places[name], counted, whole=name not in GROWING))
+    }
+    size = jobfiles.size_of(files.log)
+    if LOG in altered and size is not None and size < written[LOG].bytes:
+        altered[LOG] += _EMPTIED
+    # Its last word on the run is yet to be written.
+    written.pop(RUN, None)
+    return Comparison(written, altered)
+
+
+def count_of(data: bytes) -> Counted:
+    """What is counted of a file that holds `data`."""
+    return Counted(bytes=len(data), sha256=store.digest(data))
+
+
+def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | None:
+    """How a file differs from what was counted of it; None if all of that is still there.
+
+    With `whole` there may be nothing more than that.
+    """
+    size = jobfiles.size_of(path)
+    if whole and size is not None and size > counted.bytes:
+        return f"it has {size} bytes, {counted.bytes} had been written to it"
+    try:
+        found = jobfiles.head_digest(path, counted.bytes)
+    except OSError as e:
+        return f"cannot be read: {e.strerror}"
+    if found == counted.sha256:
+        return None
+    if found is not None:
+        return f"the {counted.bytes} bytes that had been written to it were changed"
+    if size is None:
+        return "it was removed, or another thing was put in its place"
+    return f"it has {size} bytes, {counted.bytes} had been written to it"
+
+
+def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.Launched:
+    """How the run ended, now that it is known what became of its files."""
+    if not altered:
+        return launched
+    said = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
+    reason = f"{launched.reason}; {said}" if launched.reason else said
+    outcome = launched.outcome if launched.outcome in _KEPT else Outcome.SAMPLER_LOST
+    return replace(launched, outcome=outcome, reason=reason)
+
+
+def tidy(files: Files, altered: Mapping[str, str]) -> None:
+    """Leave nothing in a run folder that the job put there: it is moved into the job's folder. What gpudebug
+    had written there before is there again."""
+    if files.told is None:
+        return
+    jobfiles.regain(files.told)
+    ours = {SAMPLES, LOG, *files.ours}
+    names = [name for name in altered if name in ours and files.folder is not None]
+    jobfiles.put_aside(files.told, [*names, *jobfiles.strangers(files.told, ours)])
+    for name in files.ours.keys() & altered.keys():
+        store.copy_into(files.told / name, files.ours[name])
+
+
+def take_over(folder: Path, altered: Mapping[str, str]) -> None:
+    """Copy what the processes told of themselves into the run folder, capped. Reports of sections are also
+    taken from the job's folder, where its own code may have written them."""
+    for name in (launcher.PROBE, launcher.RECORD):
+        if name not in altered:
+            jobfiles.copy_up(folder, name, LONGEST_RECORD)
+    places = (store.JOB, store.RECORDS)
+    reports = {n: of for of in places for n in jobfiles.names_in(folder, of) if _SECTIONS.fullmatch(n)}
+    for name, of in sorted(reports.items())[:_MOST_SECTIONS]:
+        jobfiles.copy_up(folder, name, _LONGEST_SECTIONS, of=of)
+    for name in _traces(folder / launcher.PROBE):
+        jobfiles.move_up(folder, name, _LONGEST_TRACE)
+
+
+def _traces(record: Path) -> list[str]:
+    """The traces of PyTorch's profiler that the probe record names."""
+    if not record.is_file():
+        return []
+    told = read_told(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
+    named: Any = (told or {}).get("files", ())
+    return [str(name) for name in named]

@@ -1,0 +1,315 @@
+"""A run's samples and log -> its evidence: one function for the run that just ended and for a later check.
+
+All that it needs beside the two files is in run.json, so that evidence can be derived again from a folder.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, BinaryIO, Protocol
+
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.command import batch
+from gpudebug.core.errors import StoreError
+from gpudebug.core.evidence import build as evidences
+from gpudebug.core.inside import probe, stacks
+from gpudebug.core.inside.imported_files import read_loaded
+from gpudebug.core.inside.probe import absent
+from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.samples.table import Samples, looks_like_samples, read_samples
+from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.printed_settings import LONGEST, read_printed
+from gpudebug.core.verdict.took_effect import same_value
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, removal, store
+from gpudebug.edges.store import jobfiles
+from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run.extras import read_collected
+from gpudebug.engine.run.sections import sections_of
+from gpudebug.engine.run.traces import trace_of
+
+# No regular file, so that nothing is read.
+_NOTHING = Path(os.devnull)
+# A log is read whole up to twice this; of a longer one the middle is left out.
+_LOG_PART = 32 << 20
+_CHUNK = 1 << 16
+_HEAD = 4096
+# Twice what the processes of a run may write of themselves.
+LONGEST_RECORD = 8 << 20
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
+
+    `job` is the folder that GPUDEBUG_RUN_DIR names, `records` the one where the processes of the run tell of
+    themselves (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the
+    run has ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until
+    made. `made` is the identity of `told` as it was made. `ours` is what gpudebug wrote into `folder` before
+    the launch, by its name there.
+    """
+
+    samples: Path
+    log: Path
+    notes: Path
+    folder: Path | None = None
+    told: Path | None = None
+    job: Path | None = None
+    records: Path | None = None
+    made: removal.Identity | None = None
+    ours: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> bool:
+        """Whether another thing is in the place of the folder `told` that was made."""
+        if self.told is None or self.made is None:
+            return self.told is None
+        try:
+            return removal.identity_of(self.told.lstat()) != self.made
+        except OSError:
+            return True
+
+    def underway(self) -> Files:
+        """The same while the run goes on: what its processes tell lies where they write it."""
+        return replace(self, told=self.records)
+
+    def without(self, names: Collection[str]) -> Files:
+        """The same, but nothing is read of the files `names`."""
+        samples = _NOTHING if self.samples.name in names or "samples.csv" in names else self.samples
+        log = _NOTHING if "train.log" in names else self.log
+        return replace(self, samples=samples, log=log)
+
+
+class Ended(Protocol):
+    """How a run ended, as the launcher and run.json tell alike. Seconds."""
+
+    @property
+    def exit_status(self) -> int | None: ...
+    @property
+    def signal(self) -> int | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def duration_s(self) -> float | None: ...
+
+
+def files_of(folder: store.RunFolder) -> Files:
+    path, records = folder.path, folder.records
+    return Files(folder.samples, folder.log, folder.notes, path, path, folder.job, records, folder.made)
+
+
+def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
+    """The evidence of a run that has ended, from its folder and its run.json.
+
+    The values of the run's sensitive variables are not known any more: a quoted log line that held one is
+    redacted in evidence.json and not here. Raises GpudebugError where a file cannot be read as what it is.
+    """
+    if record.outcome is None:
+        raise StoreError("says no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
+    return read_evidence(
+        files_of(folder),
+        run=record.name,
+        role=record.role,
+        argv=record.argv,
+        patterns=record.patterns,
+        warmup=record.warmup_s,
+        devices=record.devices,
+        ended=record,
+        outcome=record.outcome,
+        probed=record.probed,
+        cpu_quota=record.cpu_quota,
+    )
+
+
+def read_evidence(
+    files: Files,
+    *,
+    run: str,
+    role: str,
+    argv: Sequence[str],
+    patterns: Mapping[str, str],
+    warmup: float | None,
+    devices: Sequence[DeviceInfo],
+    ended: Ended,
+    outcome: Outcome,
+    probed: bool | None = None,
+    redactor: Redactor | None = None,
+    cpu_quota: float | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Evidence:
+    """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
+    whether its processes were made to tell of themselves, `cpu_quota` how many cores they were given. `notes`
+    are the sampler's, read from its file if None."""
+    text = _told(files.told) if files.told else ""
+    told = probe.read_probe(text)
+    samples = read_run_samples(files.samples)
+    log = read_log(
+        files.log,
+        samples,
+        patterns,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        redactor=redactor,
+    )
+    evidence = evidences.build(
+        run=run,
+        role=role,
+        outcome=outcome,
+        samples=samples,
+        log=log,
+        warmup=warmup,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        # How we ended a run is no failure of its own; its log would tell of the interrupt alone.
+        failure=log.failure if outcome is Outcome.CRASHED else None,
+        reason=ended.reason,
+        duration_s=ended.duration_s,
+        devices=devices,
+        missing=_missing(files.notes, notes),
+        advice=lambda summary: loss_advice(argv, summary),
+        batch_flags=batch.flags(argv),
+        printed=_configuration(files, redactor or Redactor()),
+        log_bytes=files.log.stat().st_size if files.log.is_file() else None,
+        loaded=_loaded(files.folder) if files.folder else None,
+        told=told,
+        probe_reason=absent.reason(argv, probed, told),
+        watched=stacks.read_stacks(text),
+        scrub=(redactor or Redactor()).redact,
+        cpu_quota=cpu_quota,
+    )
+    if files.told is None:
+        return evidence
+    return evidence.model_copy(update={"trace": trace_of(files.told), "sections": sections_of(files.told)})
+
+
+def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
+    """What the program printed and saved of its configuration; a name with two values is left out."""
+    log = jobfiles.open_plain(files.log, follow=True)
+    head = ""
+    if log is not None:
+        with log:
+            head = log.read(LONGEST).decode("utf-8", "replace")
+    told = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
+    found: dict[str, str] = {}
+    for name, value in (entry for entries in told for entry in entries.items()):
+        if same_value(found.setdefault(name, value), value):
+            continue
+        found[name] = ""
+    return {name: value for name, value in found.items() if value and redactor.redact(value) == value}
+
+
+def _loaded(folder: Path) -> LoadedFiles | None:
+    """What the run's processes imported; None where none of them told it."""
+    text = _head(folder / launcher.RECORD)
+    return None if text is None else read_loaded(text)
+
+
+def _told(folder: Path) -> str:
+    """What the run's training processes told; nothing where there was none."""
+    return _head(folder / launcher.PROBE) or ""
+
+
+def _head(path: Path) -> str | None:
+    """The text of a record, capped; None if it is no regular file."""
+    file = jobfiles.open_plain(path)
+    if file is None:
+        return None
+    with file:
+        return file.read(LONGEST_RECORD).decode("utf-8", "replace")
+
+
+def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
+    """Columns that the device lacked, with the reason that the sampler recorded."""
+    if notes is None and not path.is_file():
+        return {}
+    try:
+        known = json.loads(store.read_file(path)) if notes is None else notes
+        missing = dict(known.get("missing", {}))
+    except (AttributeError, TypeError, ValueError):
+        raise StoreError(
+            "is not what the sampler writes", file=str(path), next="move this run folder away"
+        ) from None
+    return {str(k): str(v) for k, v in missing.items()}
+
+
+def read_run_samples(path: Path) -> Samples:
+    """The samples of a run; none where the sampler never wrote."""
+    file = jobfiles.open_plain(path, follow=True)
+    if file is None:
+        return Samples()
+    with file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return Samples()
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
+        return read_samples(text, str(path))
+
+
+def log_beside(path: Path) -> Path | None:
+    """The log of the same run, as a run folder and `sample -o` lay it: with it the steps show the window."""
+    log = path.with_name("train.log") if path.name == "samples.csv" else path.with_suffix(".log")
+    return log if log.is_file() else None
+
+
+def samples_beside(log: Path) -> Samples:
+    """The samples of the same run, which give every line of the log its time; none where there are none."""
+    path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
+    if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
+        return Samples()
+    return read_run_samples(path)
+
+
+def read_log(
+    path: Path,
+    samples: Samples,
+    patterns: Mapping[str, str],
+    *,
+    exit_status: int | None,
+    signal: int | None,
+    redactor: Redactor | None = None,
+) -> LogSummary:
+    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out.
+
+    The lines that it quotes have passed the redactor (without one, that of known token shapes).
+    """
+    reader = LogReader(dict(patterns), perf_counter)
+    file = jobfiles.open_plain(path, follow=True)
+    if file is not None:
+        with file:
+            _feed(reader, file, samples.log_times)
+    summary = reader.summary(exit_status, signal)
+    if summary.failure is None:
+        return summary
+    redact = (redactor or Redactor()).quoted
+    lines = tuple(redact(line) for line in summary.failure.lines)
+    return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
+
+
+def _feed(reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]]) -> None:
+    size = os.fstat(file.fileno()).st_size
+    skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
+    marks = [(at, t) for t, at in times if at > 0]
+    position = 0
+    for end, time in [*marks, (size, None)]:
+        while position < end:
+            if skip[0] <= position < skip[1]:
+                position = file.seek(skip[1])
+                reader.feed(b"\n")
+            data = file.read(min(_CHUNK, max(end - position, 1)))
+            if not data:
+                return
+            position += len(data)
+            reader.feed(data, time)
+
+
+def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
+    """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
+    advice = frameworks.log_advice(argv, adapters.known(), log.total_steps or log.steps)
+    shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
+    return f"{shown}; {advice.text if advice else 'print the training loss at least 10 times a run'}"

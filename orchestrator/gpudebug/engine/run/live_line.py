@@ -1,0 +1,176 @@
+"""A run as it goes on: the live line, stalls, and whether its answer is certain already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudebug.core.inside.probe.live import LiveSteps
+from gpudebug.core.records import Evidence
+from gpudebug.core.trainlog import LogReader
+from gpudebug.edges import launcher
+from gpudebug.edges.store import jobfiles
+from gpudebug.engine.run.evidence import Files
+
+LOOK_S = 10.0
+"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads all of it anew."""
+LOOK_SHARE = 0.1
+GAPS = 3
+"""A training whose steps the probe alone tells has not stalled before this many of the usual times between
+its lines."""
+_LIVE_STEP = 1 << 20
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
+
+    `remark` is something that whoever watches should know, however often it is said.
+    """
+
+    label: str
+    elapsed: float
+    step: int | None
+    total_steps: int | None
+    loss: float | None
+    gpu_util: float | None
+    left: float | None
+    remark: str | None = None
+
+
+Report = Callable[[Live], None]
+Certain = Callable[[Evidence], bool]
+
+
+@dataclass(frozen=True)
+class Underway:
+    """What stands for an ending while the run goes on. Seconds since launch."""
+
+    duration_s: float
+    exit_status: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+
+
+class Watch:
+    """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
+
+    What the training process tells of its steps counts too. A flood is followed at its tail only.
+    `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
+    certain.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        name: str,
+        reader: LogReader,
+        report: Report,
+        stall_timeout: float | None,
+        look: Callable[[float], bool] | None = None,
+    ) -> None:
+        self.files = files
+        self.name = name
+        self.reader = reader
+        self.report = report
+        self.stall_timeout = stall_timeout
+        self.look = look
+        self.next_look = LOOK_S
+        self.read_to = 0
+        self.step: int | None = None
+        self.step_at: float | None = None
+        self.inside = LiveSteps()
+        self.inside_read_to = 0
+        self.progress: tuple[int | None, int | None] = (None, None)
+        self.progress_at: float | None = None
+
+    def observe(self, tick: launcher.Tick) -> str | None:
+        self._follow(tick)
+        self._follow_inside()
+        if self.reader.step is not None and self.reader.step != self.step:
+            self.step, self.step_at = self.reader.step, tick.elapsed
+        if self.progress != (self.step, self.inside.steps):
+            self.progress, self.progress_at = (self.step, self.inside.steps), tick.elapsed
+        self.report(
+            Live(
+                label=self.name,
+                elapsed=tick.elapsed,
+                step=self.inside.steps if self.reader.step is None else self.reader.step,
+                total_steps=self.reader.total_steps,
+                loss=self.reader.loss,
+                gpu_util=last_utilisation(self.files.samples),
+                left=self._left(tick.elapsed),
+            )
+        )
+        if tick.stopping is not None:
+            return None
+        if self._stalled(tick.elapsed):
+            return "STALLED"
+        return "ENDED_EARLY its answer is certain" if self._certain(tick.elapsed) else None
+
+    def _stalled(self, elapsed: float) -> bool:
+        if self.stall_timeout is None or self.progress_at is None:
+            return False
+        by_log = self.reader.step is not None
+        limit = self.stall_timeout if by_log else max(self.stall_timeout, GAPS * self.inside.gap)
+        return elapsed - self.progress_at > limit
+
+    def _certain(self, elapsed: float) -> bool:
+        if self.look is None or elapsed < self.next_look:
+            return False
+        self.next_look = elapsed + max(LOOK_S, LOOK_SHARE * elapsed)
+        return self.look(elapsed)
+
+    def _follow(self, tick: launcher.Tick) -> None:
+        if tick.log_bytes <= self.read_to:
+            return
+        start = max(self.read_to, tick.log_bytes - _LIVE_STEP)
+        file = jobfiles.open_plain(self.files.log)
+        if file is None:
+            return
+        with file:
+            file.seek(start)
+            data = file.read(tick.log_bytes - start)
+        self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
+        self.read_to = start + len(data)
+
+    def _follow_inside(self) -> None:
+        if self.files.records is None:
+            return
+        path = self.files.records / launcher.PROBE
+        if (jobfiles.size_of(path) or 0) <= self.inside_read_to:
+            return
+        file = jobfiles.open_plain(path)
+        if file is None:
+            return
+        with file:
+            file.seek(self.inside_read_to)
+            data = file.read(_LIVE_STEP)
+        self.inside.feed(data)
+        self.inside_read_to += len(data)
+
+    def _left(self, elapsed: float) -> float | None:
+        step, total = self.reader.step, self.reader.total_steps
+        if not step or not total or step > total or not self.step_at:
+            return None
+        return max(0.0, self.step_at * (total - step) / step - (elapsed - self.step_at))
+
+
+def last_utilisation(path: Path) -> float | None:
+    """Mean utilisation over the devices in the last complete rows of a growing samples.csv."""
+    file = jobfiles.open_plain(path)
+    if file is None:
+        return None
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 2048))
+        lines = file.read(2048).decode("ascii", "replace").splitlines(keepends=True)[1:]
+    rows = [line.split(",") for line in lines if line.endswith("\n")]
+    values = [(r[0], r[1]) for r in rows if len(r) > 2 and r[1]]
+    try:
+        last = [float(v) for t, v in values if t == values[-1][0]]
+        return sum(last) / len(last) if last else None
+    except ValueError:
+        return None

@@ -1,0 +1,400 @@
+"""One measured run: folder, launch under the sampler, log and samples read back, evidence written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+
+from gpudebug import __version__
+from gpudebug.core.config import expand
+from gpudebug.core.errors import DeviceError, LaunchError
+from gpudebug.core.inside.torch_profile import TorchProfile
+from gpudebug.core.records import Counted, DeviceInfo, Evidence, RunRecord
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import Outcome
+from gpudebug.edges import devices, host, launcher, sampler, snapshot, store
+from gpudebug.edges.devices import replay
+from gpudebug.edges.host import now
+from gpudebug.engine.run import counted
+from gpudebug.engine.run.environment import Surroundings, here
+from gpudebug.engine.run.evidence import Ended, Files, files_of, read_evidence
+from gpudebug.engine.run.extras import collect
+from gpudebug.engine.run.import_paths import Trees, injected
+from gpudebug.engine.run.live_line import Certain, Live, Report, Underway, Watch
+from gpudebug.engine.run.origins import elsewhere
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
+
+    With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
+    is what PyTorch's profiler records in it, `layer` which layer its probe replaces. `base_env` is the
+    environment before anything was changed in it, in which its Python is asked about itself, `code`
+    the tree that it runs in.
+    """
+
+    label: str
+    role: str
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    env_names: tuple[str, ...]
+    timeout: float | None
+    stall_timeout: float | None
+    max_output: int | None
+    shell: bool = False
+    hypothesis: int | None = None
+    change: str | None = None
+    change_digest: str | None = None
+    claim: str | None = None
+    patch: bytes | None = None
+    commit: str | None = None
+    identity: Mapping[str, str] = field(default_factory=dict)
+    trees: Trees | None = None
+    base_env: Mapping[str, str] | None = None
+    code: snapshot.Checkout | None = None
+    notes: tuple[str, ...] = ()
+    certain: Callable[[Measured], bool] | None = None
+    torch_profile: TorchProfile | None = None
+    layer: str | None = None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all runs of one command share: where they go, on which device, with which claim held.
+
+    `settings` is the digest of the pinned settings that are in force.
+    """
+
+    workspace: store.Workspace
+    campaign: str | None
+    device: Mapping[str, object]
+    devices: tuple[DeviceInfo, ...]
+    interval: float
+    warmup: float | None
+    patterns: Mapping[str, str]
+    hold_fds: tuple[int, ...]
+    report: Report
+    notes: tuple[str, ...] = ()
+    require_sampler: bool = True
+    session: str | None = None
+    settings: str | None = None
+
+    @property
+    def replays(self) -> bool:
+        """Whether recordings are played back instead of commands being run."""
+        return self.device["kind"] == "replay"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that has ended, or what is known of one that goes on. `patch` is its change and `marks` how the
+    files of its code looked before the launch; None of a run that is read from its folder."""
+
+    folder: store.RunFolder
+    record: RunRecord
+    evidence: Evidence
+    patch: bytes | None = None
+    marks: snapshot.Marks | None = None
+
+
+def resolve_device(
+    setting: str, env: Mapping[str, str], root: Path
+) -> tuple[dict[str, object], tuple[DeviceInfo, ...], tuple[str, ...]]:
+    """Specification, devices and remarks of the device that a run would use, found before it is used.
+
+    `root` is what a relative replay folder is relative to. DeviceError says what to do next.
+    """
+    resolved = devices.resolve(setting, env, root)
+    return dict(resolved.spec), tuple(DeviceInfo(**d) for d in resolved.devices), resolved.notes
+
+
+def measure(bench: Bench, job: Job) -> Measured:
+    """Run `job` once. The folder holds all evidence but the manifest when this returns."""
+    redactor = Redactor(job.env, job.argv)
+    marks = snapshot.marks(job.code) if job.code is not None else None
+    around = surroundings_of(bench, job)
+    folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
+    record = _record(bench, job, folder, redactor, around)
+    ours = {counted.RUN: folder.write(counted.RUN, record)}
+    if job.patch is not None:
+        folder.keep(counted.PATCH, job.patch)
+        ours[counted.PATCH] = job.patch
+    for remark in (*job.notes, *_remarks(record)):
+        bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
+    certain = job.certain
+    look = (lambda evidence: certain(Measured(folder, record, evidence, job.patch))) if certain else None
+    try:
+        ran = run_files(bench, job, replace(files_of(folder), ours=ours), folder.name, str(folder.path), look)
+    except (DeviceError, LaunchError):
+        # Nothing was started, so there is nothing to keep.
+        bench.workspace.discard(folder)
+        raise
+    launched, evidence = ran.launched, ran.evidence
+    if folder.replaced:
+        folder, launched, evidence = _made_anew(bench, job, folder, launched, evidence)
+    record = record.model_copy(
+        update={
+            "end": now(),
+            "written": dict(ran.written),
+            "duration_s": launched.duration_s,
+            "outcome": launched.outcome,
+            "exit_status": launched.exit_status,
+            "signal": launched.signal,
+            "reason": launched.reason,
+            "failure": evidence.failure,
+            "leaked": launched.leaked,
+        }
+    )
+    folder.write("evidence.json", evidence)
+    folder.write(counted.RUN, record)
+    return Measured(folder, record, evidence, job.patch, marks)
+
+
+def set_aside(run: Measured, why: str) -> None:
+    """Say in run.json that the run counts for nothing; before it is sealed."""
+    run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
+
+
+def _remarks(record: RunRecord) -> list[str]:
+    """What will spoil a trial, said before it does."""
+    company = [
+        f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
+        f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
+        for d in record.devices
+        if d.processes
+    ]
+    strays = sorted((record.imports or {}).items())
+    return [*company, *(f"{name} is imported from {folder}, not from here" for name, folder in strays)]
+
+
+def _made_anew(
+    bench: Bench, job: Job, folder: store.RunFolder, launched: launcher.Launched, evidence: Evidence
+) -> tuple[store.RunFolder, launcher.Launched, Evidence]:
+    """A run whose folder was replaced while it was under way: all that was measured went with the folder."""
+    anew, aside = bench.workspace.made_anew(folder)
+    became = f"; what took its place is runs/{aside.name} now" if aside else ""
+    launched = counted.ending(launched, {f"runs/{folder.name}": f"the folder was moved or removed{became}"})
+    blank = Evidence(
+        run=evidence.run,
+        role=evidence.role,
+        outcome=launched.outcome,
+        reason=launched.reason,
+        duration_s=launched.duration_s,
+    )
+    if job.patch is not None:
+        anew.keep(counted.PATCH, job.patch)
+    return anew, launched, blank
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a launch; `written` is what was counted of the files that the job could write to."""
+
+    launched: launcher.Launched
+    evidence: Evidence
+    written: Mapping[str, Counted]
+
+
+def run_files(
+    bench: Bench, job: Job, files: Files, name: str, marker: str, certain: Certain | None = None
+) -> Ran:
+    """Launch `job` with its output and samples going to `files`; what came of it.
+
+    Where `certain` says so of the evidence so far, the run is ended early. A file that the job altered is
+    not read.
+    """
+    assert files.job is not None
+    run_dir = files.job if files.folder is not None else files.samples.parent
+    argv = expand(job.argv, run=name, run_dir=str(run_dir))
+    redactor = Redactor(job.env, job.argv)
+    quota = host.cpu_quota()
+
+    def read(
+        files: Files, ended: Ended, outcome: Outcome, notes: Mapping[str, object] | None = None
+    ) -> Evidence:
+        return read_evidence(
+            files,
+            run=name,
+            role=job.role,
+            argv=job.argv,
+            patterns=bench.patterns,
+            warmup=bench.warmup,
+            devices=bench.devices,
+            ended=ended,
+            outcome=outcome,
+            probed=probed(job),
+            redactor=redactor,
+            cpu_quota=quota,
+            notes=notes,
+        )
+
+    def look(elapsed: float) -> bool:
+        return certain is not None and certain(read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY))
+
+    follow = LogReader(dict(bench.patterns), perf_counter)
+    watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
+    launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
+    found = counted.compare(files, launched)
+    launched = counted.ending(launched, found.altered)
+    notes = (launched.sampler or {}).get("notes") or {}
+    if files.told is not None and not files.lost:
+        counted.tidy(files, found.altered)
+        counted.take_over(files.told, found.altered)
+        if files.folder is not None:
+            store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
+            collect(files.folder, argv, job.cwd, redactor)
+    read_from = files.without(found.altered)
+    if files.lost:
+        read_from = replace(read_from, told=None)
+    return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
+
+
+def surroundings_of(bench: Bench, job: Job) -> Surroundings:
+    """What `job` would run in now. Raises LaunchError where its command cannot be found."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    python = None
+    if path is not None:
+        asked = None if job.role == "sample" else _ask(bench, job, path)
+        python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
+        python = python or host.Interpreter(path, "", {})
+    return here(python, bench.devices, job.env)
+
+
+def _ask(bench: Bench, job: Job, path: str) -> launcher.Asked | None:
+    """What the job's Python says of itself, in the environment before anything was changed in it."""
+    apart = job.trees.repository if job.trees else (bench.workspace.root,)
+    names = tuple(job.trees.packages) if job.trees else ()
+    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
+
+
+def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+    """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    packages = job.trees.packages if job.trees else {}
+    if path is None or not packages:
+        return None if path is None else {}
+    return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)
+
+
+def _record(
+    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, around: Surroundings
+) -> RunRecord:
+    argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.job)))
+    return RunRecord(
+        gpudebug=__version__,
+        name=folder.name,
+        campaign=bench.campaign,
+        role=job.role,
+        hypothesis=job.hypothesis,
+        command=argv[-1] if job.shell else shlex.join(argv),
+        argv=tuple(argv),
+        shell=job.shell,
+        cwd=str(job.cwd),
+        environment=job.env_names,
+        commit=job.commit,
+        change=job.change,
+        change_digest=job.change_digest,
+        session=bench.session,
+        claim=job.claim,
+        replayed=bench.replays,
+        settings=bench.settings,
+        identity=dict(job.identity),
+        interpreter=around.interpreter,
+        packages=dict(around.packages),
+        imports=_imports(bench, job),
+        checked_out=job.code.tree if job.code is not None else None,
+        probed=probed(job),
+        knobs=None if around.knobs is None else dict(around.knobs),
+        host=around.host,
+        cpu_quota=around.cpu_quota,
+        devices=around.devices,
+        interval_s=bench.interval,
+        warmup_s=bench.warmup,
+        patterns=dict(bench.patterns),
+        start=now(),
+    )
+
+
+def _launch_spec(
+    bench: Bench, job: Job, files: Files, argv: tuple[str, ...], marker: str
+) -> launcher.LaunchSpec:
+    device = dict(bench.device)
+    if device["kind"] == "replay":
+        recording = replay.pick(str(device["folder"]), job.label, _ordinal(bench, job.label))
+        speed = float(str(device.get("speed", 1.0)))
+        argv = tuple(replay.player_command(recording, speed))
+        device = {"kind": "replay", "path": str(recording), "speed": speed}
+    if device["kind"] == "cpu" and probed(job):
+        device["probe"] = str(Path(str(files.records)) / launcher.PROBE)
+    request = {
+        "device": device,
+        "csv": str(files.samples),
+        "log": str(files.log),
+        "interval": bench.interval,
+        "host_interval": max(1.0, bench.interval),
+    }
+    return launcher.LaunchSpec(
+        argv=argv,
+        cwd=str(job.cwd),
+        env={
+            **_env(job, own=bench.campaign is not None),
+            "GPUDEBUG_RUN": marker,
+            "GPUDEBUG_RUN_DIR": str(files.job),
+            launcher.RECORDS_DIR: str(files.records),
+        },
+        log=str(files.log),
+        timeout=job.timeout,
+        max_output=job.max_output,
+        sampler=launcher.SamplerSpec(
+            argv=sampler.command(),
+            env=dict(os.environ),
+            request=request,
+            csv=str(files.samples),
+            interval=bench.interval,
+            required=bench.require_sampler,
+        ),
+        hold_fds=bench.hold_fds,
+        marker=marker,
+        records=str(files.records),
+    )
+
+
+def probed(job: Job) -> bool:
+    """Whether the job's Python is made to tell of itself; it is but where `probe: false` stands."""
+    return job.trees.probe if job.trees else True
+
+
+def _env(job: Job, *, own: bool) -> dict[str, str]:
+    """The job's variables, and what makes its Python tell of itself.
+
+    With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
+    """
+    # One that gpudebug itself was started with would do it to every run.
+    ours = (launcher.TORCH_PROFILE, launcher.LAYER)
+    env = {
+        name: value
+        for name, value in job.env.items()
+        if name not in ours and not (own and name.startswith("GPUDEBUG_") and name not in job.env_names)
+    }
+    if job.torch_profile is not None:
+        env[launcher.TORCH_PROFILE] = str(job.torch_profile)
+    if job.layer is not None:
+        env[launcher.LAYER] = job.layer
+    if job.trees is None:
+        return launcher.inject(env)
+    return injected(env, job.trees) if probed(job) else env
+
+
+def _ordinal(bench: Bench, label: str) -> int:
+    """How many runs of this label came before the newest."""
+    return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)

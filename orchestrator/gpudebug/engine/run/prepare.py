@@ -1,0 +1,313 @@
+"""From a loaded campaign to what a run needs: its job, its device, its criteria."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.config import Workload
+from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
+from gpudebug.core.evidence.rewritten import recorded, spoiling
+from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
+from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
+from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign import acceptance, settings
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import find, record_of, training_environment
+from gpudebug.engine.campaign.linked import refuse_links
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.worktrees import Place, place_of_base
+from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run.import_paths import Trees, placed
+from gpudebug.engine.run.live_line import Live, Report
+from gpudebug.engine.run.measure import Bench, Job, Measured, resolve_device, set_aside
+from gpudebug.engine.run.origins import packages_of
+
+
+class CodeChanged(GpudebugError):
+    """The checkout changed under a run."""
+
+    code = "code"
+
+
+@dataclass
+class Cycle:
+    """One command's hold on a campaign: everything read, the claim held, somebody to report to.
+
+    `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
+    `command` is how it is named to others; `pins` says that it pins the settings, if a person calls.
+    """
+
+    loaded: Loaded
+    claim: store.Claim
+    report: Report
+    command: str
+    pins: bool = False
+    stack: ExitStack = field(default_factory=ExitStack)
+    locked: set[str] = field(default_factory=set)
+    locks: list[int] = field(default_factory=list)
+    _place: Place | None = None
+
+    def again(self) -> Cycle:
+        """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
+        now = load(self.loaded.workspace.root, self.loaded.session)
+        settings.unchanged(self.loaded, now)
+        acceptance.refuse_altered(now)
+        return replace(self, loaded=now)
+
+    @property
+    def place(self) -> Place:
+        """Where the unmodified workload runs."""
+        if self._place is None:
+            self._place = self.stack.enter_context(place_of_base(self.loaded))
+        return self._place
+
+    def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
+        """Hold these devices until the command ends. BusyError where somebody else has one."""
+        wanted = {uuid: name for uuid, name in real(devices).items() if uuid not in self.locked}
+        holder = {
+            "path": str(self.loaded.workspace.root),
+            "campaign": self.loaded.config.campaign,
+            "session": self.loaded.session,
+            "since": now(),
+            "command": self.command,
+        }
+        locks = store.device_locks([*wanted], holder, wanted, remarks(self.report))
+        self.locks += self.stack.enter_context(locks)
+        self.locked.update(wanted)
+        return tuple(self.locks)
+
+
+def remarks(report: Report) -> Callable[[str], None]:
+    """Report a line that belongs to no run yet."""
+    return lambda text: report(Live("", 0.0, None, None, None, None, None, text))
+
+
+def real(devices: Sequence[DeviceInfo]) -> dict[str, str]:
+    """The devices that a run would share with the host's others, by UUID: no recorded ones."""
+    return {d.uuid: d.name for d in devices if d.kind != "replay"}
+
+
+@contextmanager
+def devices_held(benches: Sequence[Bench], directory: Path, command: str) -> Iterator[list[Bench]]:
+    """The benches of a command outside a campaign, with their devices held until the block ends."""
+    names = real([d for bench in benches for d in bench.devices])
+    holder = {"path": str(directory), "campaign": None, "session": None, "since": now(), "command": command}
+    with store.device_locks([*names], holder, names, remarks(benches[0].report)) as fds:
+        yield [replace(bench, hold_fds=(*bench.hold_fds, *fds)) for bench in benches]
+
+
+def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.Claim:
+    """The right to run something here, or BusyError naming who has it."""
+    return workspace.claim({"pid": os.getpid(), "command": command, "since": now(), "session": session})
+
+
+@contextmanager
+def claimed_campaign(
+    directory: Path, report: Report, command: str, session: str | None = None, *, pins: bool = False
+) -> Iterator[Cycle]:
+    """Hold the campaign's claim and read it, once its settings are those that a person pinned.
+
+    With `pins` a person's call pins them. BusyError where another command runs something in it,
+    SettingsChanged if it may not measure under the settings of gpudebug.yaml.
+    """
+    workspace = find(directory)
+    with claim_of(workspace, command, session) as claim, ExitStack() as stack:
+        loaded = load(directory, session)
+        if not pins:
+            settings.refuse_other_repository(loaded)
+        # First of all: what a campaign of 0.1.0 has accepted is only known until anything else is recorded.
+        changed = acceptance.settle(loaded)
+        if changed is not None:
+            report(Live("", 0.0, None, None, None, None, None, changed))
+            loaded = load(directory, session)
+        acceptance.refuse_altered(loaded)
+        pinned = settings.admit(loaded, pins=pins)
+        if pinned is not None:
+            report(Live("", 0.0, None, None, None, None, None, pinned))
+        yield Cycle(loaded, claim, report, command, pins and session is None, stack)
+
+
+def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
+    """The run with what its record says of the code, once that is looked at again; before it is sealed.
+
+    A run during which the code changed, or was written, is set aside, and CodeChanged says so: nobody can say
+    which code it measured. `beside` are runs of the baseline.
+    """
+    changed = place.changed()
+    # Last: what is put back before the look at the contents has a new time in this one.
+    written = recorded(snapshot.written_since(run.marks)) if run.marks is not None else None
+    said = {"rewritten": written, "uncounted": _uncounted(place, run)}
+    run = replace(run, record=run.record.model_copy(update=said))
+    run.folder.write("run.json", run.record)
+    did, paths = "changed", changed
+    if not changed:
+        known = [m.record.rewritten for m in beside if m.record.hypothesis is None]
+        paths = spoiling(written or (), known)
+        did = "was written" if len(paths) == 1 else "were written"
+    if paths:
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
+        error = CodeChanged(
+            f"{why}, so it counts for nothing",
+            file=str(place.top),
+            next="gpudebug next; where the training writes that file itself, take it out of git",
+        )
+        set_aside(run, error.message)
+        raise error
+    return run
+
+
+def _uncounted(place: Place, run: Measured) -> dict[str, str] | None:
+    """What the run imported from its tree that is no counted part of it; None where it told no imports."""
+    loaded = run.evidence.loaded
+    if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
+        return None
+    return snapshot.uncounted(run.marks, loaded.files)
+
+
+def open_bench(cycle: Cycle, workload: Workload) -> Bench:
+    """Find the device, check what can be checked before device time is spent, and lock it."""
+    config = cycle.loaded.config
+    env = training_environment(workload)
+    try:
+        spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
+        launcher.find_command(workload.argv(), str(cycle.loaded.workspace.root / workload.cwd), env)
+    except (DeviceError, LaunchError) as e:
+        e.file = e.file or str(cycle.loaded.workspace.config)
+        raise
+    settings.settle(cycle.loaded, spec, pins=cycle.pins)
+    _refuse_silent(infos)
+    return Bench(
+        workspace=cycle.loaded.workspace,
+        campaign=config.campaign,
+        device=spec,
+        devices=infos,
+        interval=config.protocol.interval,
+        warmup=config.protocol.warmup,
+        patterns=config.log,
+        hold_fds=(cycle.claim.fd, *cycle.lock(infos)),
+        report=cycle.report,
+        notes=(*notes, *cycle.place.notes),
+        session=cycle.loaded.session,
+        settings=cycle.loaded.settings.digest,
+    )
+
+
+def lone_bench(
+    root: Path, setting: str, env: Mapping[str, str], directory: Path, interval: float, report: Report
+) -> Bench:
+    """The bench of a command outside a campaign: its runs go below `root`, and a lost sampler is no error.
+
+    `directory` is what a relative replay folder is relative to. DeviceError where there is no such device.
+    """
+    workspace = store.Workspace(root)
+    if (root / store.CONFIG).exists():
+        refuse_links(workspace)
+    spec, infos, notes = resolve_device(setting, env, directory)
+    return Bench(
+        workspace=workspace,
+        campaign=None,
+        device=spec,
+        devices=infos,
+        interval=interval,
+        warmup=None,
+        patterns={},
+        hold_fds=(),
+        report=report,
+        notes=notes,
+        require_sampler=False,
+    )
+
+
+def _refuse_silent(infos: tuple[DeviceInfo, ...]) -> None:
+    """A device that cannot tell its utilisation cannot decide a trial; that is known before the first run."""
+    silent = next((d for d in infos if "gpu_util" in d.missing), None)
+    if silent is not None:
+        raise DeviceError(
+            f"{silent.name} ({silent.uuid}) does not tell its utilisation: {silent.missing['gpu_util']}",
+            next="choose a whole GPU with CUDA_VISIBLE_DEVICES",
+        )
+
+
+def job_of(
+    cycle: Cycle,
+    workload: Workload,
+    role: str,
+    label: str,
+    identity: dict[str, str],
+    place: Place | None = None,
+) -> Job:
+    """The unmodified workload as a job of this cycle, in `place` or where the base is."""
+    place = place or cycle.place
+    cwd, env = place.root / workload.cwd, training_environment(workload)
+    trees = Trees(
+        tree=place.top,
+        checkout=cycle.loaded.checkout.top,
+        runs=cycle.loaded.workspace.runs,
+        packages=packages_of(place.before),
+        probe=cycle.loaded.config.probe,
+    )
+    command = placed(workload.argv(), env, workload.env, cwd, trees)
+    return Job(
+        label=label,
+        role=role,
+        argv=command.argv,
+        cwd=cwd,
+        env=command.env,
+        env_names=tuple(sorted(workload.env)),
+        timeout=workload.timeout,
+        stall_timeout=workload.stall_timeout,
+        max_output=workload.max_output,
+        shell=workload.shell,
+        identity=identity,
+        patch=place.patch,
+        commit=place.commit,
+        trees=trees,
+        base_env=env,
+        code=place.before,
+        notes=command.notes,
+    )
+
+
+def stored_run(workspace: store.Workspace, name: str) -> Measured:
+    """A run as its folder tells it. StoreError where its records are not what gpudebug writes."""
+    folder = workspace.run(name)
+    record, evidence = record_of(folder, "run.json"), record_of(folder, "evidence.json")
+    try:
+        return Measured(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
+    except ValueError:
+        raise StoreError(
+            "its records are not what gpudebug writes",
+            file=str(folder.path),
+            next="move this run folder away, then gpudebug next",
+        ) from None
+
+
+def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: float) -> str:
+    """What would make the windows of as many runs as these sum up to `min_window` seconds.
+
+    `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
+    """
+    if any(not m.record.devices for m in runs):
+        return "record the baseline by running it: gpudebug baseline"
+    needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
+    shortest = min(runs, key=window_of)
+    rate = shortest.evidence.steps_per_s
+    option = frameworks.steps_option(argv, adapters.known())
+    if not rate or option is None or not option.value:
+        return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
+    missing = max(needed - window_of(shortest), 0.0)
+    steps = int(option.value) + math.ceil(1.1 * rate * missing)
+    return f"{option.name}={steps} in gpudebug.yaml would suffice"
+
+
+def window_of(m: Measured) -> float:
+    """Seconds of a run's steady window, 0 where it has none."""
+    return m.evidence.window.duration_s if m.evidence.window else 0.0

@@ -1,0 +1,231 @@
+"""`gpudebug sample`: any command under the sampler, no campaign needed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import UsageError
+from gpudebug.core.inside.torch_profile import TorchProfile, remarks
+from gpudebug.core.records import Evidence
+from gpudebug.core.samples.row import parse_row
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store, temporary
+from gpudebug.engine.campaign import settings
+from gpudebug.engine.campaign.files import training_environment
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.replayed import NOTE
+from gpudebug.engine.campaign.session import NotAPerson, session_of
+from gpudebug.engine.run import outputs
+from gpudebug.engine.run.evidence import Files, files_of
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Bench, Job, measure, run_files
+from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.traces import keep_beside, located
+
+TIMED_OUT = 124
+OWN_FAILURE = 125
+_TAIL = 1 << 16
+
+
+def sample(
+    directory: Path,
+    command: Sequence[str],
+    report: Report,
+    *,
+    output: Path | None = None,
+    interval: float = 0.2,
+    device: str = "auto",
+    timeout: float | None = None,
+    torch_profile: TorchProfile | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
+
+    Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
+    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`. Refuses a
+    session whose workload is none that was recorded.
+    """
+    root = store.find_root(directory)
+    job = _job(directory, command) if command else _workload(directory, root)
+    job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
+    launcher.find_command(job.argv, str(job.cwd), job.env)
+    bench = lone_bench(root or directory, device, job.env, directory, interval, report)
+    with devices_held([bench], directory, "gpudebug sample") as (bench,):
+        if output is None and root is not None:
+            return _in_campaign(bench, job)
+        files = _files(directory, output, force=force)
+        launched, evidence, lost = _beside(bench, job, files)
+    notes = (*_replays(bench), *bench.notes, *lost, *_remarks(job, evidence))
+    answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
+    return answer | {"replayed": bench.replays}
+
+
+def _job(directory: Path, command: Sequence[str]) -> Job:
+    return Job(
+        label="sample",
+        role="sample",
+        argv=tuple(command),
+        cwd=directory,
+        env=dict(os.environ),
+        env_names=(),
+        timeout=None,
+        stall_timeout=None,
+        max_output=None,
+    )
+
+
+def _workload(directory: Path, root: Path | None) -> Job:
+    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded."""
+    if root is None:
+        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
+    session = session_of()
+    loaded = load(directory, session)
+    if session is not None:
+        settings.admit(loaded)
+    if session is not None and (why := loaded.baselines["workload"].why) is not None:
+        raise NotAPerson(
+            f"session {session} samples the workload as its baseline was recorded: {why}",
+            next="gpudebug next",
+        )
+    workload = loaded.config.workload
+    return replace(
+        _job(root / workload.cwd, workload.argv()),
+        env=training_environment(workload),
+        env_names=tuple(sorted(workload.env)),
+        timeout=workload.timeout,
+        max_output=workload.max_output,
+        shell=workload.shell,
+    )
+
+
+def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence, list[str]]:
+    """Run `job` outside a campaign, and remarks; the folder in which its processes tell of themselves is
+    removed."""
+    # A trace may be too large for the system's temporary folder.
+    where = files.samples.parent if job.torch_profile else None
+    with temporary.workplace(".gpudebug-run-", where) as made:
+        job_folder, records = made.path / "job", made.path / "records"
+        for folder in (job_folder, records):
+            os.mkdir(folder.name, 0o700, dir_fd=made.fd)
+        files = replace(files, told=made.path, job=job_folder, records=records, made=made.identity)
+        ran = run_files(bench, job, files, files.samples.stem, str(files.samples))
+        moved = [f"{made.path} was moved away: what the training told there is unknown"] if files.lost else []
+        return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
+
+
+def _remarks(job: Job, evidence: Evidence) -> list[str]:
+    return remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
+
+
+def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
+    with claim_of(bench.workspace, "gpudebug sample") as claim:
+        bench = replace(bench, hold_fds=(claim.fd, *bench.hold_fds))
+        measured = measure(bench, job)
+        bench.workspace.seal(measured.folder)
+    folder, record = measured.folder, measured.record
+    files = files_of(folder)
+    notes = (*_replays(bench), *bench.notes, *_remarks(job, measured.evidence))
+    answer = _answer(measured.evidence, record.exit_status, record.signal, files, notes)
+    return answer | {"replayed": bench.replays}
+
+
+def _replays(bench: Bench) -> tuple[str, ...]:
+    return (NOTE,) if bench.replays else ()
+
+
+def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
+    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder.
+
+    StoreError if one of them is there and not of a run before.
+    """
+    free = (p for n in itertools.count(1) if not _taken(p := directory / f"sample-{n}.csv"))
+    output = next(free) if output is None else directory / output
+    if not output.name or output.suffix == ".log":
+        raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
+    log = output.with_suffix(".log")
+    size = _log_size(output)
+    outputs.refuse(output, outputs.is_samples, force=force)
+    outputs.refuse(log, lambda head, tail: log.stat().st_size == size, force=force)
+    for path in (output, log):
+        store.start_file(path)
+    return Files(output, log, output.with_suffix(".sampler.json"))
+
+
+def _log_size(samples: Path) -> int | None:
+    """How long the log of a run before was, by the last of its samples; None if they do not say."""
+    if not samples.is_file():
+        return None
+    lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
+    row = parse_row(lines[-1]) if lines else None
+    return row.log_bytes if row else None
+
+
+def _taken(output: Path) -> bool:
+    return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
+
+
+def summary(evidence: Evidence) -> dict[str, Any]:
+    """`window` and `devices` as `sample` and `analyze` print them."""
+    window = evidence.window
+    return {
+        "window": None
+        if window is None
+        else {"start_s": window.start_s, "end_s": window.end_s, "samples": window.samples},
+        "reason": evidence.window_reason,
+        "devices": [
+            {
+                "index": d.index,
+                "uuid": d.uuid,
+                "name": d.name,
+                "gpu_util": d.gpu_util.model_dump() if d.gpu_util else None,
+                "reason": d.reason,
+            }
+            for d in evidence.devices
+        ],
+    }
+
+
+def _answer(
+    evidence: Evidence,
+    exit_status: int | None,
+    signal_: int | None,
+    files: Files,
+    notes: tuple[str, ...],
+) -> dict[str, Any]:
+    return {
+        "outcome": str(evidence.outcome),
+        "why": evidence.reason,
+        "exit_status": shell_status(evidence.outcome, exit_status, signal_),
+        **summary(evidence),
+        "throughput": {"steps_per_s": evidence.steps_per_s},
+        "loss": evidence.loss.model_dump(mode="json"),
+        "failure": {"class": evidence.failure.kind, "lines": list(evidence.failure.lines)}
+        if evidence.failure
+        else None,
+        "probe": evidence.probe.model_dump(mode="json") if evidence.probe else None,
+        "probe_reason": evidence.probe_reason,
+        "sections": evidence.sections.model_dump(mode="json") if evidence.sections else None,
+        "stacks": evidence.stacks.model_dump(mode="json") if evidence.stacks else None,
+        "trace": located(evidence.trace, files.samples.parent),
+        "missing": evidence.missing,
+        "notes": list(notes),
+        "csv": str(files.samples),
+        "log": str(files.log),
+    }
+
+
+def shell_status(outcome: Outcome, exit_status: int | None, signal_: int | None) -> int:
+    """The status that `timeout` and `env` would give: the command's own, 124, or 128 + signal."""
+    if outcome is Outcome.TIMED_OUT:
+        return TIMED_OUT
+    if outcome is Outcome.INTERRUPTED:
+        return 128 + signal.SIGINT
+    if exit_status is not None:
+        return exit_status
+    return 128 + signal_ if signal_ else OWN_FAILURE

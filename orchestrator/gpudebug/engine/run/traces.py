@@ -1,0 +1,89 @@
+"""What a run's folder holds of PyTorch's profiler: what the training told of it, and what its trace says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError, StoreError
+from gpudebug.core.inside.torch_profile import headline, read_told
+from gpudebug.core.records import Evidence
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
+
+PREFIX = "profile-"
+"""What the roles of profiled runs begin with."""
+_LONGEST = 8 << 20  # Twice what the processes of a run may write of themselves.
+
+
+def trace_of(folder: Path) -> dict[str, Any] | None:
+    """`Evidence.trace` of the run that told of itself in `folder`; None where nothing was profiled.
+
+    It is what `core.torchprofile.read_told` found, with the `headline` of what the trace says as `analysis`,
+    None where it cannot be read. A trace that is named and not there is none.
+    """
+    path = folder / launcher.PROBE
+    if not path.is_file():
+        return None
+    told = read_told(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
+    if told is None or "file" not in told:
+        return told
+    if not (folder / told["file"]).is_file():
+        return {"why": f"{told['file']} is not there"}
+    # Arithmetic that a run without a trace need not load.
+    from gpudebug.engine.run.trace_file import trace
+
+    try:
+        return {**told, "analysis": headline(trace(folder / told["file"]))}
+    except GpudebugError as e:
+        return {**told, "analysis": None, "why": "; ".join(filter(None, (told.get("why"), e.message)))}
+
+
+def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    """A run's trace for JSON, with the `path` of its file; None where there is none."""
+    return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
+
+
+def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
+    """The trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
+
+    For people: its command or code may be older than the baseline's.
+    """
+    for name, record in reversed(loaded.records.items()):
+        said = record.get("role"), record.get("campaign"), record.get("outcome")
+        if said == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):
+            run = loaded.workspace.run(name)
+            if run.sealed and (found := located(stored_record(run, "evidence.json").get("trace"), run.path)):
+                return {"run": name, **found}
+    return None
+
+
+def slowed(runs: Iterable[Evidence]) -> list[str]:
+    """A remark on the runs that PyTorch's profiler was in."""
+    names = [e.run for e in runs if e.trace is not None]
+    return [f"PyTorch's profiler was in {', '.join(names)}: it takes time of its own"] if names else []
+
+
+def keep_beside(evidence: Evidence, folder: int, samples: Path) -> Evidence:
+    """Move the traces of a run out of an open folder, beside its samples: `trace.json.gz` becomes
+    `F.trace.json.gz`.
+
+    The evidence names them as they are then. StoreError where they cannot go there.
+    """
+    trace = evidence.trace
+    if trace is None or "file" not in trace:
+        return evidence
+    names = {name: f"{samples.stem}.{name}" for name in map(str, trace["files"])}  # type: ignore[call-overload]
+    for name, new in names.items():
+        try:
+            os.replace(name, samples.with_name(new), src_dir_fd=folder)
+        except OSError as e:
+            raise StoreError(
+                f"cannot be written: {e.strerror}", file=str(samples.with_name(new)), next="name another -o"
+            ) from None
+    kept = {**trace, "file": names[str(trace["file"])], "files": list(names.values())}
+    return evidence.model_copy(update={"trace": kept})

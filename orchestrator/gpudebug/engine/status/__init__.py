@@ -1,0 +1,1 @@
+"""What `status` and `watch` tell."""

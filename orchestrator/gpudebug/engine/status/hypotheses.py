@@ -1,0 +1,104 @@
+"""What `status` lists of hypotheses beside their verdicts: which of many, what they cost, how they ran."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.words import Status
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
+
+SHOWN = 30
+"""How many hypotheses a text of `status` lists; a campaign of the usual budget has fewer."""
+DRAWN = 120
+"""Of how many runs the evidence is read for their utilisation."""
+_SPARK = 40
+# Above, a number in a run folder is not what we write.
+_LARGEST = 1e9
+
+Record = Mapping[str, Any]
+
+
+def made(loaded: Loaded) -> dict[int, list[Record]]:
+    """The records of the runs that this campaign made for each hypothesis."""
+    found: dict[int, list[Record]] = {}
+    for record in loaded.records.values():
+        number = record.get("hypothesis")
+        if number is not None and record.get("campaign") == loaded.config.campaign:
+            found.setdefault(number, []).append(record)
+    return found
+
+
+def spent(records: Sequence[Record | None]) -> dict[str, Any]:
+    """What runs took of the device and since when they are over; null where a record is not here, None."""
+    known = [r for r in records if r is not None]
+    held = [r["duration_s"] for r in known if r.get("devices") and r.get("duration_s") is not None]
+    cost = sum(held)
+    sure = len(known) == len(records)
+    ended = max((at for r in known if (at := _moment(r.get("end")))), default=None) if sure else None
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {
+        "cost_s": round(cost, 1) if sure and held and 0 <= cost <= _LARGEST else None,
+        "ended": ended.isoformat() if ended else None,
+        # A clock that was set back makes nothing younger than now.
+        "age_s": max(0, round((now - ended).total_seconds())) if ended else None,
+    }
+
+
+def _moment(text: object) -> datetime.datetime | None:
+    """A time as run.json tells it; None where it is none, or is of no zone."""
+    try:
+        found = datetime.datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def shown(hypotheses: Sequence[Record], following: int | None) -> list[int]:
+    """The numbers of at most `SHOWN` hypotheses, in the file's order.
+
+    Of more, what happens now goes first: those that are TESTING and the one that is next. Then come those
+    that a verdict on runs says to help, then what was tested last, then what waits, as the file has it.
+    """
+
+    def place(h: Record) -> tuple[int, float]:
+        if h["status"] == Status.TESTING or h["number"] == following:
+            return (0, 0)
+        if h["status"] == Status.UNTESTED:
+            return (3, 0)
+        helps = h["status"] == Status.VALIDATED and h["verified"]
+        return (1 if helps else 2, math.inf if h["age_s"] is None else h["age_s"])
+
+    listed = sorted(hypotheses, key=place)[:SHOWN]
+    numbers = {h["number"] for h in listed}
+    return [h["number"] for h in hypotheses if h["number"] in numbers]
+
+
+def draw(loaded: Loaded, hypotheses: Iterable[dict[str, Any]]) -> None:
+    """Put `sparks` into those that were tested last, as far as `DRAWN` goes."""
+    left = DRAWN
+    for h in sorted(hypotheses, key=lambda h: math.inf if h["age_s"] is None else h["age_s"]):
+        role = f"h{h['number']}"
+        # Whose a run without a record is, nobody can tell.
+        own = [n for n in h["runs"] if loaded.records.get(n, {"role": role}).get("role") == role]
+        left -= len(own)
+        if left < 0:
+            return
+        h["sparks"] = [{"run": name, "spark": _spark(loaded, name)} for name in own]
+
+
+def _spark(loaded: Loaded, name: str) -> list[float] | None:
+    known = name in loaded.records
+    return spark_of(stored_record(loaded.workspace.run(name), "evidence.json")) if known else None
+
+
+def spark_of(evidence: Record) -> list[float] | None:
+    """The utilisation that a run's evidence keeps for a small picture; None where it is not what we write."""
+    found = evidence.get("spark")
+    if not isinstance(found, list) or len(found) > _SPARK:
+        return None
+    sound = all(isinstance(v, (int, float)) and 0 <= v <= _LARGEST for v in found)
+    return found if sound else None

@@ -1,0 +1,1 @@
+"""Commands that stand alone: init, doctor, demo, compare, analyze, clean."""

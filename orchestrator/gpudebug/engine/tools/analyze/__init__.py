@@ -1,0 +1,104 @@
+"""`gpudebug analyze`: what a file says, recognised by its content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.inside.sections import Report
+from gpudebug.edges import charts, store
+from gpudebug.engine.run.trace_file import trace
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, Kind, kind_of
+from gpudebug.engine.tools.analyze.logs import log
+from gpudebug.engine.tools.analyze.outputs import Outputs
+from gpudebug.engine.tools.analyze.samples import samples
+from gpudebug.engine.tools.analyze.sections import comparison, read, sections
+
+__all__ = ["Outputs", "analyze"]
+
+_NOTHING = Outputs()
+
+
+def analyze(
+    files: Sequence[Path],
+    *,
+    compare: Path | None = None,
+    outputs: Outputs = _NOTHING,
+    text: Callable[[dict[str, Any]], str] = str,
+) -> dict[str, Any]:
+    """One answer for one file, `{"files": [...]}` for several, of section reports also `merged`.
+
+    `compare` is a section report to set beside these. `outputs` are written from the answer, as `text` shows
+    it in full; their names are `written`.
+    """
+    if not files:
+        raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
+    _refuse_twins(files)
+    others = [compare] if compare else []
+    outputs.check([*files, *others])
+    kinds = [_kind(path) for path in files]
+    if outputs.charts and len(kinds) > 1 and {kind for kind, _ in kinds} != {Kind.SECTIONS}:
+        raise UsageError("--charts draws one file, or several section reports together", next="give one file")
+    if compare:
+        _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
+    reports: list[Report] = []
+    found = [_one(path, kind, packed, reports) for path, (kind, packed) in zip(files, kinds, strict=True)]
+    merged = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
+    if compare:
+        against = read(compare, packed=_kind(compare)[1])
+        (merged or found[0]).answer["comparison"] = comparison(
+            reports, [against], ", ".join(map(str, files)), str(compare)
+        )
+    answer = _answer([one.answer for one in found], merged)
+    if outputs.paths:
+        detailed = _answer([{**one.answer, **one.more} for one in found], merged)
+        answer["written"] = outputs.write(answer, detailed, merged or found[0], text)
+    return answer
+
+
+def _refuse_twins(files: Sequence[Path]) -> None:
+    """UsageError where a file is given twice: its times would be counted twice."""
+    seen: set[str] = set()
+    for path in files:
+        if os.path.realpath(path) in seen:
+            raise UsageError(f"{path.name} is given twice", next="give each file once")
+        seen.add(os.path.realpath(path))
+
+
+def _answer(answers: list[dict[str, Any]], merged: Found | None) -> dict[str, Any]:
+    if len(answers) == 1:
+        return dict(answers[0])
+    return {"files": answers, **({"merged": merged.answer} if merged else {})}
+
+
+def _kind(path: Path) -> tuple[Kind, bool]:
+    """Its kind, and whether it is in gzip."""
+    head = store.read_head(path, HEAD)
+    if not head:
+        raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
+    return kind_of(head)
+
+
+def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
+    """What one file says; a section report is added to `reports`."""
+    if kind is Kind.SECTIONS:
+        reports.append(read(path, packed=packed))
+        return sections(reports[-1:], str(path))
+    if kind is Kind.TRACE:
+        return Found(trace(path), draw=charts.trace)
+    if packed:
+        raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
+    return samples(path) if kind is Kind.SAMPLES else log(path)
+
+
+def _refuse_other_kinds(files: list[tuple[Path, tuple[Kind, bool]]]) -> None:
+    """UsageError where `--compare` would set anything but section reports side by side."""
+    for path, (kind, _) in files:
+        if kind is not Kind.SECTIONS:
+            raise UsageError(
+                f"--compare sets section reports side by side, and {path.name} is none",
+                next="give section reports; `gpudebug compare A B` compares two runs",
+            )

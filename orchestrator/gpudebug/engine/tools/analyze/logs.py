@@ -1,0 +1,65 @@
+"""`gpudebug analyze` of a training log: loss, steps, times and why it failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.evidence.build import finite
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.trainlog.series import Point
+from gpudebug.edges import charts, store
+from gpudebug.engine.campaign.files import find, read_config, redactor_of
+from gpudebug.engine.run.evidence import read_log, samples_beside
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, is_document
+
+
+def log(path: Path) -> Found:
+    """Raises GpudebugError where the file is one JSON value that says nothing of a training."""
+    found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
+    silent = not (found.points or found.durations or found.steps or found.failure)
+    if silent and is_document(store.read_head(path, HEAD)):
+        raise GpudebugError(
+            "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
+        )
+    answer = {
+        "kind": "training_log",
+        "file": str(path),
+        "framework": found.framework,
+        "loss": {
+            "name": found.loss_name,
+            "trend": found.trend.value,
+            "points": found.points,
+            "first": finite(found.first),
+            "last": finite(found.last),
+        },
+        "steps": found.steps,
+        "steps_per_s": finite(found.steps_per_s),
+        "data_s": finite(found.data_s),
+        "update_s": finite(found.update_s),
+        "failure": {"class": found.failure.kind, "lines": list(found.failure.lines)}
+        if found.failure
+        else None,
+    }
+    series = {
+        "loss": _series(found.loss),
+        "step_times": _series(found.durations),
+        "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
+    }
+    return Found(answer, charts.training_log, {"series": series})
+
+
+def _redactor(path: Path) -> Redactor:
+    """What knows the secrets of the campaign that the log is of; of this process alone if it is of none."""
+    try:
+        return redactor_of(read_config(find(path.resolve().parent)))
+    except GpudebugError:
+        return Redactor(os.environ)
+
+
+def _series(points: Sequence[Point]) -> list[list[float | None]]:
+    """[step, value] each; where not all have a step, numbered as printed. None for what is not finite."""
+    numbered = any(p.step is None for p in points)
+    return [[i if numbered else p.step, finite(p.value)] for i, p in enumerate(points)]

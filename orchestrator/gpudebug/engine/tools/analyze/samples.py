@@ -1,0 +1,41 @@
+"""`gpudebug analyze` of a samples CSV: the window, and what each device did in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.evidence import build as evidences
+from gpudebug.core.samples.table import read_samples
+from gpudebug.core.samples.timeline import timelines
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import Outcome
+from gpudebug.edges import charts
+from gpudebug.engine.run.evidence import log_beside, read_log
+from gpudebug.engine.run.sample import summary
+from gpudebug.engine.tools.analyze.kinds import Found
+
+_POINTS = 4000
+
+
+def samples(path: Path) -> Found:
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
+        found = read_samples(f, str(path))
+    if found.refused:
+        raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
+    log = log_beside(path)
+    evidence = evidences.build(
+        run=path.stem,
+        role="sample",
+        outcome=Outcome.COMPLETED,
+        samples=found,
+        log=read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary(),
+    )
+    answer = {
+        "kind": "samples",
+        "file": str(path),
+        **summary(evidence),
+        "rows": len(found.rows),
+        "unreadable_rows": found.unreadable,
+    }
+    return Found(answer, charts.samples, {"timeline": timelines(found, _POINTS)})

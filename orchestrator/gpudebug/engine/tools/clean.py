@@ -1,0 +1,140 @@
+"""`gpudebug clean`: what gpudebug left here, with sizes; a person removes what is proven to be its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.edges.store import leftovers
+from gpudebug.edges.walking import walk
+from gpudebug.engine.campaign import upkeep
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.run.prepare import claim_of
+
+EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
+WORKTREE, REFERENCE = "worktree", "reference"
+_HOLDS = "holds what may not become a patch, such as a secret; or is not what gpudebug made there"
+
+
+@dataclass(frozen=True)
+class Left:
+    """One thing that gpudebug left: its kind, path and size; `made` says which file or folder it is."""
+
+    kind: str
+    path: Path
+    size: int
+    made: tuple[int, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "path": str(self.path), "bytes": self.size}
+
+
+def survey(directory: Path) -> tuple[Loaded, list[Left]]:
+    """All that is there, in the order in which it is shown."""
+    loaded = load(directory)
+    return loaded, sorted(_left(loaded), key=lambda left: (left.kind, str(left.path)))
+
+
+def listing(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str] = ()) -> dict[str, Any]:
+    """`clean`'s JSON before anything is removed; `chosen` is what `kinds` would remove."""
+    return {
+        "action": "listed",
+        "campaign": loaded.config.campaign,
+        "left": [one.as_json() for one in left],
+        "bytes": sum(one.size for one in left),
+        "chosen": [str(one.path) for one in left if one.kind in kinds],
+        "removed": [],
+        "kept": [],
+        "next_command": None,
+        "files": [],
+    }
+
+
+def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: str | None) -> dict[str, Any]:
+    """Remove what is of these kinds, while nothing runs here; what is not as it was listed is kept.
+
+    UsageError under a session: what agents may not judge they may not remove.
+    """
+    if session is not None:
+        raise UsageError(
+            f"session {session} may not remove what gpudebug left", next="a person runs gpudebug clean"
+        )
+    removed, kept = list[str](), list[dict[str, str]]()
+    with claim_of(loaded.workspace, "gpudebug clean"):
+        if WORKTREE in kinds:
+            upkeep.end(loaded)
+        still = {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}
+        for one in left:
+            if one.kind not in kinds:
+                continue
+            why = _removed(one, still)
+            if why is None:
+                removed.append(str(one.path))
+            else:
+                kept.append({"path": str(one.path), "why": why})
+    return {**listing(loaded, left, kinds), "action": "cleaned", "removed": removed, "kept": kept}
+
+
+def _removed(one: Left, still: Collection[str]) -> str | None:
+    """Remove one thing; why it is there still, None if it is not.
+
+    Worktrees and references went together before this: `still` names those that did not.
+    """
+    if one.kind in (WORKTREE, REFERENCE):
+        return _HOLDS if str(one.path) in still else None
+    try:
+        leftovers.remove(one.path, one.made)
+    except GpudebugError as e:
+        return e.message
+    return None
+
+
+def _left(loaded: Loaded) -> Iterator[Left]:
+    workspace = loaded.workspace
+    named = {name for entry in loaded.document.baselines for name in entry.runs}
+    named |= {name for entry in loaded.document.hypotheses for name in (*entry.runs, *entry.earlier_runs)}
+    for name in workspace.run_names():
+        run = workspace.run(name)
+        # A folder whose own record names another run, or none, is not proven to be one.
+        if not run.path.is_symlink() and stored_record(run, "run.json").get("name") == name:
+            yield _one(EVIDENCE if name in named else UNUSED, run.path)
+    worktrees, references = upkeep.kept_here(loaded)
+    for path in worktrees:
+        yield _one(WORKTREE, path)
+    for name in references:
+        yield Left(REFERENCE, Path(name), 0, (0, 0))
+    private = loaded.checkout.private
+    if private.is_dir() and not private.is_symlink():
+        yield _one("private", private)
+    for lock in (workspace.claim_path, *sorted(workspace.runs.glob(".*.lock"))):
+        if lock.is_file() and not lock.is_symlink():
+            yield _one("lock", lock)
+    folders = (workspace.root, loaded.progress_path.parent, workspace.runs, workspace.root / "hypotheses")
+    for folder in dict.fromkeys(folders):
+        for path in leftovers.temporaries(folder):
+            yield _one(TEMPORARY, path)
+
+
+def _one(kind: str, path: Path) -> Left:
+    status = path.lstat()
+    return Left(kind, path, _size(path, status), (status.st_dev, status.st_ino))
+
+
+def _size(path: Path, status: os.stat_result) -> int:
+    """Bytes on the disk, of a folder with all in it, however deep; what cannot be looked at counts as 0."""
+    if not stat.S_ISDIR(status.st_mode):
+        return status.st_blocks * 512
+    total = 0
+    for place, _, names in walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return total

@@ -1,0 +1,385 @@
+"""`gpudebug compare A B`: two runs that were recorded, or two commands run in turn."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.compare import faster
+from gpudebug.core.compare.faster import Figure, Run
+from gpudebug.core.config.schema import split_command
+from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
+from gpudebug.core.inside.sections import beside
+from gpudebug.core.records import Evidence, Manifest, RunRecord
+from gpudebug.core.redaction.redact import REDACTED, Redactor, sensitive_variable
+from gpudebug.core.text import shell_words
+from gpudebug.core.trainlog.latency import Latency, LatencyReader
+from gpudebug.core.trainlog.text import readable
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.replayed import NOTE, replayed
+from gpudebug.engine.campaign.session import persons_only
+from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Bench, Job, Measured, measure
+from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.traces import slowed
+from gpudebug.engine.trial.baseline import by_the_user
+
+PAIRS = 2
+_RUN = re.compile(r"[0-9]{4,9}-[a-z][\w.-]*")
+_HYPOTHESIS = re.compile(r"[hH]?([0-9]{1,3})")
+_ROLES = {"baseline": "workload", "workload": "workload", "reference": "reference"}
+_READ = ("run.json", "evidence.json", "train.log")
+# Of a longer log the beginning is read.
+_LOG_READ = 64 << 20
+_TAIL_READ = 4096
+_LINE = 200
+
+
+class CompareFailed(GpudebugError):
+    """A run did not complete, so its figures are not those of the whole command."""
+
+    code = "compare"
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A or B with the folders of its runs, and what is in these."""
+
+    label: str
+    folders: tuple[store.RunFolder, ...]
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A or B as something to run. `variables` are those that stand before the program."""
+
+    letter: str
+    text: str
+    bench: Bench
+    job: Job
+    variables: Mapping[str, str]
+
+
+def compare(
+    directory: Path,
+    a: str,
+    b: str,
+    report: Report,
+    *,
+    pairs: int | None = None,
+    warm_up: bool = False,
+    interval: float = 0.2,
+    device: str = "auto",
+    timeout: float | None = None,
+    commands_allowed: bool = False,
+) -> dict[str, Any]:
+    """Say whether B is faster than A, and what else differs between them.
+
+    A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
+    its runs; or both are commands, run `pairs` times each, in turn. In a campaign these go to its runs/,
+    else to the first free `compare-N` in `directory`. A session runs none, unless `commands_allowed`.
+    """
+    stored = [_stored(directory, text) for text in (a, b)]
+    if stored[0] is not None and stored[1] is not None:
+        if pairs or warm_up or timeout:
+            raise UsageError("--runs, --warm-up and --timeout go with two commands", next="leave them out")
+        _refuse_same(stored[0], stored[1])
+        return _answer(_read_side(stored[0]), _read_side(stored[1]), ())
+    if stored[0] is not None or stored[1] is not None:
+        kinds = ["a command" if one is None else "a recorded run" for one in stored]
+        raise UsageError(
+            f"A is {kinds[0]} and B is {kinds[1]}: they would not be measured alike",
+            next="compare two runs, or two commands in quotes",
+        )
+    if not commands_allowed:
+        persons_only("running a command", "gpudebug compare takes recorded runs of runs/")
+    root = store.find_root(directory)
+    commands = [
+        _command(directory, letter, text, interval, device, timeout, report)
+        for letter, text in (("a", a), ("b", b))
+    ]
+    sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up)
+    return _answer(*sides, tuple(_remarks(commands, warm_up)))
+
+
+def compare_recorded(directory: Path, a: str, b: str) -> dict[str, Any]:
+    """`compare` of runs of this campaign, by their names: nothing is run, and no path is followed."""
+    sides = []
+    for text in (a, b):
+        side = None if "/" in text else _stored(directory, text)
+        if side is None:
+            raise UsageError(
+                f"{text[:_LINE]!r} names no recorded run",
+                next="name a run of runs/, baseline, reference, or a hypothesis by its number",
+            )
+        sides.append(side)
+    _refuse_same(sides[0], sides[1])
+    return _answer(_read_side(sides[0]), _read_side(sides[1]), ())
+
+
+def _stored(directory: Path, text: str) -> _Side | None:
+    """The recorded runs that `text` names, not yet read; None where it is a command."""
+    if not text.strip():
+        return None
+    if text in _ROLES:
+        return _baseline(directory, _ROLES[text])
+    if named := _HYPOTHESIS.fullmatch(text):
+        return _trial(directory, int(named[1]))
+    path = directory / text
+    if os.path.isfile(path / "run.json"):
+        return _Side(text, (_folder(path),))
+    root = store.find_root(directory)
+    if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
+        return _Side(text, (_folder(root / "runs" / text),))
+    if os.path.isdir(path):
+        raise StoreError("is no run: it has no run.json", file=str(path), next="name a folder of runs/")
+    if _RUN.fullmatch(path.name) and not os.path.isfile(path):
+        raise StoreError("there is no such run", file=str(path), next="name a folder of runs/")
+    return None
+
+
+def _folder(path: Path) -> store.RunFolder:
+    return store.RunFolder(path, Redactor().redact)
+
+
+def _baseline(directory: Path, role: str) -> _Side:
+    """All runs of a baseline."""
+    loaded = load(directory)
+    entry = loaded.document.baseline(role)
+    return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
+
+
+def _trial(directory: Path, number: int) -> _Side:
+    """All runs of a hypothesis's trial, without those of the baseline beside it."""
+    loaded = load(directory)
+    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    names = [
+        n for n in (entry.runs if entry else ()) if loaded.records.get(n, {}).get("role") == f"h{number}"
+    ]
+    title = f": {entry.title}" if entry else ""
+    return _of_campaign(loaded, f"hypothesis {number}{title}", names)
+
+
+def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> _Side:
+    if not names:
+        raise StoreError(f"{label}: no recorded runs", file=str(loaded.progress_path), next="gpudebug status")
+    return _Side(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
+
+
+def _refuse_same(a: _Side, b: _Side) -> None:
+    both = {f.path.resolve() for f in a.folders} & {f.path.resolve() for f in b.folders}
+    if both:
+        name = min(path.name for path in both)
+        raise UsageError(f"run {name} is on both sides", next="name two different runs")
+
+
+def _read_side(side: _Side) -> _Side:
+    return replace(side, runs=tuple(_read(folder) for folder in side.folders))
+
+
+def _read(folder: store.RunFolder) -> Run:
+    """A sealed and completed run. StoreError where its records are missing, altered or not ours."""
+    if not folder.sealed:
+        raise StoreError("is an unfinished run", file=str(folder.path), next="compare a run that completed")
+    try:
+        sealed = Manifest.model_validate(folder.read("manifest.json")).files
+        record = RunRecord.model_validate(folder.read("run.json"))
+        evidence = Evidence.model_validate(folder.read("evidence.json"))
+    except ValueError:
+        raise StoreError(
+            "its records are not what gpudebug writes", file=str(folder.path), next="name another run"
+        ) from None
+    for name in _READ:
+        if name in sealed and (not folder.has(name) or sealed[name] != store.file_digest(folder.path / name)):
+            raise StoreError(
+                "was altered after the run was sealed",
+                file=str(folder.path / name),
+                next="name another run, or record it again",
+            )
+    _refuse_incomplete(folder, evidence)
+    return Run(record, evidence, _latency(folder), asked=_asked(record))
+
+
+def _asked(record: RunRecord) -> int | None:
+    """The steps that a run's command asks for."""
+    return frameworks.steps_of(record.argv, adapters.known())
+
+
+def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "") -> None:
+    if evidence.outcome is Outcome.COMPLETED:
+        return
+    raise CompareFailed(
+        f"run {folder.name}{who} did not complete: {_ending(folder, evidence)}",
+        file=str(folder.log),
+        next="compare commands that complete" if who else "compare runs that completed",
+    )
+
+
+def _ending(folder: store.RunFolder, e: Evidence) -> str:
+    """How a run ended, in the last words of its log where they say more: `CRASHED (oom_gpu): …`."""
+    if e.failure and e.failure.lines:
+        return f"{e.outcome} ({e.failure.kind}): {e.failure.lines[-1]}"
+    if e.outcome is not Outcome.CRASHED:
+        return f"{e.outcome}: {e.reason}" if e.reason else str(e.outcome)
+    status = f"signal {e.signal}" if e.signal else f"exit status {e.exit_status}"
+    last = folder.scrub(_last_line(folder.log))
+    return f"{e.outcome}, {status}" + (f": {last}" if last else "")
+
+
+def _last_line(log: Path) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as f:
+        f.seek(max(0, f.seek(0, os.SEEK_END) - _TAIL_READ))
+        lines = f.read().splitlines()
+    return next((text for line in reversed(lines) if (text := readable(line, _LINE).strip())), "")
+
+
+def _latency(folder: store.RunFolder) -> Latency | None:
+    if not folder.has("train.log"):
+        return None
+    reader = LatencyReader()
+    reader.feed(store.read_head(folder.log, _LOG_READ))
+    return reader.latency()
+
+
+def _command(
+    directory: Path,
+    letter: str,
+    text: str,
+    interval: float,
+    device: str,
+    timeout: float | None,
+    report: Report,
+) -> _Command:
+    """A command, its program and its device found before anything runs."""
+    try:
+        variables, rest = shell_words.leading_assignments(text)
+        argv = split_command(rest)
+    except shell_words.ShellSyntaxError as e:
+        raise UsageError(
+            f"{letter.upper()}: {e}",
+            next="put a whole command in quotes, or into sh -c",
+        ) from None
+    env = {**os.environ, **variables}
+    launcher.find_command(argv, str(directory), env)
+    bench = lone_bench(directory, device, env, directory, interval, report)
+    job = Job(
+        label=f"compare-{letter}",
+        role="compare",
+        argv=argv,
+        cwd=directory,
+        env=env,
+        env_names=tuple(sorted(variables)),
+        timeout=timeout,
+        stall_timeout=None,
+        max_output=None,
+    )
+    return _Command(letter, text, bench, job, variables)
+
+
+def _run_in_turn(
+    directory: Path, root: Path | None, commands: Sequence[_Command], pairs: int, warm_up: bool
+) -> tuple[_Side, _Side]:
+    """A B A B …, each run in a folder of its own, sealed."""
+    with ExitStack() as held:
+        workspace = store.Workspace(root or _new_folder(directory))
+        fds: tuple[int, ...] = ()
+        if root is not None:
+            fds = (held.enter_context(claim_of(workspace, "gpudebug compare")).fd,)
+        benches = held.enter_context(devices_held([c.bench for c in commands], directory, "gpudebug compare"))
+        ready = [
+            replace(c, bench=replace(b, workspace=workspace, hold_fds=(*fds, *b.hold_fds)))
+            for c, b in zip(commands, benches, strict=True)
+        ]
+        for command in ready if warm_up else ():
+            workspace.discard(_once(command).folder)
+        found: dict[str, list[Measured]] = {c.letter: [] for c in ready}
+        for command in ready * pairs:
+            found[command.letter].append(_once(command))
+    a, b = (_measured_side(c, found[c.letter]) for c in ready)
+    return a, b
+
+
+def _new_folder(directory: Path) -> Path:
+    path = next(p for n in itertools.count(1) if not os.path.lexists(p := directory / f"compare-{n}"))
+    store.make_folder(path)
+    return path
+
+
+def _once(command: _Command) -> Measured:
+    """One sealed run that completed. CompareFailed or InterruptedRun else; its folder stays."""
+    measured = measure(command.bench, command.job)
+    command.bench.workspace.seal(measured.folder)
+    if by_the_user(measured):
+        raise InterruptedRun(f"run {measured.folder.name} was interrupted", file=str(measured.folder.path))
+    _refuse_incomplete(measured.folder, measured.evidence, f" of {command.letter.upper()}")
+    return measured
+
+
+def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
+    redactor = Redactor(command.job.env, command.job.argv)
+    shown = {
+        name: REDACTED if sensitive_variable(name) else redactor.redact(value)
+        for name, value in command.variables.items()
+    }
+    runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured)
+    words = [f"{name}={value}" for name, value in shown.items()]
+    return _Side(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
+
+
+def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
+    remarks = []
+    if commands[0].text == commands[1].text:
+        remarks.append("A and B are the same command: the ratio shows what noise does")
+    if not warm_up:
+        remarks.append("the first run of A may have been cold (page cache, compiled kernels): see --warm-up")
+    return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
+
+
+def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
+    found = faster.compare(a.runs, b.runs)
+    played = {letter: _played_back(side) for letter, side in (("a", a), ("b", b))}
+    return {
+        "ratio": found.ratio.value,
+        "ratio_ci": [found.ratio.low, found.ratio.high],
+        "verdict": str(found.answer),
+        "figure": str(found.figure.name),
+        "ratios": {str(f.name): _ratio(f) for f in found.figures},
+        "a": faster.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
+        "b": faster.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
+        "sections": beside([r.evidence for r in a.runs], [r.evidence for r in b.runs]),
+        "differences": [asdict(d) for d in found.checklist.differences],
+        "same": found.checklist.same,
+        "unknown": found.checklist.unknown,
+        "notes": [*_replays(played), *found.notes, *remarks, *slowed(r.evidence for r in (*a.runs, *b.runs))],
+        "files": [str(folder.path) for folder in (*a.folders, *b.folders)],
+    }
+
+
+def _played_back(side: _Side) -> bool | None:
+    """Whether a run of this side was played back; None if nothing tells."""
+    pairs = zip(side.runs, side.folders, strict=True)
+    found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]
+    return True if any(found) else None if None in found else False
+
+
+def _replays(played: Mapping[str, bool | None]) -> list[str]:
+    sides = " and ".join(letter.upper() for letter, found in played.items() if found)
+    return [f"{sides}: {NOTE}"] if sides else []
+
+
+def _ratio(figure: Figure) -> dict[str, Any] | None:
+    return {**figure.ratio.model_dump(), "unit": figure.unit} if figure.ratio else None

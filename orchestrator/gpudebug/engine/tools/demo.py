@@ -1,0 +1,80 @@
+"""`gpudebug demo`: the whole story in a repository of its own, by the same path as any campaign."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpudebug import demo as program
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.change import intervention as interventions
+from gpudebug.edges import snapshot, store
+from gpudebug.engine.campaign.files import progress_head, read_config
+from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.hypotheses.propose import propose
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.status.status import status
+
+Tell = Callable[[str], None]
+
+
+def demo(report: Report, tell: Tell, told: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+    """Run the demo campaign until it stops. `tell` gets each chapter, `told` turns an answer into text."""
+    folder = Path(tempfile.mkdtemp(prefix="gpudebug-demo-"))
+    prepare(folder)
+    tell(f"A training program that leaves its device idle, in {folder}")
+    for h in program.HYPOTHESES:
+        propose(
+            folder,
+            title=h.title,
+            description=h.description,
+            method=h.method,
+            **options_of(h.intervention),
+        )
+    answers = []
+    while True:
+        answer = next_cycle(folder, report)
+        answers.append(answer)
+        tell(told(answer))
+        if answer["action"] in (Kind.STOP.value, Kind.PROPOSE.value, Kind.IMPLEMENT.value):
+            break
+        if answer["verdict"] == "VALIDATED":
+            break
+    return {
+        "folder": str(folder),
+        "cycles": answers,
+        "status": status(folder),
+        "files": [str(folder / "gpudebug.yaml"), str(answers[-1]["files"][-1]), str(folder / "runs")],
+        "next_command": f"{_program()} -C {shlex.quote(str(folder))} status",
+    }
+
+
+def prepare(folder: Path) -> None:
+    """Write the demo's files into an empty folder and commit them."""
+    program.write_campaign(folder)
+    workspace = store.Workspace(folder)
+    config = read_config(workspace)
+    store.replace_file(folder / config.progress, progress_head(config).encode(), root=folder, expected=None)
+    snapshot.create(folder, "Start the demo campaign")
+
+
+def _program() -> str:
+    """How a shell finds gpudebug: by its name, or beside the Python that runs it."""
+    if shutil.which("gpudebug"):
+        return "gpudebug"
+    return shlex.quote(str(Path(sys.executable).with_name("gpudebug")))
+
+
+def options_of(text: str) -> dict[str, Any]:
+    """A written intervention as `propose`'s arguments."""
+    changes = interventions.parse(text).changes
+
+    def values(kind: str) -> list[str]:
+        return [c.name if c.value is None else f"{c.name}={c.value}" for c in changes if c.kind == kind]
+
+    return {"set_": values("set"), "unset": values("unset"), "env": values("env")}

@@ -1,0 +1,195 @@
+"""`gpudebug init`: writes a campaign's files; never overwrites."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import config as configs
+from gpudebug.core.agents import instructions as known
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.config import Config, Workload
+from gpudebug.core.errors import ConfigError, UsageError
+from gpudebug.core.text.shell_words import ShellSyntaxError
+from gpudebug.edges import snapshot, store
+from gpudebug.engine.agents import instructions as agents
+from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
+from gpudebug.engine.campaign.linked import refuse_links
+from gpudebug.engine.run import frameworks as adapters
+
+_FOLDERS = ("runs", "progress", "hypotheses")
+
+
+def init(
+    directory: Path,
+    *,
+    command: str | None,
+    reference: str | None = None,
+    campaign: str | None = None,
+    progress: str | None = None,
+    goal: str = "",
+    agent: Sequence[str] = (),
+    session: str | None = None,
+) -> dict[str, Any]:
+    """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore.
+
+    With `agent`, the instruction files of these agents, too; without a command, those alone, beside the
+    gpudebug.yaml that is there. A person's call pins the settings, a session's does not.
+    """
+    chosen = [known.agent(name) for name in agent]
+    if not command or not command.strip():
+        if chosen and command is None and (root := store.find_root(directory)):
+            return _instruct(root, chosen)
+        raise UsageError("no training command", next="gpudebug init --command 'python train.py --lr=1e-3'")
+    path = directory / store.CONFIG
+    if path.exists():
+        raise ConfigError(
+            "is there already and is left as it is",
+            file=str(path),
+            next="edit it, or remove it; --agent alone writes an agent's instructions",
+        )
+    instructions = agents.prepare(directory, chosen)
+    snapshot.top_folder(directory)
+    name = campaign or _slug(directory.resolve().name)
+    draft = configs.load(_text(name, command, reference), str(path))
+    kinds, program = adapters.known(), adapters.program_of(directory, draft.workload)
+    notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
+    text = _text(
+        name,
+        frameworks.offer_run(command, kinds) or command,
+        reference and (frameworks.offer_run(reference, kinds) or reference),
+        goal=goal,
+        progress=progress,
+        locked=frameworks.suggested_locks(draft.workload.argv(), kinds, program),
+    )
+    config = configs.load(text, str(path))
+    notes += _about(directory, config)
+    # First: an init that is cut off before gpudebug.yaml is there is simply run again.
+    notes += _pinned(directory, config, session)
+    files = _write(directory, config, text)
+    return {
+        "campaign": name,
+        "framework": _framework(directory, config),
+        "notes": [*notes, *_asides(instructions)],
+        "files": [*files, *agents.write(directory, instructions)],
+        "next_command": "gpudebug next",
+    }
+
+
+def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
+    """Pin what is written; for a session, what a person has to do."""
+    from gpudebug.engine.campaign.settings import ACCEPT, pin_written
+
+    if session is not None:
+        return [f"the settings are not pinned: before anything is measured a person runs {ACCEPT}"]
+    workspace = store.Workspace(directory.resolve())
+    pin_written(directory, workspace, config)
+    return [f"the settings are pinned: after an edit of gpudebug.yaml run {ACCEPT}"]
+
+
+def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:
+    """The instruction files of a campaign that is there already."""
+    instructions = agents.prepare(root, chosen)
+    config = read_config(store.Workspace(root))
+    written = agents.write(root, instructions)
+    same = [f"{i.path} says it already" for i in instructions if str(i.path) not in written]
+    return {
+        "campaign": config.campaign,
+        "framework": _framework(root, config),
+        "notes": [*same, *_asides(instructions)],
+        "files": written,
+        "next_command": "gpudebug next",
+    }
+
+
+def _asides(instructions: Sequence[agents.Instruction]) -> list[str]:
+    return [i.note for i in instructions if i.note]
+
+
+def _text(
+    name: str,
+    command: str,
+    reference: str | None,
+    *,
+    goal: str = "",
+    progress: str | None = None,
+    locked: tuple[str, ...] = (),
+) -> str:
+    try:
+        return configs.config_text(name, command, reference, goal=goal, progress=progress, locked=locked)
+    except ShellSyntaxError as e:
+        raise UsageError(
+            f"the command cannot be split as a shell would: {e}", next="close its quotes, then try again"
+        ) from None
+
+
+def _parts(draft: Config, command: str, reference: str | None) -> list[tuple[str, Workload, str]]:
+    parts = [("workload", draft.workload, command)]
+    if draft.reference is not None and reference is not None:
+        parts.append(("reference", draft.reference, reference))
+    return parts
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:64] or "campaign"
+
+
+def _offered(part: str, workload: Workload, text: str) -> str | None:
+    """That `{run}` is in a fixed output folder now: a second run would find the first one's there."""
+    flag = frameworks.output_flag(workload.argv(), adapters.known())
+    if flag is None or frameworks.offer_run(text, adapters.known()) is None:
+        return None
+    return (
+        f"{part}: {flag.name} was one fixed folder; {{run}} is in it now, so that each run gets its own. "
+        "Edit gpudebug.yaml if that is not wanted"
+    )
+
+
+def _framework(root: Path, config: Config) -> str | None:
+    framework = adapters.of(root, config.workload).framework
+    return framework.name if framework else None
+
+
+def _about(root: Path, config: Config) -> list[str]:
+    """What a look at the command tells before anything runs."""
+    notes = []
+    name = _framework(root, config)
+    if name:
+        notes.append(f"recognised the framework: {name}")
+    for part, workload in (("workload", config.workload), ("reference", config.reference)):
+        if workload is None:
+            continue
+        program = adapters.program_of(root, workload)
+        advice = frameworks.log_advice(workload.argv(), adapters.known(), program=program)
+        if advice:
+            notes.append(f"{part}: logs too rarely to judge the loss; {advice.text}")
+    return notes
+
+
+def _write(directory: Path, config: Config, text: str) -> list[str]:
+    """Write what is not there yet; gpudebug.yaml last, since it is what makes a campaign."""
+    written = []
+    workspace = store.Workspace(directory)
+    refuse_links(workspace)
+    progress = progress_path(workspace, config)
+    read_progress(progress)
+    for folder in _FOLDERS:
+        store.make_folder(directory / folder)
+    if not progress.exists():
+        store.replace_file(progress, progress_head(config).encode(), root=directory, expected=None)
+        written.append(str(progress))
+    ignore = directory / ".gitignore"
+    if not snapshot.ignores(directory, "runs/0001-x/run.json"):
+        old = store.read_file(ignore) if ignore.exists() else b""
+        glue = b"" if not old or old.endswith(b"\n") else b"\n"
+        store.replace_file(
+            ignore,
+            old + glue + b"runs/\n",
+            root=directory,
+            expected=store.digest(old) if ignore.exists() else None,
+        )
+        written.append(str(ignore))
+    store.replace_file(directory / store.CONFIG, text.encode(), root=directory, expected=None)
+    return [str(directory / store.CONFIG), *written]

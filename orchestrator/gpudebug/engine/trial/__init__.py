@@ -1,0 +1,1 @@
+"""Runs that are compared: baselines, trials, and how they are judged."""

@@ -1,0 +1,134 @@
+"""A/A: the workload against its own baseline, as a trial that changes nothing. What differs is noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.campaign.decide import Kind, decide
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.records import Estimate, Verdict
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import Outcome
+from gpudebug.engine.run.environment import Surroundings, differences, recorded
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Bench, Job, Measured, surroundings_of
+from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
+from gpudebug.engine.trial import baseline, noise, recover
+from gpudebug.engine.trial.judge import judge_runs, terms_of
+from gpudebug.engine.trial.reuse import newest, reusable
+
+COMMAND = "gpudebug baseline --aa"
+
+
+class Imported(GpudebugError):
+    """The baseline's runs were not made here, so no run made here is their like."""
+
+    code = "baseline"
+
+
+def record_aa(
+    directory: Path, report: Report, runs: int | None = None, session: str | None = None
+) -> dict[str, Any]:
+    """Run the workload against its baseline and say what the noise is; a missing baseline comes first.
+
+    `runs` defaults to as many as a baseline has. Fewer than that, left by an A/A that was cut off, are
+    completed to it; otherwise as many are added. The verdict is what the campaign's rule makes of it. Raises
+    Imported where the baseline was imported, and what recording a baseline raises.
+    """
+    with claimed_campaign(directory, report, COMMAND, session) as claimed:
+        action = decide(claimed.loaded.campaign)
+        if action.kind is Kind.RECOVER:
+            recover.recover(claimed, action)
+        cycle, notes = _with_baseline(claimed.again())
+        bench, job = _bench(cycle)
+        wanted = runs or cycle.loaded.config.protocol.baseline_runs
+        after = _already(cycle, bench, job)
+        missing = wanted - len(after) if len(after) < wanted else wanted
+        after += [baseline.run_once(cycle, bench, "workload", job) for _ in range(missing)]
+        before = _baseline_runs(cycle)
+        verdict = judge_runs(0, terms_of(cycle.loaded.config), before, after)
+        return _answer(cycle.again(), verdict, before, after, (*notes, *bench.notes))
+
+
+def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
+    """The campaign with a baseline that a trial would be held against, and why it had to be recorded."""
+    why = cycle.loaded.baselines["workload"].why
+    if why is None:
+        before = _baseline_runs(cycle)
+        if any(not m.record.devices for m in before):
+            raise Imported(
+                "the baseline was imported: runs that are made here are not its like",
+                file=str(cycle.loaded.progress_path),
+                next=f"gpudebug baseline workload, then {COMMAND}",
+            )
+        why = _outdated(before, surroundings_of(*_bench(cycle)))
+    if why is None:
+        return cycle, ()
+    baseline.record(cycle, "workload", f"baseline workload: {why}")
+    return cycle.again(), (f"the baseline was recorded first: {why}",)
+
+
+def _outdated(before: list[Measured], around: Surroundings) -> str | None:
+    found = dict.fromkeys(d for m in before for d in differences(recorded(m.record), around))
+    return f"recorded elsewhere: {'; '.join(found)}" if found else None
+
+
+def _bench(cycle: Cycle) -> tuple[Bench, Job]:
+    loaded = cycle.loaded
+    workload = loaded.config.workload
+    return open_bench(cycle, workload), job_of(
+        cycle, workload, noise.AA, noise.AA, loaded.identities["workload"]
+    )
+
+
+def _baseline_runs(cycle: Cycle) -> list[Measured]:
+    loaded = cycle.loaded
+    return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+
+
+def _already(cycle: Cycle, bench: Bench, job: Job) -> list[Measured]:
+    """Completed A/A runs against the baseline that stands."""
+    loaded = cycle.loaded
+    kept = reusable(
+        loaded,
+        noise.AA,
+        newer_than=newest(loaded.baselines["workload"].runs),
+        surroundings=surroundings_of(bench, job),
+        identity=loaded.identities["workload"],
+    )
+    return [m for m in kept if m.evidence.outcome is Outcome.COMPLETED]
+
+
+def _answer(
+    cycle: Cycle, verdict: Verdict, before: list[Measured], after: list[Measured], notes: tuple[str, ...]
+) -> dict[str, Any]:
+    """`baseline --aa`'s JSON; `difference` is in the terms of the campaign's metric, with its interval."""
+    data = verdict.model_dump(mode="json")
+    loaded = cycle.loaded
+    return {
+        "action": "recorded_aa",
+        "campaign": loaded.config.campaign,
+        "hypothesis": None,
+        "role": noise.AA,
+        "verdict": data["status"],
+        "why": data["why"],
+        "gates": numbers.gates(data["gates"]),
+        "metric": verdict.metric,
+        "difference": numbers.known(numbers.improvement(data)),
+        "delta_pp": verdict.delta.value if verdict.delta and loaded.metric.points else None,
+        "delta_ci": _bounds(verdict.delta) if loaded.metric.points else None,
+        "throughput_ratio": verdict.throughput_ratio.value if verdict.throughput_ratio else None,
+        "throughput_ci": _bounds(verdict.throughput_ratio),
+        "resolution": noise.floor(loaded),
+        "baseline_runs": [m.folder.name for m in before],
+        "runs": [m.folder.name for m in after],
+        "advice": baseline.advice(cycle, "workload", after),
+        "notes": list(notes),
+        "next_command": "gpudebug next",
+        "files": [str(m.folder.path) for m in after],
+    }
+
+
+def _bounds(estimate: Estimate | None) -> list[float | None] | None:
+    return [estimate.low, estimate.high] if estimate else None

@@ -1,0 +1,103 @@
+"""`gpudebug baseline --import`: a run that was completed under another monitor becomes a baseline."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+from typing import Any
+
+from gpudebug import __version__
+from gpudebug.core import progress
+from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.records import RunRecord
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.samples.table import read_samples
+from gpudebug.core.words import Outcome
+from gpudebug.edges import store, templates
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign.files import training_environment, workload_of
+from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.run.evidence import evidence_again, read_log
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.prepare import Cycle, claimed_campaign
+from gpudebug.engine.trial import baseline
+
+
+class NotImported(GpudebugError):
+    """A baseline that nobody here measured is a person's word, and no agent's."""
+
+    code = "import"
+
+
+def import_baseline(
+    directory: Path, role: str, csv: Path, log: Path | None, report: Report, session: str | None = None
+) -> dict[str, Any]:
+    """Copy a completed run's samples and log into a run folder and enter it as the `role` baseline.
+
+    The samples CSV is ours or the seed monitor's five columns. That the run was of this command, code and
+    device is the caller's word: it is recorded as such. Raises NotImported where an agent's session calls.
+    """
+    if session is not None:
+        raise NotImported(
+            f"session {session} cannot import a baseline: every verdict would rest on figures that it wrote",
+            file=str(csv),
+            next="gpudebug baseline measures one; a person can import",
+        )
+    with claimed_campaign(directory, report, "gpudebug baseline --import", pins=True) as cycle:
+        if role not in cycle.loaded.roles:
+            raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
+        measured, unreadable = _import(cycle, role, csv, log)
+        fields = baseline.entry_fields(role, [measured], cycle.loaded.metric)
+        text = templates.render("baseline.md.j2", **fields)
+        splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
+        dropped = (f"{unreadable} rows of {csv.name} could not be read",) if unreadable else ()
+        return baseline.answer(cycle, role, f"imported from {csv}", [measured], dropped)
+
+
+def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measured, int]:
+    """The imported run, and how many rows of its CSV could not be read."""
+    loaded = cycle.loaded
+    workload = workload_of(loaded.config, role)
+    assert workload is not None
+    text = store.read_file(csv).decode("utf-8", "replace")
+    samples = read_samples(io.StringIO(text, newline="\n"), str(csv))
+    if samples.refused:
+        raise GpudebugError(samples.refused, file=str(csv), next="import a CSV of one run")
+    if not samples.rows:
+        raise GpudebugError("holds no sample", file=str(csv), next="import a CSV with rows")
+    output = store.read_file(log) if log else b""
+    folder = loaded.workspace.new_run(f"baseline-{role}")
+    store.copy_into(folder.samples, text.encode("utf-8"))
+    store.copy_into(folder.log, output)
+    failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None).failure
+    argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
+    record = RunRecord(
+        gpudebug=__version__,
+        name=folder.name,
+        campaign=loaded.config.campaign,
+        role=f"baseline-{role}",
+        command=shlex.join(argv),
+        argv=argv,
+        cwd=workload.cwd,
+        identity=loaded.identities[role],
+        settings=loaded.settings.digest,
+        warmup_s=loaded.config.protocol.warmup,
+        patterns=dict(loaded.config.log),
+        start=now(),
+        end=now(),
+        duration_s=samples.rows[-1].elapsed,
+        outcome=Outcome.CRASHED if failure else Outcome.COMPLETED,
+        reason=f"imported from {csv.name}",
+        failure=failure,
+    )
+    evidence = evidence_again(folder, record)
+    folder.write("run.json", record)
+    folder.write("evidence.json", evidence)
+    loaded.workspace.seal(folder)
+    if failure:
+        raise GpudebugError(
+            f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"
+        )
+    return Measured(folder, record, evidence), samples.unreadable

@@ -1,0 +1,148 @@
+"""Measured runs -> verdict: one function for the trial under way and for whoever checks it later.
+
+All that it needs beside the runs is in `Terms`, which verdict.json keeps, so that a verdict can be
+derived again when gpudebug.yaml has long changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter
+
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.command import batch
+from gpudebug.core.config import Config
+from gpudebug.core.records import Evidence, Terms, UsedRun, Verdict
+from gpudebug.core.verdict.judge import RULE, Criteria, Setting, judge, short_window
+from gpudebug.core.verdict.protocol import Step, is_certain, next_step
+from gpudebug.edges import store
+from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.prepare import window_advice, window_of
+from gpudebug.engine.trial.conduct import with_conduct
+
+
+def terms_of(config: Config) -> Terms:
+    """What gpudebug.yaml says a trial is judged by."""
+    return Terms(
+        metric=config.metric,
+        direction=config.direction,
+        locked=config.locked,
+        criteria=config.criteria.model_dump(mode="json"),
+        protocol=config.protocol.model_dump(mode="json"),
+    )
+
+
+def criteria_of(terms: Terms) -> Criteria:
+    """The thresholds as the verdict takes them. ValueError (pydantic's) where they are not such."""
+    said = {**terms.criteria, **terms.protocol, "metric": terms.metric, "direction": terms.direction}
+    return TypeAdapter(Criteria).validate_python(said)
+
+
+def judge_runs(
+    number: int,
+    terms: Terms,
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    remarks: Sequence[str] = (),
+    *,
+    confirmed: str | None = None,
+    rule: str = RULE,
+) -> Verdict:
+    """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
+
+    The change is the one that run.json of the trial's first run tells of, the claim that of its newest.
+    `remarks` are notes on how it was applied, `confirmed` is why a person takes counts that do not fit for
+    explained. Each list holds at least one run.
+    """
+    criteria = criteria_of(terms)
+    evidence = evidence_of(before), evidence_of(after)
+    setting = _setting(terms, criteria, before, after, confirmed)
+    verdict = judge(number, criteria, *evidence, setting, rule)
+    return verdict.model_copy(
+        update={
+            "notes": (*verdict.notes, *remarks),
+            "remarks": tuple(remarks),
+            "terms": terms,
+            "change_digest": after[0].record.change_digest,
+            "claim": _claim([*before, *after]),
+            "runs": tuple(
+                UsedRun(
+                    name=m.folder.name,
+                    part=part,
+                    fresh=part == "baseline" and is_fresh(m, after),
+                    evidence_sha256=store.file_digest(m.folder.path / "evidence.json"),
+                )
+                for part, runs in (("baseline", before), ("trial", after))
+                for m in runs
+            ),
+        }
+    )
+
+
+def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Measured]) -> Step:
+    """What the trial with this verdict of `judge_runs` so far needs next."""
+    assert verdict.terms is not None
+    criteria = criteria_of(verdict.terms)
+    setting = _setting(verdict.terms, criteria, before, after, verdict.confirmed)
+    return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
+
+
+def _claim(runs: Sequence[Measured]) -> str | None:
+    """The claim that the newest run was made under."""
+    made = [m for m in runs if m.record.claim is not None]
+    newest = max(made, key=lambda m: store.run_number(m.folder.name), default=None)
+    return newest.record.claim if newest is not None else None
+
+
+def certain(
+    number: int,
+    terms: Terms,
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    confirmed: str | None = None,
+) -> bool:
+    """Whether the last run of `after`, which goes on, has brought the trial's answer already."""
+    criteria = criteria_of(terms)
+    setting = _setting(terms, criteria, before, after, confirmed)
+    return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)
+
+
+def is_fresh(run: Measured, after: Sequence[Measured]) -> bool:
+    """Whether a run of the baseline was made beside the trial of these runs: since the first of them."""
+    first = store.run_number(after[0].folder.name)
+    return run.record.hypothesis is not None and store.run_number(run.folder.name) > first
+
+
+def evidence_of(runs: Sequence[Measured]) -> list[Evidence]:
+    return [m.evidence for m in runs]
+
+
+def _setting(
+    terms: Terms,
+    criteria: Criteria,
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    confirmed: str | None,
+) -> Setting:
+    change = after[0].record.change
+    intervention = interventions.parse(change) if change else None
+    short = short_window(criteria, evidence_of(before), evidence_of(after))
+    setting = Setting(
+        changes=intervention.size if intervention else 0,
+        compound=bool(intervention and intervention.compound),
+        window_advice=_advice(criteria, before, after) if short else None,
+        fresh=sum(is_fresh(m, after) for m in before),
+        batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
+        if intervention
+        else False,
+        confirmed=confirmed,
+    )
+    return with_conduct(setting, intervention, terms.locked, before, after)
+
+
+def _advice(criteria: Criteria, before: Sequence[Measured], after: Sequence[Measured]) -> str:
+    """The flag and value that would make the shorter side's windows long enough."""
+    needed = criteria.min_window
+    short = before if sum(map(window_of, before)) < needed else after
+    return window_advice(before[0].record.argv, short, needed)

@@ -1,0 +1,113 @@
+"""After a kill: adopt what was judged, close what was cut off, free what was stuck."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.campaign.decide import Action
+from gpudebug.core.errors import StoreError
+from gpudebug.core.records import Evidence, RunRecord
+from gpudebug.core.samples.row import parse_row
+from gpudebug.core.words import Outcome, Status
+from gpudebug.edges import launcher, store
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign.claims import forget
+from gpudebug.engine.campaign.files import record_of
+from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.run.prepare import Cycle
+from gpudebug.engine.trial.trial import record_result
+
+_TAIL = 1 << 16
+_NAMED = 3
+
+
+def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
+    """Recover from one interruption: one run, or one hypothesis that nothing tests any more."""
+    run = action.run
+    if run is None:
+        done = "nothing of it had been measured; it is UNTESTED again"
+    elif cycle.loaded.workspace.run(run).sealed:
+        done = _adopt(cycle, run, action.hypothesis)
+    else:
+        done = _close(cycle, run)
+    number = action.hypothesis
+    if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
+        splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
+    return {
+        "action": "recovered",
+        "campaign": cycle.loaded.config.campaign,
+        "hypothesis": number,
+        "run": run,
+        "verdict": None,
+        "gates": [],
+        "brief": None,
+        "why": action.why,
+        "done": done,
+        "next_command": "gpudebug next",
+        "files": [str(cycle.loaded.workspace.run(run).path)] if run else [],
+    }
+
+
+def _stuck(cycle: Cycle, number: int) -> bool:
+    """Whether a hypothesis is TESTING under no claim that holds."""
+    entry = next((h for h in cycle.loaded.document.hypotheses if h.number == number), None)
+    return entry is not None and entry.status is Status.TESTING and cycle.loaded.claimed(entry) is None
+
+
+def _adopted(cycle: Cycle, action: Action) -> bool:
+    run = action.run
+    return run is not None and cycle.loaded.workspace.run(run).has("verdict.json")
+
+
+def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
+    """A sealed run with a verdict that the progress file lacks: its result is entered now."""
+    assert number is not None
+    verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
+    record_result(cycle, number, verdict)
+    forget(cycle.loaded, number)
+    return f"its verdict {verdict['status']} is in the progress file now"
+
+
+def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
+    """What run.json says of a run; little, where it was torn or never written."""
+    try:
+        return RunRecord.model_validate(data)
+    except ValueError:
+        return RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
+
+
+def _close(cycle: Cycle, name: str) -> str:
+    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED.
+
+    What the training left in its folder cannot keep it from that: nothing of it is read whole, and what has
+    the name of a record without being a file is moved aside.
+    """
+    folder = cycle.loaded.workspace.run(name)
+    killed = launcher.sweep(str(folder.path))
+    moved = folder.make_way("run.json", "evidence.json", "verdict.json", "manifest.json")
+    held = _last_elapsed(folder.samples)
+    ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}
+    record = _known(name, cycle.loaded.records.get(name)).model_copy(
+        update={**ending, "end": now(), "reason": "gpudebug was killed"}
+    )
+    folder.write("run.json", record)
+    # Evidence of a whole run may be there; what was cut off before its seal is none all the same.
+    blank = Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED)
+    folder.write("evidence.json", blank.model_copy(update=ending))
+    folder.drop("verdict.json")
+    unread = [*moved, *folder.seal_what_is_readable()]
+    left = f", {len(killed)} process{'es' if len(killed) != 1 else ''} left over ended" if killed else ""
+    lost = f"; not readable: {', '.join(sorted(unread)[:_NAMED])}" if unread else ""
+    return f"it is sealed as INTERRUPTED{left}{lost}"
+
+
+def _last_elapsed(samples: Path) -> float | None:
+    """When the last sample was taken, by the end of a file of any size; None if it does not say so."""
+    try:
+        lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
+    except StoreError:
+        return None
+    rows = (parse_row(line) for line in reversed(lines))
+    return next((row.elapsed for row in rows if row is not None), None)

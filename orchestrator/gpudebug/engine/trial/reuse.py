@@ -1,0 +1,87 @@
+"""Sealed runs that serve again: of a recording or trial that was cut off, of the baseline beside trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gpudebug.core.verdict.gates.case import has_metric
+from gpudebug.core.verdict.judge import is_infrastructure
+from gpudebug.core.words import Outcome
+from gpudebug.edges.store import run_number
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.environment import Surroundings, differences, recorded
+from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.prepare import stored_run
+
+
+def reusable(
+    loaded: Loaded,
+    role: str,
+    *,
+    newer_than: int,
+    surroundings: Surroundings,
+    identity: Mapping[str, str],
+    hypothesis: int | None = None,
+    change_digest: str | None = None,
+) -> list[Measured]:
+    """Runs of `role` with a number above `newer_than`, of this code and command, in these surroundings.
+
+    Older ones belong to a recording or trial that has ended. A baseline's runs must have completed; a
+    trial's may have failed, but not by the machinery's fault, and are all made under the same settings.
+    """
+    names = [
+        name
+        for name, record in _alike(loaded, role, identity, newer_than)
+        if record.get("hypothesis") == hypothesis
+        and record.get("change_digest") == change_digest
+        and (hypothesis is None or record.get("settings") in (None, loaded.settings.digest))
+        and not loaded.workspace.run(name).has("verdict.json")
+    ]
+    return _read(loaded, names, surroundings)
+
+
+def shared(loaded: Loaded, surroundings: Surroundings) -> list[Measured]:
+    """Runs of the workload's baseline that trials have made beside their own since it was recorded.
+
+    They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
+    read, serves none: where its trial ended without an answer, the later ones need not.
+    """
+    newer_than = newest(loaded.baselines["workload"].runs)
+    identity = loaded.identities["workload"]
+    alike = _alike(loaded, "baseline-workload", identity, newer_than)
+    found = _read(loaded, [n for n, r in alike if r.get("hypothesis") is not None], surroundings)
+    metric = loaded.metric
+    return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
+
+
+def _alike(
+    loaded: Loaded, role: str, identity: Mapping[str, str], newer_than: int
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Sealed runs of `role`, of this campaign, code and command, with what run.json says of each."""
+    for name, record in loaded.records.items():
+        if (
+            (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
+            and record.get("identity") == dict(identity)
+            and run_number(name) > newer_than
+            and not record.get("set_aside")
+            and loaded.workspace.run(name).sealed
+        ):
+            yield name, record
+
+
+def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[Measured]:
+    """Those of the runs that count, in these surroundings."""
+    found = (stored_run(loaded.workspace, name) for name in names)
+    return [m for m in found if _counts(m) and not differences(recorded(m.record), surroundings)]
+
+
+def _counts(m: Measured) -> bool:
+    if m.record.role.startswith("baseline-"):
+        return m.evidence.outcome is Outcome.COMPLETED
+    return not is_infrastructure(m.evidence)
+
+
+def newest(names: Iterable[str]) -> int:
+    """The highest number among run folders' names, 0 for none."""
+    return max((run_number(name) for name in names), default=0)

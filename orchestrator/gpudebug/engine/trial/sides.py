@@ -1,0 +1,75 @@
+"""What the training processes of baseline and trial told of themselves, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.evidence import sound
+from gpudebug.core.inside.probe import together
+from gpudebug.core.inside.sections import beside
+from gpudebug.core.records import Evidence
+from gpudebug.engine.campaign.campaign import Loaded
+
+
+def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
+    """One side, of evidence that is at hand."""
+    return together.side(part, _dumped(runs))
+
+
+def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
+    """Evidence as its files have it."""
+    return [e.model_dump(mode="json") for e in runs]
+
+
+def of_trial(
+    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+) -> dict[str, list[dict[str, Any]]]:
+    """The baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
+
+    `probe` has both sides, `sections` those that their code named, `a` and `b` of each. `names` are the runs
+    of its entry. Nothing before it has run.
+    """
+    return of_sides(*_sides(loaded, number, names, verdict))
+
+
+def of_sides(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The same of evidence that is at hand."""
+    if not after:
+        return {"probe": [], "sections": []}
+    return {
+        "probe": [together.side("baseline", before), together.side("trial", after)],
+        "sections": beside(before, after),
+    }
+
+
+def _sides(
+    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
+    (before, _), (own, _) = readable(loaded, used), readable(loaded, names)
+    after = [e for e in own if e["role"] == f"h{number}"]
+    return before or list(loaded.baselines["workload"].evidence), after
+
+
+def readable(loaded: Loaded, names: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """evidence.json of these runs, and of those that have none that can be read, why, by name."""
+    found, lacking = [], {}
+    for name in names:
+        folder = loaded.workspace.run(name)
+        if not folder.has("evidence.json"):
+            lacking[name] = "there is none here"
+            continue
+        try:
+            facts = folder.read("evidence.json")
+            if not sound.evidence(facts):
+                raise ValueError
+            found += _dumped([Evidence.model_validate(facts)])
+        except GpudebugError as e:
+            lacking[name] = e.message
+        except ValueError:
+            lacking[name] = "it is not what gpudebug writes"
+    return found, lacking

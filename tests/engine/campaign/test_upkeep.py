@@ -1,0 +1,65 @@
+"""What becomes of the worktrees of a campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, make_replay_campaign, record
+
+from gpudebug.edges import snapshot
+from gpudebug.engine.campaign import upkeep
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.worktrees import folder, worktree_for
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    made.json("next")
+    made.add("### Hypothesis 1: By code\n- **Intervention**: --code\n- **Status**: REJECTED\n\n")
+    return made
+
+
+def test_what_was_written_without_a_need_for_it_becomes_a_patch(campaign: Campaign) -> None:
+    loaded = load(campaign.folder)
+    worktree = worktree_for(loaded, 1)
+    (worktree / "train.py").write_text("print('mine')\n")
+    assert upkeep.tidy(loaded) == ["h1: nobody needs it any more; it is removed"]
+    assert not worktree.exists()
+    assert "+print('mine')" in (campaign.folder / "hypotheses/patches/h1-by-code.patch").read_text()
+    assert upkeep.kept_here(loaded)[0] == []
+
+
+@pytest.mark.parametrize("lost", ["index", "commit"])
+def test_what_git_cannot_tell_of_stays(campaign: Campaign, lost: str) -> None:
+    loaded = load(campaign.folder)
+    worktree = worktree_for(loaded, 1)
+    (worktree / "train.py").write_text("print('mine')\n")
+    (admin,) = campaign.folder.joinpath(".git/worktrees").iterdir()
+    (admin / ("index" if lost == "index" else "HEAD")).write_bytes(b"junk")
+    (told,) = upkeep.tidy(loaded)
+    assert told == f"h1: git cannot tell what was written in it, so {worktree} stays as it is"
+    assert (worktree / "train.py").read_text() == "print('mine')\n"
+    upkeep.end(loaded)
+    assert worktree.exists()
+
+
+def test_a_worktree_of_a_name_that_says_nothing_stays(campaign: Campaign) -> None:
+    loaded = load(campaign.folder)
+    commit = snapshot.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
+    made = snapshot.add_worktree(loaded.checkout.top, folder(loaded) / "mine", commit)
+    assert upkeep.tidy(loaded) == [
+        f"mine: git cannot tell what was written in it, so {made.path} stays as it is"
+    ]
+    assert made.path.exists()
+
+
+def test_those_of_runs_go(campaign: Campaign) -> None:
+    loaded = load(campaign.folder)
+    commit = snapshot.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
+    for name in ("base", "h1-trial"):
+        snapshot.add_worktree(loaded.checkout.top, folder(loaded) / name, commit)
+    assert len(upkeep.tidy(loaded)) == 2
+    assert upkeep.kept_here(loaded)[0] == []

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
+from tests.support.waiting import make_waiting_campaign
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import store
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis.diagnose import diagnose
+from gpudebug.render.diagnose import diagnose as render
+
+LINE = "step {0}/100 loss {1} data_s: 0.30 update_s: 0.10\n"
+LOG = "".join(LINE.format(n, 2 - n / 100) for n in range(1, 101))
+PROGRESS = """\
+# Test
+
+## Hypotheses
+
+### Hypothesis 1: The learning rate is too low
+- **Intervention**: --set --lr=0.3
+- **Status**: UNTESTED
+
+### Hypothesis 2: Batches are loaded in the main process
+- **Intervention**: --set --num_workers=4
+- **Status**: UNTESTED
+
+### Hypothesis 3: Something else entirely
+- **Cause**: dl-no-workers
+- **Intervention**: --set --work=0.4
+- **Status**: UNTESTED
+"""
+CONTRACT = {"id", "probability", "ceiling_pp", "for", "against", "hypothesis"}
+PROBE = "what the training process tells of itself"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("diagnose")
+    record(folder / "recordings", "0001-baseline-workload", util=25, rate=10, log=LOG)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1, progress=PROGRESS)
+    made.json("baseline", "workload")
+    return made
+
+
+def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Campaign) -> None:
+    loaded = load(original.folder)
+    case = diagnosing.case_of(loaded)
+    assert case.facts.signals["log_data_share"] == pytest.approx(0.75)
+    assert case.facts.runs == ("0001-baseline-workload",)
+    assert case.cost_s == pytest.approx(case.facts.run_s or 0.0)
+    assert case.diagnosis.causes[0].id.startswith("dl-")
+    assert "dl-no-workers" in case.matches[2]
+    assert case.matches[3] == {"dl-no-workers": 1.0}
+    worths = diagnosing.worth_of(loaded, case)
+    assert worths[3] > worths[1]
+    assert worths[2] > worths[1]
+    assert diagnosing.case_of(loaded) is case
+
+
+def test_what_the_programs_source_uses_tells_its_kind(original: Campaign, tmp_path: Path) -> None:
+    other = copied(original, tmp_path / "repo")
+    assert diagnosing.facts(load(other.folder)).kind == "other"
+    (other.folder / "train.py").write_text("import gymnasium\nenv = gymnasium.make('Pong')\n")
+    run = store.RunFolder(other.folder / "runs" / "0001-baseline-workload", str)
+    record = {**run.read("run.json"), "identity": load(other.folder).identities["workload"]}
+    (run.path / "run.json").write_text(json.dumps(record))
+    run.seal()
+    assert diagnosing.facts(load(other.folder)).kind == "rl"
+
+
+def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -> None:
+    before = diagnosing.case_of(load(original.folder))
+    other = copied(original, tmp_path / "repo")
+    text = other.text.replace(
+        "--set --num_workers=4\n- **Status**: UNTESTED", "--set --num_workers=4\n- **Status**: REJECTED"
+    )
+    other.progress.write_text(text)
+    after = diagnosing.case_of(load(other.folder))
+    chances = [
+        next(c.probability for c in case.diagnosis.causes if c.id == "dl-no-workers")
+        for case in (before, after)
+    ]
+    assert chances[1] < 0.8 * chances[0]
+    assert 2 not in diagnosing.worth_of(load(other.folder), after)
+
+
+def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
+    made = make_replay_campaign(tmp_path / "repo", tmp_path, runs=1, progress=PROGRESS)
+    loaded = load(made.folder)
+    case = diagnosing.case_of(loaded)
+    assert dict(case.facts.signals) == {}
+    assert case.facts.absent == {"baseline": "not recorded yet"}
+    assert case.diagnosis.abstains == "no run of the workload tells anything yet: record its baseline"
+    assert diagnosing.worth_of(loaded, case) == {}
+
+
+def test_the_campaigns_baseline_is_diagnosed(original: Campaign) -> None:
+    found = original.json("diagnose")
+    assert set(found["causes"][0]) >= CONTRACT
+    assert found["runs"] == ["0001-baseline-workload"]
+    assert found["facts"]["log_data_share"] == pytest.approx(0.75)
+    workers = next(c for c in found["causes"] if c["id"] == "dl-no-workers")
+    assert workers["for"] == ["the log's data time is 75% of a step"]
+    assert workers["hypothesis"]["number"] == 3
+    assert workers["hypothesis"]["command"] == "gpudebug next"
+    assert workers["ceiling_pp"] == pytest.approx(75, abs=1)
+    assert {m["what"] for m in found["missing"]} >= {"what the training process tells of itself"}
+
+
+@pytest.mark.parametrize(
+    "name", ["0001-baseline-workload", "runs/0001-baseline-workload", "folder", "samples"]
+)
+def test_a_run_is_named_by_its_name_its_folder_or_its_samples(original: Campaign, name: str) -> None:
+    folder = original.folder / "runs" / "0001-baseline-workload"
+    name = {"folder": str(folder), "samples": str(folder / "samples.csv")}.get(name, name)
+    found = diagnose(original.folder, name)
+    assert found["runs"] == ["0001-baseline-workload"]
+    assert found["campaign"] is None
+    assert found["facts"]["log_data_share"] == pytest.approx(0.75)
+    assert found["next_command"].startswith("gpudebug propose --from-catalogue ")
+
+
+def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
+    original: Campaign, tmp_path: Path
+) -> None:
+    run = original.folder / "runs" / "0001-baseline-workload"
+    (tmp_path / "mine.csv").write_bytes((run / "samples.csv").read_bytes())
+    (tmp_path / "mine.log").write_bytes((run / "train.log").read_bytes())
+    found = diagnose(tmp_path, "mine.csv")
+    assert found["runs"] == ["mine"]
+    assert found["facts"]["log_data_share"] == pytest.approx(0.75)
+    probe = next(m for m in found["missing"] if m["what"] == "what the training process tells of itself")
+    assert "keeps samples and log only" in probe["why"]
+    assert found["next_command"] == "gpudebug init --command 'YOUR TRAINING COMMAND'"
+    assert {c["hypothesis"]["command"] for c in found["causes"]} == {None}
+    assert "propose" not in render(found)
+
+
+def test_what_is_refused_is_said_and_not_recommended(tmp_path: Path) -> None:
+    campaign = make_waiting_campaign(tmp_path)
+    campaign.json("next")
+    campaign.add("\n### Hypothesis 1: W\n- **Intervention**: --set --num_workers=4\n- **Status**: INVALID\n")
+    first = (found := diagnose(campaign.folder))["causes"][0]
+    assert first["id"] == "dl-no-workers"
+    assert first["hypothesis"]["refused"].startswith("the same change is hypothesis 1 already (INVALID")
+    assert first["hypothesis"]["command"] == "gpudebug reopen 1"
+    assert "test     none is left: the same change is hypothesis 1 already" in render(found)
+    assert "--from-catalogue dl-no-workers" not in found["next_command"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "missing", "abstains"),
+    [
+        ({"probe_reason": "`probe: false` in gpudebug.yaml"}, PROBE, "the evidence is thin"),
+        ({"probe": {"pid": 1, "steps": 50, "data_wait_share": 0.6}}, "steps and loss in the log", None),
+        ({"devices": [{"reason": "no driver"}]}, "utilisation of the device", "the evidence is thin"),
+    ],
+    ids=["no probe", "no log", "no device"],
+)
+def test_what_a_run_lacks_is_named(
+    tmp_path: Path, evidence: dict[str, Any], missing: str, abstains: str | None
+) -> None:
+    run = tmp_path / "0003-sample"
+    run.mkdir()
+    told = {"format": 1, "run": run.name, "outcome": "COMPLETED", **evidence}
+    (run / "run.json").write_text(json.dumps({"format": 1, "argv": ["python", "t.py"]}))
+    (run / "evidence.json").write_text(json.dumps(told))
+    found = diagnose(tmp_path, run.name)
+    assert missing in {m["what"] for m in found["missing"]}
+    assert (found["abstains"] or "").startswith(abstains or "")
+    assert f"Missing: {missing.partition(' ')[0]}" in render(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("0099-h1", 2, "0099-h1 is no run here"),
+        ("progress", 2, "progress is no run folder and no samples CSV"),
+        ("gpudebug.yaml", 2, "gpudebug.yaml is no run folder and no samples CSV"),
+        ("../..", 2, "../.. is no run folder and no samples CSV"),
+        ("0002-h9", 1, "the run was not finished"),
+    ],
+)
+def test_what_is_no_run_is_refused(original: Campaign, name: str, status: int, said: str) -> None:
+    cut = original.folder / "runs" / "0002-h9"
+    cut.mkdir(exist_ok=True)
+    (cut / "run.json").write_text("{}")
+    with pytest.raises(GpudebugError) as refused:
+        diagnose(original.folder, name)
+    assert refused.value.exit_code == status
+    assert said in refused.value.message
+
+
+def test_no_campaign_and_no_run(tmp_path: Path) -> None:
+    with pytest.raises(GpudebugError, match=r"no gpudebug\.yaml"):
+        diagnose(tmp_path)
+
+
+def test_the_text_names_causes_facts_ceiling_and_test(original: Campaign) -> None:
+    text = original.run("diagnose").expect(0).out
+    assert text.startswith("Diagnosis of test (1 run): ")
+    assert "for      the log's data time is 75% of a step" in text
+    assert "ceiling  +75.0pp, to 100.0%; 4.00x steps/s" in text
+    assert "hypothesis 3: Something else entirely" in text
+    assert max(map(len, text.splitlines())) <= 110

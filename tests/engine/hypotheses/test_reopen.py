@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.support.campaigns import Campaign, contents
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.hypotheses.reopen import reopen
+
+ENTRY = "\n### Hypothesis 7: By hand\n- **Intervention**: --set --work=0.9\n- **Status**: {}\n"
+
+
+def test_a_rejected_hypothesis_is_tested_again_once_its_premises_changed(adopted: Campaign) -> None:
+    runs = contents(adopted.folder / "runs")
+    old = re.search(r"### Hypothesis 3.*?- \*\*Result\*\*:\n(.*?\n)\n### ", adopted.text, re.DOTALL)
+    assert old is not None
+    answer = adopted.json("reopen", "3")
+    assert (answer["action"], answer["was"], answer["already"]) == ("reopened", "REJECTED", False)
+    assert answer["why"] == "the workload's command and the code changed since it was measured"
+    assert f"- **Status**: UNTESTED\n- **Earlier result (REJECTED)**:\n{old[1]}" in adopted.text
+    again = adopted.json("next")
+    assert (again["action"], again["hypothesis"], again["verdict"]) == ("tested", 3, "REJECTED")
+    assert f"- **Earlier result (REJECTED)**:\n{old[1]}" in adopted.text
+    shown = adopted.json("show", "3")
+    assert shown["runs"] and not set(shown["runs"]) & set(answer["earlier_runs"])
+    assert {run["run"] for run in shown["evidence"]} == set(shown["runs"])
+    after = contents(adopted.folder / "runs")
+    assert {name: after[name] for name in runs if "/" in name} == {n: f for n, f in runs.items() if "/" in n}
+    assert "nothing has changed since it was measured" in adopted.run("reopen", "3").expect(1).err
+
+
+REFUSED = [
+    (1, "", 1, "hypothesis 1 is VALIDATED (delta ", "propose something else; accepting another"),
+    (3, "", 1, "and nothing has changed since it was measured", "propose something else; accepting another"),
+    (9, "", 2, "there is no hypothesis 9", "gpudebug status"),
+    (
+        7,
+        "TESTING - session a, since 2026-11-21T10:00:00+00:00",
+        6,
+        "(session a, since 2026",
+        "gpudebug status",
+    ),
+]
+
+
+def test_what_is_decided_stays_decided(judged: Campaign) -> None:
+    measured = judged.text
+    for number, status, code, said, advice in REFUSED:
+        text = measured + (ENTRY.format(status) if status else "")
+        judged.progress.write_text(text)
+        with pytest.raises(GpudebugError, match=re.escape(said)) as caught:
+            reopen(judged.folder, number)
+        assert caught.value.exit_code == code
+        assert (caught.value.next or "").startswith(advice)
+        assert judged.text == text
+
+
+def test_what_is_undecided_or_written_by_hand_is_reopened_always(judged: Campaign) -> None:
+    measured = judged.text
+    for status in ("INCONCLUSIVE", "INVALID", "REJECTED", "VALIDATED"):
+        judged.progress.write_text(measured + ENTRY.format(status))
+        answer = reopen(judged.folder, 7)
+        assert (answer["was"], answer["earlier_runs"]) == (status, [])
+        assert judged.text.endswith(f"- **Status**: UNTESTED\n- **Earlier result ({status})**:\n")
+        text = judged.text
+        again = reopen(judged.folder, 7)
+        assert (again["already"], again["was"]) == (True, "UNTESTED")
+        assert judged.text == text
+
+
+def test_an_earlier_result_is_not_adopted_for_the_new_trial(adopted: Campaign) -> None:
+    """As after a kill between TESTING and the first run, with a verdict that says nothing of its claim."""
+    answer = adopted.json("reopen", "3")
+    for name in answer["earlier_runs"]:
+        path = adopted.folder / "runs" / name / "verdict.json"
+        if path.exists():
+            verdict = json.loads(path.read_text())
+            path.write_text(json.dumps({key: v for key, v in verdict.items() if key != "claim"}))
+    adopted.progress.write_text(adopted.text.replace("- **Status**: UNTESTED", "- **Status**: TESTING"))
+    recovered = adopted.json("next")
+    assert recovered["action"] == "recovered"
+    assert adopted.statuses() == ["VALIDATED", "VALIDATED", "UNTESTED", "VALIDATED"]

@@ -1,0 +1,138 @@
+"""What counts as a difference between the surroundings of two runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign
+from tests.support.tampering import reseal
+
+from gpudebug.core.records import DeviceInfo, RunRecord
+from gpudebug.engine.run.environment import Surroundings, differences, knobs_in
+from gpudebug.engine.run.environment import recorded as recorded_surroundings
+
+GPU = DeviceInfo(
+    index=0,
+    uuid="GPU-1",
+    name="A",
+    kind="nvml",
+    driver="570",
+    clocks_mhz=(1410, 1593),
+    power_limit_w=400.0,
+)
+CPU = DeviceInfo(index=0, uuid="CPU", name="C", kind="cpu", cores=1.0)
+KNOBS = {"OMP_NUM_THREADS": "1"}
+BEFORE = Surroundings("/usr/bin/python3 3.11.7", {"torch": "2.1", "numpy": "2.0"}, "host", 2.0, (GPU,), KNOBS)
+
+
+def changed(**facts: Any) -> Surroundings:
+    return Surroundings(**{**vars(BEFORE), **facts})
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (BEFORE, []),
+        (changed(packages={"torch": "2.2", "numpy": "2.0"}), ["packages torch"]),
+        (changed(packages={"torch": "2.1"}), ["packages numpy"]),
+        (
+            changed(interpreter="/usr/bin/python3 3.12.1"),
+            ["interpreter /usr/bin/python3 3.11.7 and /usr/bin/python3 3.12.1"],
+        ),
+        (changed(host="other"), ["host host and other"]),
+        (changed(cpu_quota=4.0), ["CPU quota 2 and 4 cores"]),
+        (changed(devices=(GPU.model_copy(update={"uuid": "GPU-2"}),)), ["device GPU-1 and GPU-2"]),
+        (changed(devices=(GPU.model_copy(update={"driver": "580"}),)), ["driver 570 and 580"]),
+        (changed(devices=(GPU.model_copy(update={"driver": None}),)), []),
+        (
+            changed(devices=(GPU.model_copy(update={"clocks_mhz": (1200, 1593), "power_limit_w": 350.0}),)),
+            ["clocks 1410/1593 MHz and 1200/1593 MHz", "power limit 400 W and 350 W"],
+        ),
+        (changed(knobs={"OMP_NUM_THREADS": "4"}), ["variable OMP_NUM_THREADS 1 and 4"]),
+        (changed(knobs={}), ["variable OMP_NUM_THREADS 1 and unset"]),
+        (changed(knobs={"OMP_NUM_THREADS": "4"}, meant=frozenset({"OMP_NUM_THREADS"})), []),
+        (changed(knobs=None), []),
+        (changed(interpreter="/usr/bin/python3", packages={}), []),
+        (changed(host=None, cpu_quota=None, devices=()), []),
+        (Surroundings(), []),
+    ],
+)
+def test_only_what_both_know_can_differ(after: Surroundings, said: list[str]) -> None:
+    assert differences(BEFORE, after) == said
+    assert bool(differences(after, BEFORE)) == bool(said)
+
+
+def test_cores_tell_one_stand_in_from_another() -> None:
+    four = CPU.model_copy(update={"cores": 4.0})
+    found = differences(Surroundings(devices=(CPU,)), Surroundings(devices=(four,)))
+    assert found == ["device CPU with 1 cores and CPU with 4 cores"]
+
+
+def test_only_variables_that_steer_libraries_are_knobs() -> None:
+    env = {
+        "OMP_NUM_THREADS": "1",
+        "NCCL_P2P_DISABLE": "1",
+        "PYTORCH_CUDA_ALLOC_CONF": "x",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "NCCL_DEBUG": "INFO",
+        "HF_TOKEN": "secret",
+        "PATH": "/bin",
+    }
+    assert list(knobs_in(env)) == ["NCCL_P2P_DISABLE", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF"]
+
+
+def test_what_the_change_sets_is_meant_to_differ() -> None:
+    record = RunRecord(
+        name="0002-h1",
+        campaign="c",
+        role="h1",
+        command="t",
+        argv=("t",),
+        cwd="/",
+        start="now",
+        change="--env OMP_NUM_THREADS=4",
+        knobs={"OMP_NUM_THREADS": "4"},
+    )
+    assert recorded_surroundings(record).meant == {"OMP_NUM_THREADS"}
+    assert differences(BEFORE, recorded_surroundings(record)) == []
+
+
+def test_a_variable_of_the_shell_outdates_the_baseline(recorded: Campaign) -> None:
+    recorded.propose("--env OMP_NUM_THREADS=3")
+    answer = recorded.json("next", env={"MKL_NUM_THREADS": "5"})
+    assert answer["action"] == "recorded_baseline"
+    assert "variable MKL_NUM_THREADS unset and 5" in answer["why"]
+    answer = recorded.json("next", env={"MKL_NUM_THREADS": "5"})
+    assert answer["action"] == "tested"
+    parity = next(g for g in answer["gates"] if g["name"] == "environment_parity")
+    assert parity["result"] == "pass"
+
+
+def edit_record(folder: Path, **facts: Any) -> None:
+    """The run as it would have been recorded elsewhere."""
+    path = folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
+    reseal(folder)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"host": "an-older-host"}, {"packages": {"pip": "0.1"}}, {"cpu_quota": 0.25}],
+)
+def test_a_baseline_from_elsewhere_is_recorded_anew_before_a_trial(
+    recorded: Campaign, facts: dict[str, Any]
+) -> None:
+    quota = json.loads((recorded.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())[
+        "cpu_quota"
+    ]
+    if "cpu_quota" in facts and quota is None:
+        pytest.skip("no CPU quota on this machine, and unknown is no difference")
+    edit_record(recorded.folder / "runs" / "0001-baseline-workload", **facts)
+    recorded.propose("--set --lr=0.2")
+    answer = recorded.json("next")
+    assert answer["action"] == "recorded_baseline"
+    assert "recorded elsewhere" in answer["why"]
+    assert recorded.json("next")["verdict"] == "VALIDATED"

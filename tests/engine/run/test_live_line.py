@@ -1,0 +1,133 @@
+"""A run as it goes on: stalls, looks, and one that ends once its answer is certain."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import make_replay_campaign, record
+from tests.support.probe_lines import beat, start
+
+from gpudebug.core.trainlog import LogReader
+from gpudebug.edges.launcher import Tick
+from gpudebug.engine.run.evidence import Files
+from gpudebug.engine.run.live_line import LOOK_S, Live, Watch, last_utilisation
+
+
+def watch(folder: Path, told: list[Live], **more: object) -> Watch:
+    files = Files(
+        folder / "samples.csv", folder / "train.log", folder / "sampler.json", told=folder, records=folder
+    )
+    stall = more.pop("stall_timeout", None)
+    return Watch(files, "0001-x", LogReader({}), told.append, stall, **more)  # type: ignore[arg-type]
+
+
+def test_the_live_line_tells_step_loss_and_what_is_left(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told)
+    log = tmp_path / "train.log"
+    log.write_text("step 10/100 loss 2.0\nstep 20/100 loss 1.5\n")
+    assert seen.observe(Tick(4.0, log.stat().st_size, None)) is None
+    assert (told[-1].step, told[-1].total_steps, told[-1].loss) == (20, 100, 1.5)
+    assert told[-1].left == pytest.approx(16)
+    assert told[-1].gpu_util is None
+
+
+def test_a_run_without_a_new_step_is_stalled_once_it_has_made_one(tmp_path: Path) -> None:
+    seen = watch(tmp_path, [], stall_timeout=30.0)
+    log = tmp_path / "train.log"
+    log.write_text("loading\n")
+    assert seen.observe(Tick(100.0, log.stat().st_size, None)) is None
+    log.write_text("loading\nstep 10/100 loss 2.0\n")
+    size = log.stat().st_size
+    assert seen.observe(Tick(101.0, size, None)) is None
+    assert seen.observe(Tick(130.0, size, None)) is None
+    assert seen.observe(Tick(132.0, size, None)) == "STALLED"
+    assert seen.observe(Tick(133.0, size, "STALLED")) is None
+
+
+def test_steps_that_the_training_tells_itself_are_progress(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told, stall_timeout=30.0)
+    probe = tmp_path / "probe.jsonl"
+    assert seen.observe(Tick(100.0, 0, None)) is None
+    probe.write_text(start() + beat(1, 3, 5))
+    assert seen.observe(Tick(101.0, 0, None)) is None
+    assert (told[-1].step, told[-1].total_steps, told[-1].left) == (5, None, None)
+    with probe.open("a") as f:
+        f.write(beat(1, 5, 6))
+    assert seen.observe(Tick(125.0, 0, None)) is None
+    assert seen.observe(Tick(150.0, 0, None)) is None
+    assert seen.observe(Tick(156.0, 0, None)) == "STALLED"
+
+
+def test_a_training_that_tells_its_steps_rarely_is_waited_for(tmp_path: Path) -> None:
+    seen = watch(tmp_path, [], stall_timeout=30.0)
+    (tmp_path / "probe.jsonl").write_text(start() + beat(1, 100, 500) + beat(1, 140, 700))
+    assert seen.observe(Tick(140.0, 0, None)) is None
+    assert seen.observe(Tick(259.0, 0, None)) is None
+    assert seen.observe(Tick(261.0, 0, None)) == "STALLED"
+
+
+def test_a_log_that_tells_steps_rarely_is_no_stall_while_the_training_goes_on(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told, stall_timeout=30.0)
+    log = tmp_path / "train.log"
+    log.write_text("step 1000/4000 loss 2.0\n")
+    for minute in range(1, 5):
+        with (tmp_path / "probe.jsonl").open("a") as f:
+            f.write(beat(1, 60 * minute, 500 * minute))
+        assert seen.observe(Tick(20.0 * minute, log.stat().st_size, None)) is None
+    assert told[-1].step == 1000
+
+
+def test_looks_grow_rarer_and_the_first_certain_one_ends_the_run(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    def look(elapsed: float) -> bool:
+        asked.append(elapsed)
+        return elapsed > 1000
+
+    seen = watch(tmp_path, [], look=look)
+    second, reason = 0, None
+    while reason is None:
+        second += 1
+        reason = seen.observe(Tick(float(second), 0, None))
+    assert reason == "ENDED_EARLY its answer is certain"
+    gaps = [b - a for a, b in pairwise(asked)]
+    assert asked[0] == LOOK_S
+    assert gaps == sorted(gaps)
+    assert len(asked) < 40
+    assert second < 1200
+
+
+def test_the_last_rows_of_the_samples_tell_the_utilisation(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    assert last_utilisation(path) is None
+    path.write_text("elapsed,gpu_util,gpu_index\n0.2,40,0\n0.2,60,1\n0.4,50,0\n0.4,70,1\n0.6,9")
+    assert last_utilisation(path) == 60.0
+
+
+@pytest.mark.slow
+def test_with_early_stop_a_certain_run_ends_and_says_that_its_completion_was_not_tested(
+    tmp_path: Path,
+) -> None:
+    recordings = tmp_path / "recordings"
+    for number in (1, 2, 3):
+        record(recordings, f"000{number}-baseline-workload", util=20)
+    record(recordings, "0004-h1", util=20, seconds=900.0, lines=900)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20, runs=3)
+    text = campaign.config.read_text()
+    campaign.config.write_text(text.replace("protocol: {", "protocol: {early_stop: true, "))
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    answer = campaign.json("next")
+    assert answer["verdict"] == "REJECTED"
+    outcome = answer["gates"][0]
+    assert (outcome["name"], outcome["value"], outcome["result"]) == ("outcome", "ENDED_EARLY", "skipped")
+    run = json.loads((campaign.folder / "runs" / "0004-h1" / "run.json").read_text())
+    assert (run["outcome"], run["reason"]) == ("ENDED_EARLY", "its answer is certain")
+    assert "Training: ENDED_EARLY - not run to its end" in campaign.text
+    assert campaign.json("verify")["ok"] is True

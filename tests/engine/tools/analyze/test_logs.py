@@ -1,0 +1,42 @@
+"""The series that `--detailed` and `--charts` take from a training log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.tools.analyze.logs import log
+
+
+def test_each_printed_loss_has_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"step {i} loss {3 - i / 10:.1f}\n" for i in range(1, 11)))
+    found = log(path)
+    assert found.more["series"]["loss"] == [[i, round(3 - i / 10, 1)] for i in range(1, 11)]
+    assert found.more["series"]["stepped"] is True
+
+
+def test_what_is_not_finite_is_unknown_and_what_has_no_step_is_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"loss: {'nan' if i == 2 else 3 - i / 10}\n" for i in range(4)))
+    series = log(path).more["series"]
+    assert series["loss"] == [[0, 3.0], [1, 2.9], [2, None], [3, 2.7]]
+    assert series["stepped"] is False
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "[1, 2]", '"x"', '{"a": 1, "b": [1, 2]}\n'])
+def test_json_that_says_nothing_is_no_log(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    with pytest.raises(GpudebugError, match="is JSON, but no trace") as told:
+        log(path)
+    assert told.value.file == str(path)
+    assert told.value.next
+
+
+def test_a_log_of_one_json_line_is_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text('{"step": 1, "loss": 2.5}\n')
+    assert log(path).answer["loss"]["points"] == 1

@@ -1,0 +1,35 @@
+"""`clean` measures what is there; what it removes is in the promises about files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.deep import deep_folders
+
+from gpudebug.engine.tools.clean import Left, _one
+from gpudebug.render.clean import clean
+
+
+def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "run" / "deep").mkdir(parents=True)
+    (tmp_path / "run" / "deep" / "big").write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "run" / "link").symlink_to("/")
+    found = _one("evidence", tmp_path / "run")
+    assert found.size >= 1 << 20 and found.size < 2 << 20
+    assert found.as_json() == {"kind": "evidence", "path": str(tmp_path / "run"), "bytes": found.size}
+
+
+def test_the_text_names_each_thing_and_what_was_kept() -> None:
+    left = Left("unused run", Path("/x/runs/0003-sample"), 3 << 20, (1, 2)).as_json()
+    listed = clean({"action": "listed", "left": [left], "bytes": 3 << 20})
+    assert "3.0 MB  unused run  /x/runs/0003-sample" in listed
+    assert clean({"action": "listed", "left": [], "bytes": 0}) == "gpudebug left nothing here"
+    kept = [{"path": "/x", "why": "is not what gpudebug made there"}]
+    said = clean({"action": "cleaned", "removed": ["/y"], "kept": kept})
+    assert said == "removed /y\nkept /x: is not what gpudebug made there"
+
+
+def test_folders_of_any_depth_have_a_size(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 5000)
+    with deep_folders(tmp_path):
+        assert _one("evidence", tmp_path).size >= 5000

@@ -1,0 +1,49 @@
+"""`gpudebug demo`, for real: both baselines, one hypothesis VALIDATED, the others judged by measurement."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import gpudebug
+from tests.support.statuses import ageless
+
+from gpudebug.core.change.intervention import parse
+from gpudebug.demo import HYPOTHESES
+from gpudebug.engine.hypotheses.propose import propose
+from gpudebug.engine.status.status import status
+from gpudebug.engine.tools.demo import options_of, prepare
+
+
+def test_its_files_make_a_campaign_that_is_ready(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    for h in HYPOTHESES:
+        propose(
+            tmp_path, title=h.title, description=h.description, method=h.method, **options_of(h.intervention)
+        )
+    answer = status(tmp_path)
+    assert answer["next"]["action"] == "record_baseline"
+    assert [h["problem"] for h in answer["hypotheses"]] == [None] * len(HYPOTHESES)
+    assert len(answer["hypotheses"]) >= 4
+
+
+@pytest.mark.parametrize("text", ["--set --a=b", "--unset --a", "--env K=V", "--set --a=1 --env B=2"])
+def test_a_written_change_comes_back_as_options(text: str) -> None:
+    options = options_of(text)
+    changes = parse(text).changes
+    assert sum(len(v) for v in options.values()) == len(changes)
+
+
+@pytest.mark.slow
+def test_the_whole_demo(tmp_path: Path) -> None:
+    done = gpudebug(tmp_path, "demo", "--json", env={"TMPDIR": str(tmp_path)}, timeout=280).expect(0)
+    answer = done.json
+    verdicts = {h["number"]: h["status"] for h in answer["status"]["hypotheses"]}
+    assert "VALIDATED" in verdicts.values()
+    assert set(verdicts.values()) <= {"VALIDATED", "REJECTED", "UNTESTED"}
+    assert all(answer["status"]["baselines"][role]["verified"] for role in ("workload", "reference"))
+    assert all(Path(f).exists() for f in answer["files"])
+    words = shlex.split(answer["next_command"])
+    again = gpudebug(tmp_path, *words[words.index("-C") :], "--json").expect(0)
+    assert ageless(again.json["hypotheses"]) == ageless(answer["status"]["hypotheses"])

@@ -1,0 +1,158 @@
+"""What a trial did beside what its hypothesis says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.trials import run
+
+from gpudebug.core.change import intervention
+from gpudebug.core.records import LoadedFiles, RunRecord
+from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.words import Result
+from gpudebug.edges import store
+from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.trial.conduct import with_conduct
+
+ARGV = ("python", "train.py", "--batch_size=8", "--lr=0.1")
+
+
+def measured(
+    name: str,
+    argv: tuple[str, ...] = ARGV,
+    printed: dict[str, str] | None = None,
+    loaded: LoadedFiles | None = None,
+    runs: Path = Path("/repo/runs"),
+    **facts: Any,
+) -> Measured:
+    record = RunRecord(
+        **{
+            "name": name,
+            "campaign": "c",
+            "role": name.partition("-")[2],
+            "command": "python train.py",
+            "argv": argv,
+            "cwd": "/repo",
+            "start": "now",
+            **facts,
+        }
+    )
+    folder = store.RunFolder(runs / name, str)
+    return Measured(folder, record, run(printed=printed or {}, loaded=loaded))
+
+
+def conduct(change: str, before: Measured, after: Measured, *locked: str) -> Setting:
+    return with_conduct(Setting(), intervention.parse(change), locked, [before], [after])
+
+
+BEFORE = measured("0001-baseline-workload", printed={"batch_size": "8", "lr": "0.1"})
+HELPED = (*ARGV[:3], "--lr=0.2")
+
+
+def test_a_plain_trial_did_what_it_says() -> None:
+    found = conduct("--set --lr=0.2", BEFORE, measured("0002-h1", HELPED, {"batch_size": "8", "lr": "0.2"}))
+    assert (found.locked, found.differences, found.elsewhere, found.other_steps) == ((), (), (), None)
+    assert found.effect is not None
+    assert (found.effect.result, found.effect.value) == (Result.PASS, "lr: 0.2")
+
+
+def test_an_unchanged_workload_has_no_effect_to_show() -> None:
+    found = with_conduct(Setting(), None, ("--lr",), [BEFORE], [BEFORE])
+    assert (found.effect, found.locked) == (None, ())
+
+
+def test_locked_knobs_are_named_however_they_move() -> None:
+    locked = ("--batch_size", "--seed")
+    touched = conduct("--set --batch_size=4", BEFORE, measured("0002-h1", (*ARGV, "--batch_size=4")), *locked)
+    assert touched.locked == ("--batch_size",)
+    short = conduct("--set --se=4", BEFORE, measured("0002-h1", (*ARGV, "--se=4")), *locked)
+    assert short.locked == ("--seed",)
+    moved = conduct("--set --lr=0.2", BEFORE, measured("0002-h1", HELPED, {"batch_size": "4"}), *locked)
+    assert moved.locked == ("--batch_size (shown as 8, then 4)",)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"identity": {"command": "b"}}, "the baseline run 0001-baseline-workload was of another command"),
+        (
+            {"identity": {"command": "a", "tree": "x"}},
+            "the baseline run 0001-baseline-workload was of another code",
+        ),
+        ({"host": "there", "identity": {"command": "a"}}, "host here and there"),
+        (
+            {"knobs": {"OMP_NUM_THREADS": "2"}, "identity": {"command": "a"}},
+            "variable OMP_NUM_THREADS unset and 2",
+        ),
+    ],
+)
+def test_a_baseline_of_something_else_is_named(facts: dict[str, Any], said: str) -> None:
+    before = measured("0001-baseline-workload", identity={"command": "a"}, host="here", knobs={})
+    found = conduct("--set --lr=0.2", before, measured("0002-h1", HELPED, **facts))
+    assert found.differences == (said,)
+
+
+def test_a_variable_that_the_change_sets_is_no_difference() -> None:
+    before = measured("0001-baseline-workload", knobs={"OMP_NUM_THREADS": "1"})
+    change = "--env OMP_NUM_THREADS=4"
+    after = measured("0002-h1", knobs={"OMP_NUM_THREADS": "4"}, change=change)
+    assert conduct(change, before, after).differences == ()
+
+
+def test_packages_from_elsewhere_are_named() -> None:
+    after = measured("0002-h1", HELPED, imports={"pkg": "/old/pkg"})
+    assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ("pkg is imported from /old/pkg",)
+
+
+def test_what_a_process_told_counts_before_what_was_found_before_the_launch() -> None:
+    imports = {"pkg": "/old/pkg"}
+    told = LoadedFiles(tree="/b", files=("pkg/util.py",))
+    after = measured("0002-h1", HELPED, loaded=told, imports=imports)
+    assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ()
+    after = measured("0002-h1", HELPED, loaded=LoadedFiles(tree="/b", files=("train.py",)), imports=imports)
+    assert conduct("--set --lr=0.2", BEFORE, after).elsewhere == ("pkg is imported from /old/pkg",)
+
+
+def test_files_of_another_checkout_are_named_whichever_side_imported_them() -> None:
+    stray = measured("0001-baseline-workload", loaded=LoadedFiles(tree="/b", elsewhere={"/a": ("x.py",)}))
+    clean = measured("0002-h1", HELPED, loaded=LoadedFiles(tree="/b", files=("x.py",)))
+    said = ("x.py came from /a/x.py, not from /b/x.py",)
+    assert conduct("--set --lr=0.2", stray, clean).elsewhere == said
+    assert conduct("--set --lr=0.2", clean, stray).elsewhere == said
+    assert conduct("--set --lr=0.2", clean, clean).elsewhere == ()
+
+
+PATCHED = "--- a/pkg/util.py\n+++ b/pkg/util.py\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+def test_the_patch_in_the_run_folder_says_what_was_touched(tmp_path: Path) -> None:
+    (tmp_path / "0002-h1").mkdir()
+    told = LoadedFiles(tree="/b", files=("pkg/util.py", "train.py"))
+    after = measured("0002-h1", loaded=told, runs=tmp_path)
+    change = "--patch hypotheses/patches/a.patch"
+    without = conduct(change, BEFORE, after).effect
+    assert without is not None
+    assert (without.result, without.note) == (
+        Result.SKIPPED,
+        "no process imported a file that the change touches",
+    )
+    (tmp_path / "0002-h1" / "change.patch").write_text(PATCHED)
+    found = conduct(change, BEFORE, after).effect
+    assert found is not None
+    assert (found.result, found.value) == (Result.PASS, "pkg/util.py loaded from /b")
+
+
+@pytest.mark.parametrize(
+    ("change", "printed", "why"),
+    [
+        ("--set --batch-size=4", {}, "the trial changes --batch-size"),
+        ("--set --lr=0.2", {"batch_size": "4"}, "the programs show another batch_size (shown as 8, then 4)"),
+        ("--set --seed=4", {}, "the trial changes --seed"),
+        ("--set --lr=0.2", {"batch_size": "8"}, None),
+    ],
+)
+def test_another_batch_makes_other_steps(change: str, printed: dict[str, str], why: str | None) -> None:
+    found = conduct(change, BEFORE, measured("0002-h1", (*ARGV, *change.split()[1:]), printed))
+    assert found.other_steps == why

@@ -1,0 +1,106 @@
+"""What `status` tells of a campaign's noise: from its runs, its criteria and the device time that is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign, environment
+
+
+def configured(campaign: Campaign, text: str) -> Any:
+    campaign.config.write_text(campaign.config.read_text() + text)
+    return campaign.json("status")["resolution"]
+
+
+def test_one_run_shows_no_spread_of_its_own(recorded: Campaign) -> None:
+    found = configured(recorded, "")
+    runs = {key: found[key] for key in ("baseline_runs", "fresh_runs", "aa_runs")}
+    assert runs == {"baseline_runs": 1, "fresh_runs": 0, "aa_runs": 0}
+    assert found["limited"] is False
+    util, rate = found["figures"]
+    assert (util["figure"], util["unit"], util["own_sd"], util["goal"]) == ("gpu_util", "pp", None, 20)
+    assert (rate["figure"], rate["unit"], rate["own_sd"], rate["goal"]) == ("throughput", "x", None, 1.05)
+    # What is assumed before any run has a peer.
+    assert util["sd"] == pytest.approx(4.0)
+    assert rate["sd"] == pytest.approx(0.05)
+    assert 20 < util["passed"] < 30
+    assert util["goal_runs"]["total"] == util["goal_runs"]["trial"] + util["goal_runs"]["baseline"]
+    assert util["goal_runs"]["total"] < rate["goal_runs"]["total"]
+    text = " ".join(recorded.run("status").expect(0).out.split())
+    assert "Noise 4.0pp of gpu_util (assumed), 5.0% of throughput (assumed) from run to run (1 run)" in text
+    assert f"Resolves {util['told']:.1f}pp of gpu_util, {rate['told']:.2f}x of throughput, in 4 of 5" in text
+
+
+def test_the_goal_follows_the_criteria(recorded: Campaign) -> None:
+    found = configured(recorded, "criteria: {success: 40, failure: 10}\n")["figures"][0]
+    assert found["goal"] == 40
+    assert found["goal_runs"]["total"] < 4
+    assert found["passed"] > 40
+
+
+def test_another_metric_has_its_own_goal(recorded: Campaign) -> None:
+    found = configured(recorded, "metric: steps_per_s\ncriteria: {success: 1.3x, failure: 1.1x}\n")["figures"]
+    assert [(f["figure"], f["unit"]) for f in found] == [("steps_per_s", "x"), ("throughput", "x")]
+    assert found[0]["goal"] == pytest.approx(1.3)
+    assert found[0]["passed"] > 1.3
+    assert found[0]["told"] == pytest.approx(found[1]["told"])
+
+
+def test_the_device_time_that_is_left_limits_it(recorded: Campaign) -> None:
+    before = configured(recorded, "")
+    run = recorded.folder / "runs" / recorded.runs()[0] / "run.json"
+    held = json.loads(run.read_text())["duration_s"]
+    found = configured(recorded, f"budget: {{device_time: {held * 3.5:.3f}s}}\n")
+    assert (found["left"], found["limited"]) == (2, True)
+    assert found["figures"][0]["told"] > before["figures"][0]["told"]
+    # What an effect takes is asked whatever it costs.
+    assert found["figures"][0]["goal_runs"] == before["figures"][0]["goal_runs"]
+    text = " ".join(recorded.run("status").out.split())
+    assert "with the 2 runs that device time is left for" in text
+
+
+def test_no_device_time_resolves_nothing(recorded: Campaign) -> None:
+    found = configured(recorded, "budget: {device_time: 0.1s}\n")
+    assert found["left"] == 0
+    assert {f["told"] for f in found["figures"]} == {None}
+    assert "Resolves nothing more: the device time is used up" in recorded.run("status").out
+
+
+def test_the_baselines_runs_beside_trials_count(told: Campaign) -> None:
+    records = [json.loads((told.folder / "runs" / name / "run.json").read_text()) for name in told.runs()]
+    beside = [r for r in records if r["role"] == "baseline-workload" and r["hypothesis"] is not None]
+    found = told.json("status")["resolution"]
+    assert (found["baseline_runs"], found["fresh_runs"]) == (1, len(beside))
+    assert len(beside) > 0
+    assert found["figures"][0]["runs"] == 1 + len(beside)
+
+
+def test_without_a_baseline_nothing_is_known(campaign: Campaign) -> None:
+    assert configured(campaign, "") is None
+    assert "Noise" not in campaign.run("status").out
+
+
+def test_status_loads_nothing_heavy_for_it(recorded: Campaign) -> None:
+    # With none left to test it would say what the catalogue offers.
+    recorded.propose("--set --duration=3")
+    code = (
+        "import sys; from pathlib import Path; from gpudebug import render\n"
+        "from gpudebug.engine.status.status import status; answer = status(Path()); render.status(answer)\n"
+        "assert answer['resolution'] and 'gpudebug.engine.trial.noise' in sys.modules\n"
+        "heavy = ('numpy', 'jinja2', 'gpudebug.core.records', 'gpudebug.core.verdict.gates')\n"
+        "heavy += ('gpudebug.engine.trial.aa',)\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=recorded.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.strip() == "[]"
