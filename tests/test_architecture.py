@@ -321,7 +321,7 @@ MAY_REMOVE = {
 }
 # Modules that put a file of theirs in the place of an older one, and why that is no removal.
 MAY_REPLACE = {
-    "gpudebug.edges.snapshot.grounds": "files of gpudebug's own in git's folder, in an open folder",
+    "gpudebug.edges.git.grounds": "files of gpudebug's own in git's folder, in an open folder",
     "gpudebug.engine.run.traces": "the trace of the run that has just ended",
     "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own trace",
     "gpudebug.training.profiling.exits": "the training's own report",

@@ -28,7 +28,7 @@ def _campaign(folder: Path) -> None:
     """A campaign of 20 hypotheses, some with results that nothing verifies, in a repository of its own."""
     from tests.support.progress_files import many_hypotheses
 
-    from gpudebug.edges import snapshot
+    from gpudebug.edges import git
 
     (folder / "gpudebug.yaml").write_text(
         "campaign: bench\nworkload:\n  command: python train.py --lr=0.1 --num_workers=0\ndevice: cpu:1\n"
@@ -36,7 +36,7 @@ def _campaign(folder: Path) -> None:
     (folder / "train.py").write_text("print('step 1 loss 1.0')\n")
     (folder / "progress").mkdir()
     (folder / "progress" / "bench.md").write_bytes(many_hypotheses(20))
-    snapshot.create(folder, "Start")
+    git.create(folder, "Start")
 
 
 def _seconds(argv: list[str]) -> float:

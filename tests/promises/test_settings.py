@@ -20,7 +20,8 @@ from tests.support.campaigns import (
     record,
 )
 
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git as snapshot
+from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.pinned import FILE
 from gpudebug.engine.campaign.private import campaign_folder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.support.campaigns import git, make_repository
 
-from gpudebug.edges import snapshot
-from gpudebug.edges.snapshot.address import Address, find
+from gpudebug.edges import git as snapshot
+from gpudebug.edges.git.address import Address, find
 
 REF = "refs/gpudebug/test/base"
 FILES = {

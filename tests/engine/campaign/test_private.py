@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.engine.campaign.private import campaign_folder
 
 
 def test_each_campaign_of_each_work_tree_has_a_folder_of_its_own(tmp_path: Path) -> None:
     top = tmp_path / "repo"
-    main = snapshot.Address(top, top / ".git", top / ".git")
-    linked = snapshot.Address(tmp_path / "linked", top / ".git", top / ".git")
+    main = git.Address(top, top / ".git", top / ".git")
+    linked = git.Address(tmp_path / "linked", top / ".git", top / ".git")
     found = [
         campaign_folder(top, "a", main),
         campaign_folder(top, "b", main),
@@ -24,7 +24,7 @@ def test_each_campaign_of_each_work_tree_has_a_folder_of_its_own(tmp_path: Path)
 
 def test_a_repository_that_moved_keeps_its_folder(tmp_path: Path) -> None:
     one, other = (
-        campaign_folder(top, "a", snapshot.Address(top, top / ".git", top / ".git")).name
+        campaign_folder(top, "a", git.Address(top, top / ".git", top / ".git")).name
         for top in (tmp_path / "one", tmp_path / "other")
     )
     assert one == other

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record
 
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.engine.campaign import upkeep
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import folder, worktree_for
@@ -48,8 +48,8 @@ def test_what_git_cannot_tell_of_stays(campaign: Campaign, lost: str) -> None:
 
 def test_a_worktree_of_a_name_that_says_nothing_stays(campaign: Campaign) -> None:
     loaded = load(campaign.folder)
-    commit = snapshot.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
-    made = snapshot.add_worktree(loaded.checkout.top, folder(loaded) / "mine", commit)
+    commit = git.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
+    made = git.add_worktree(loaded.checkout.top, folder(loaded) / "mine", commit)
     assert upkeep.tidy(loaded) == [
         f"mine: git cannot tell what was written in it, so {made.path} stays as it is"
     ]
@@ -58,8 +58,8 @@ def test_a_worktree_of_a_name_that_says_nothing_stays(campaign: Campaign) -> Non
 
 def test_those_of_runs_go(campaign: Campaign) -> None:
     loaded = load(campaign.folder)
-    commit = snapshot.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
+    commit = git.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
     for name in ("base", "h1-trial"):
-        snapshot.add_worktree(loaded.checkout.top, folder(loaded) / name, commit)
+        git.add_worktree(loaded.checkout.top, folder(loaded) / name, commit)
     assert len(upkeep.tidy(loaded)) == 2
     assert upkeep.kept_here(loaded)[0] == []

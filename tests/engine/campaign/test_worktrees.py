@@ -13,7 +13,7 @@ import pytest
 from tests.support.campaigns import Campaign, commit_all, git
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges import snapshot
+from gpudebug.edges import git as snapshot
 from gpudebug.engine.campaign.campaign import Code, Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import _accepted_as, base, in_checkout, place_of_base, refs

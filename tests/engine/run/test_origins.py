@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import make_repository
 
-from gpudebug.edges import launcher, snapshot
+from gpudebug.edges import git, launcher
 from gpudebug.engine.run.origins import elsewhere, packages_of
 
 MODULES = ("model.py", "data.py", "loop.py")
@@ -33,7 +33,7 @@ def repository(tmp_path: Path) -> Path:
 def asked(
     repository: Path, env: Mapping[str, str], program: str = "scripts/train.py"
 ) -> dict[str, str] | None:
-    packages = packages_of(snapshot.identify(repository))
+    packages = packages_of(git.identify(repository))
     variables = {**os.environ, **env}
     told = launcher.ask(sys.executable, variables, (repository,), tuple(packages))
     return elsewhere(packages, told, sys.executable, ["python", program], repository, variables)
@@ -66,11 +66,11 @@ def test_another_package_of_the_same_name_is_no_copy(repository: Path, tmp_path:
 
 def test_without_packages_nobody_is_asked(tmp_path: Path) -> None:
     top = make_repository(tmp_path / "repo", {"train.py": ""})
-    checkout = snapshot.identify(top)
+    checkout = git.identify(top)
     assert packages_of(checkout) == {}
     assert elsewhere({}, None, "", ["python", "train.py"], top, {}) == {}
 
 
 def test_an_interpreter_that_does_not_answer_leaves_it_unknown(repository: Path) -> None:
-    packages = packages_of(snapshot.identify(repository))
+    packages = packages_of(git.identify(repository))
     assert elsewhere(packages, None, "", ["python", "x.py"], repository, {}) is None

@@ -17,7 +17,7 @@ from typing import Any
 from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
-from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges import git, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.agents import session as agents
 from gpudebug.engine.campaign import worktrees
@@ -98,7 +98,7 @@ class _Loop:
         self.settings = self.read_settings()
         self.tested: set[str] = set()
         self.held = 0.0
-        self.checkout: snapshot.Checkout | None = None
+        self.checkout: git.Checkout | None = None
         self.changed: list[str] = []
 
     def run(self) -> dict[str, Any]:

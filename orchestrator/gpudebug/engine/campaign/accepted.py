@@ -16,7 +16,7 @@ from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.edges.store.private import read_private
 from gpudebug.engine.campaign.private import campaign_folder
 
@@ -73,7 +73,7 @@ class Acceptances:
         return found.order if found and (session is not None or entry.accepted is not None) else None
 
 
-def acceptances_of(root: Path, campaign: str, where: snapshot.Checkout | snapshot.Address) -> Acceptances:
+def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> Acceptances:
     """What was recorded for the campaign at `root`. Nothing is written."""
     folder = campaign_folder(root, campaign, where)
     found = Acceptances(where.common, folder.relative_to(where.common).parts, {})

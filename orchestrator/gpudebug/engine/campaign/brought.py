@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 
 BROUGHT = "brought along"
 REMEDY = "git rm -r --cached runs"
 _NAMED = 3
 
 
-def brought(workspace: store.Workspace, checkout: snapshot.Checkout) -> frozenset[str]:
+def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str]:
     """The names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
     try:
         runs = os.fsencode(workspace.runs.relative_to(checkout.top))

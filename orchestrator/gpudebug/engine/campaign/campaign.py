@@ -18,7 +18,7 @@ from gpudebug.core.progress import claims
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import Status
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, recorded
 from gpudebug.engine.campaign.files import ROLES, workload_of
@@ -120,7 +120,7 @@ class Loaded:
     config: Config
     progress_path: Path
     document: progress.ProgressFile
-    checkout: snapshot.Checkout
+    checkout: git.Checkout
     identities: dict[str, dict[str, str]]
     records: dict[str, dict[str, Any]]
     baselines: dict[str, Baseline]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.edges.store.private import read_private, write_private
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.private import campaign_folder
@@ -18,7 +18,7 @@ FILE = "confirmed.json"
 LONGEST = 300
 _MOST = 1000
 
-Where: TypeAlias = "snapshot.Checkout | snapshot.Address"
+Where: TypeAlias = "git.Checkout | git.Address"
 
 
 def confirmed_of(loaded: Loaded, number: int, digest: str | None) -> str | None:

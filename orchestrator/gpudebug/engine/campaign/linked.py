@@ -37,7 +37,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _refuse_foreign_runs(workspace: store.Workspace) -> None:
-    from gpudebug.edges import snapshot
+    from gpudebug.edges import git
 
     runs = workspace.runs
     try:
@@ -52,7 +52,7 @@ def _refuse_foreign_runs(workspace: store.Workspace) -> None:
         )
     if store.in_git(runs.resolve()):
         raise StoreError("leads into git's folder", file=str(runs), next=f"rm {runs}")
-    if not snapshot.ignores(workspace.root, store.RUNS):
+    if not git.ignores(workspace.root, store.RUNS):
         raise StoreError(
             f"is a link to {os.path.realpath(runs)} that git does not ignore; a clone could bring it",
             file=str(runs),

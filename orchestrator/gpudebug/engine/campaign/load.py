@@ -25,7 +25,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
 from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import VERDICTS, Status
-from gpudebug.edges import host, launcher, snapshot, store
+from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
 from gpudebug.engine.campaign.brought import brought, why_brought
@@ -134,7 +134,7 @@ def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:
 def _code(
     workspace: store.Workspace,
     config: Config,
-    checkout: snapshot.Checkout,
+    checkout: git.Checkout,
     stack: Sequence[Accepted],
     session: str | None,
     measured: str | None,
@@ -150,9 +150,9 @@ def _code(
     if session is None:
         return Code(checkout.tree, patches)
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
-    base = snapshot.stored(checkout.at, ref)
-    counted = snapshot.Measured(apart, store.CONFIG)
-    if base is not None and snapshot.trusted(checkout.at, ref, base.commit, base.tree, counted):
+    base = git.stored(checkout.at, ref)
+    counted = git.Measured(apart, store.CONFIG)
+    if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
         return Code(base.tree, patches, drifted=base.tree != checkout.tree)
     known = [Code(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
     return Code(checkout.tree, patches, drifted=measured not in (None, *known))
@@ -165,9 +165,9 @@ def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mappin
     return str(found) if found else None
 
 
-def look(workspace: store.Workspace, progress: Path) -> snapshot.Checkout:
+def look(workspace: store.Workspace, progress: Path) -> git.Checkout:
     """The code as it lies there, without what gpudebug itself, its users' notes and agents' files change."""
-    return snapshot.identify(workspace.root, apart(workspace, progress), store.CONFIG)
+    return git.identify(workspace.root, apart(workspace, progress), store.CONFIG)
 
 
 def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:

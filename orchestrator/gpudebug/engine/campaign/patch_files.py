@@ -9,7 +9,7 @@ from gpudebug.core.change.intervention import PATCHES, Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.errors import GpudebugError, InterventionError, StoreError
 from gpudebug.core.words import VERDICTS
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.premises import why_of
@@ -87,20 +87,20 @@ def refuse_unless_applies(loaded: Loaded, path: str) -> None:
     """GitError, with the file and line that stand in the way, where the base does not take the patch."""
     top, data = loaded.checkout.top, read(loaded.workspace, path)
     base = _base(loaded)
-    if not snapshot.already_there(top, base, data):
-        snapshot.with_patch(top, base, data, label=_TRIED, file=path)
+    if not git.already_there(top, base, data):
+        git.with_patch(top, base, data, label=_TRIED, file=path)
 
 
 def _base(loaded: Loaded) -> str:
     """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
     top = loaded.checkout.top
     prefix = refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
-    kept = snapshot.stored(loaded.checkout.at, f"{prefix}/checkout")
+    kept = git.stored(loaded.checkout.at, f"{prefix}/checkout")
     if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
         return worktrees.base(loaded).commit
     ref, ours = f"{prefix}/{_TRIED}", worktrees.ours(loaded, loaded.workspace.root)
-    commit = snapshot.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
-    snapshot.forget(top, ref)
+    commit = git.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
+    git.forget(top, ref)
     return worktrees.with_accepted(loaded, commit)
 
 

@@ -12,7 +12,7 @@ from gpudebug import __version__
 from gpudebug.core.config import Config, Workload, pinning
 from gpudebug.core.config.pinning import Difference
 from gpudebug.core.errors import GpudebugError, LaunchError
-from gpudebug.edges import host, launcher, snapshot, store
+from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store.private import read_private
 from gpudebug.engine.campaign.files import ROLES, training_environment, workload_of
 from gpudebug.engine.campaign.private import campaign_folder
@@ -91,9 +91,7 @@ class Settings:
         return self.anchor.joinpath(*self.names, FILE)
 
 
-def settings_of(
-    workspace: store.Workspace, config: Config, where: snapshot.Checkout | snapshot.Address
-) -> Settings:
+def settings_of(workspace: store.Workspace, config: Config, where: git.Checkout | git.Address) -> Settings:
     """What `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
     folder = campaign_folder(workspace.root, config.campaign, where)
     found = Settings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))

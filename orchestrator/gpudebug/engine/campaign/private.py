@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 from gpudebug.core.text.digests import short_digest
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 
 CAMPAIGNS = "campaigns"
 
 
-def refs(root: Path, campaign: str, checkout: snapshot.Checkout | snapshot.Address) -> str:
+def refs(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> str:
     """Where a campaign keeps its commits: its name, and where its folder lies in the repository.
 
     Linked worktrees share the references: each has a campaign of its own among them.
@@ -26,6 +26,6 @@ def _short(path: str) -> str:
     return short_digest(os.fsencode(path))[:8]
 
 
-def campaign_folder(root: Path, campaign: str, checkout: snapshot.Checkout | snapshot.Address) -> Path:
+def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
     """The folder of the campaign at `root` in git's common folder; it may not exist yet."""
     return checkout.private / CAMPAIGNS / refs(root, campaign, checkout).rpartition("/")[2]

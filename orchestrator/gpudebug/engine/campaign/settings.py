@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpudebug.core.config import Config, pinning
 from gpudebug.core.config.pinning import Difference
 from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.edges.store.private import write_private
 from gpudebug.engine.campaign.files import ROLES, training_environment
 from gpudebug.engine.campaign.pinned import (
@@ -51,7 +51,7 @@ def refuse_other_repository(loaded: Loaded) -> None:
         return
     records = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
     commits = {str(record["commit"]) for record in records if record.get("commit")}
-    if commits and not any(snapshot.whole(checkout.at, commit) for commit in commits):
+    if commits and not any(git.whole(checkout.at, commit) for commit in commits):
         raise SettingsChanged(
             f"its runs were measured in another repository than {checkout.top}: is its own .git gone?",
             file=str(root),
@@ -179,7 +179,7 @@ def _write(loaded: Loaded, pinned: Pin) -> None:
 
 def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
     """Pin what `init` has just written; the repository may have no commit yet."""
-    found = settings_of(workspace, config, snapshot.whereabouts(directory))
+    found = settings_of(workspace, config, git.whereabouts(directory))
     replays = config.device_choice.kind == _REPLAY
     pinned = Pin(when=_time(), settings=dict(found.now), replay=replays)
     write_private(found.anchor, found.names, FILE, written(pinned))

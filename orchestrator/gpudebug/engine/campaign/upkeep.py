@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import GitError
 from gpudebug.core.words import VERDICTS
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.engine.campaign.worktrees import Kept, folder, references, rescue
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def tidy(loaded: Loaded) -> list[str]:
     """
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
     told = _repaired(loaded)
-    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
+    for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):
         if path.name not in waiting:
             told += _cleared(loaded, path)
     return told
@@ -36,10 +36,10 @@ def tidy(loaded: Loaded) -> list[str]:
 def _repaired(loaded: Loaded) -> list[str]:
     """Mend the campaign's worktrees; what was written in one whose folder is another by now is kept first."""
     at, where, told = loaded.checkout.at, folder(loaded), list[str]()
-    for path in snapshot.worktrees_in(at, where):
-        if snapshot.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
+    for path in git.worktrees_in(at, where):
+        if git.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
             told.append(f"{path.name}: what was written in it is kept in {kept.patch}")
-    return told + snapshot.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
+    return told + git.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
 
 
 def _numbered(name: str) -> int | None:
@@ -53,7 +53,7 @@ def _rescued(loaded: Loaded, path: Path) -> Kept | None:
     number = _numbered(path.name)
     if number is None:
         return Kept() if _OF_RUNS.fullmatch(path.name) else None
-    touched = snapshot.touched(loaded.checkout.at, path)
+    touched = git.touched(loaded.checkout.at, path)
     if not touched:
         return None if touched is None else Kept()
     try:
@@ -65,26 +65,26 @@ def _rescued(loaded: Loaded, path: Path) -> Kept | None:
 def _cleared(loaded: Loaded, path: Path) -> list[str]:
     """Remove a worktree; what was written in it becomes a patch first. A line on what was done."""
     kept = _rescued(loaded, path)
-    place = snapshot.place_of(loaded.checkout.at, path)
+    place = git.place_of(loaded.checkout.at, path)
     if kept is None:
         return [f"{path.name}: git cannot tell what was written in it, so {place} stays as it is"]
     if kept.worktree is not None:
         return []
-    snapshot.remove_worktree(loaded.checkout.top, path)
+    git.remove_worktree(loaded.checkout.top, path)
     return [f"{path.name}: nobody needs it any more; it is removed"]
 
 
 def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
     """The worktrees and the references of this campaign."""
     at = loaded.checkout.at
-    found = [snapshot.place_of(at, path) for path in snapshot.worktrees_in(at, folder(loaded))]
-    return found, snapshot.refs_below(at, references(loaded))
+    found = [git.place_of(at, path) for path in git.worktrees_in(at, folder(loaded))]
+    return found, git.refs_below(at, references(loaded))
 
 
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree where it holds a secret."""
     _repaired(loaded)
-    for path in snapshot.worktrees_in(loaded.checkout.at, folder(loaded)):
+    for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):
         _cleared(loaded, path)
-    snapshot.forget(loaded.checkout.top, references(loaded))
+    git.forget(loaded.checkout.top, references(loaded))

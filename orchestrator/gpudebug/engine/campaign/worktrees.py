@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpudebug.core.agents.instructions import AGENTS
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.text.digests import short_digest
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign.private import refs
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ class Linked:
 
     checkout: Path
     links: tuple[str, ...]
-    seen: snapshot.Fingerprint
+    seen: git.Fingerprint
 
     def changed(self) -> list[str]:
         """A line on what is different by now, none where nothing is."""
-        found = snapshot.linked_changes(self.checkout, self.links, self.seen)
+        found = git.linked_changes(self.checkout, self.links, self.seen)
         return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
 
 
-def _linked(loaded: Loaded, made: snapshot.Worktree) -> Linked | None:
+def _linked(loaded: Loaded, made: git.Worktree) -> Linked | None:
     if not made.linked:
         return None
     top = loaded.checkout.top
-    return Linked(top, made.linked, snapshot.fingerprint(top, made.linked))
+    return Linked(top, made.linked, git.fingerprint(top, made.linked))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Place:
 
     top: Path
     root: Path
-    before: snapshot.Checkout
+    before: git.Checkout
     unmeasured: tuple[Path, ...]
     commit: str
     patch: bytes | None = None
@@ -62,15 +62,15 @@ class Place:
     linked: Linked | None = None
 
     worktree: Path | None = None
-    checkout: snapshot.Checkout | None = None
+    checkout: git.Checkout | None = None
 
     def changed(self) -> list[str]:
         """The files of the tree that are different by now."""
         if self.checkout is None or self.worktree is None:
-            now = snapshot.identify(self.top, self.unmeasured, store.CONFIG)
+            now = git.identify(self.top, self.unmeasured, store.CONFIG)
         else:
             at = self.checkout.at
-            now = snapshot.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
+            now = git.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
         return now.changed_since(self.before)
 
 
@@ -97,7 +97,7 @@ def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
 
 
-def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
+def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
     """The commit of the tree that this caller measures, before anything was accepted; made where it is not
     there, or where the checkout is another tree by now and the caller may make that the base.
 
@@ -106,11 +106,11 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
     ref = f"{references(loaded)}/checkout"
     top, at = loaded.checkout.top, loaded.checkout.at
     apart = unmeasured(loaded, loaded.workspace.root)
-    measured = snapshot.Measured(apart, store.CONFIG)
-    found = snapshot.stored(at, ref)
+    measured = git.Measured(apart, store.CONFIG)
+    found = git.stored(at, ref)
     if found is not None:
-        sure = snapshot.trusted(at, ref, found.commit, found.tree, measured)
-        if sure and found.tree == loaded.code.tree and snapshot.whole(at, found.commit):
+        sure = git.trusted(at, ref, found.commit, found.tree, measured)
+        if sure and found.tree == loaded.code.tree and git.whole(at, found.commit):
             return found
         if sure is False and not (renew and loaded.session is None):
             raise _replaced(ref)
@@ -120,18 +120,16 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> snapshot.Base:
             file=str(top),
             next="a person records the baseline anew: gpudebug baseline",
         )
-    made = snapshot.snapshot(
-        top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root)
-    )
-    changed = snapshot.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
+    made = git.snapshot(top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root))
+    changed = git.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
     if changed:
-        snapshot.forget(top, ref)
+        git.forget(top, ref)
         raise GitError(
             f"{', '.join(changed[:3])} changed while the code was being kept",
             file=str(top),
             next="run the same command again",
         )
-    snapshot.vouch(loaded.checkout, ref, made.commit, measured)
+    git.vouch(loaded.checkout, ref, made.commit, measured)
     return made
 
 
@@ -142,7 +140,7 @@ def _replaced(ref: str) -> GitError:
     )
 
 
-def base(loaded: Loaded) -> snapshot.Base:
+def base(loaded: Loaded) -> git.Base:
     """The commit that hypotheses change: the checkout's with every accepted patch.
 
     The patches are applied each time: the same ones make the same commit, whatever is kept under the ref.
@@ -153,17 +151,17 @@ def base(loaded: Loaded) -> snapshot.Base:
     commit = with_accepted(loaded, found.commit)
     # Last: a base that lacks a patch must not be taken for the whole one.
     if commit != found.commit:
-        snapshot.keep(loaded.checkout.top, f"{references(loaded)}/base", commit)
-    return snapshot.Base(commit, loaded.code.digest)
+        git.keep(loaded.checkout.top, f"{references(loaded)}/base", commit)
+    return git.Base(commit, loaded.code.digest)
 
 
 def with_accepted(loaded: Loaded, commit: str) -> str:
     """A commit with every accepted patch on top of it, but for those that the user applied there already."""
     top, stack = loaded.checkout.top, loaded.code.patches
-    for place, patch in list(enumerate(stack))[snapshot.first_there(top, commit, stack) :]:
-        if not snapshot.already_there(top, commit, patch):
+    for place, patch in list(enumerate(stack))[git.first_there(top, commit, stack) :]:
+        if not git.already_there(top, commit, patch):
             try:
-                made = snapshot.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
+                made = git.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
             except GitError as e:
                 e.file, e.message = _accepted_as(loaded, place), f"accepted, {e.message}"
                 e.next = (
@@ -220,7 +218,7 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
     """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
     commit = base(loaded).commit
     try:
-        made = snapshot.with_patch(
+        made = git.with_patch(
             loaded.checkout.top,
             commit,
             patch,
@@ -229,7 +227,7 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
             file=file,
         )
     except GitError as e:
-        began = snapshot.began_with(loaded.checkout.at, folder(loaded) / f"h{number}")
+        began = git.began_with(loaded.checkout.at, folder(loaded) / f"h{number}")
         if began is not None and began != commit:
             e.next = (
                 f"gpudebug release {number} keeps what was written, as a patch; the next worktree has the "
@@ -244,58 +242,56 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
 def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[Place]:
     asked = folder(loaded) / name
     checkout, top = loaded.checkout, loaded.checkout.top
-    left = snapshot.remove_worktree(top, asked)
+    left = git.remove_worktree(top, asked)
     links = loaded.config.worktree.link
-    made = snapshot.add_worktree(top, asked, commit, links=links, checkout=loaded.workspace.root)
+    made = git.add_worktree(top, asked, commit, links=links, checkout=loaded.workspace.root)
     try:
         root = made.path / loaded.workspace.root.relative_to(top)
         mine = unmeasured(loaded, root)
-        before = snapshot.identify_worktree(checkout.at, asked, mine, store.CONFIG)
+        before = git.identify_worktree(checkout.at, asked, mine, store.CONFIG)
         linked, notes = _linked(loaded, made), (*left, *made.notes)
         yield Place(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
     finally:
-        snapshot.remove_worktree(top, asked)
+        git.remove_worktree(top, asked)
 
 
 def worktree_for(loaded: Loaded, number: int) -> Path:
     """The worktree in which the change of a hypothesis is written; what is written there stays."""
     top, at, asked = loaded.checkout.top, loaded.checkout.at, folder(loaded) / f"h{number}"
-    if snapshot.began_with(at, asked) is None:
-        snapshot.remove_worktree(top, asked)
+    if git.began_with(at, asked) is None:
+        git.remove_worktree(top, asked)
         links = loaded.config.worktree.link
-        made = snapshot.add_worktree(
-            top, asked, base(loaded).commit, links=links, checkout=loaded.workspace.root
-        )
+        made = git.add_worktree(top, asked, base(loaded).commit, links=links, checkout=loaded.workspace.root)
         linked = _linked(loaded, made)
         if linked is not None:
             seen = {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files}
-            snapshot.put_beside(at.common, asked, json.dumps(seen).encode())
-    return snapshot.place_of(at, asked) / loaded.workspace.root.relative_to(top)
+            git.put_beside(at.common, asked, json.dumps(seen).encode())
+    return git.place_of(at, asked) / loaded.workspace.root.relative_to(top)
 
 
 def changed_in_links(loaded: Loaded, number: int) -> list[str]:
     """What the writer of a hypothesis's change did to what is linked into its worktree."""
-    data = snapshot.read_beside(loaded.checkout.common, folder(loaded) / f"h{number}")
+    data = git.read_beside(loaded.checkout.common, folder(loaded) / f"h{number}")
     try:
         found = json.loads(data or b"null")
         files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in found["files"].items()}
         links = tuple(str(link) for link in found["links"])
-        seen = snapshot.Fingerprint(files, bool(found["whole"]))
+        seen = git.Fingerprint(files, bool(found["whole"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         return []
     return Linked(loaded.checkout.top, links, seen).changed()
 
 
-def written_change(loaded: Loaded, number: int) -> snapshot.Change | None:
+def written_change(loaded: Loaded, number: int) -> git.Change | None:
     """What is written in the worktree of a hypothesis; None if there is no such worktree."""
     at, path = loaded.checkout.at, folder(loaded) / f"h{number}"
-    commit = snapshot.began_with(at, path)
-    return snapshot.worktree_change(at, path, commit) if commit is not None else None
+    commit = git.began_with(at, path)
+    return git.worktree_change(at, path, commit) if commit is not None else None
 
 
 def is_written(loaded: Loaded, number: int) -> bool:
     """Whether the worktree of a hypothesis was changed. `written_change` says what of that is a change."""
-    return bool(snapshot.touched(loaded.checkout.at, folder(loaded) / f"h{number}"))
+    return bool(git.touched(loaded.checkout.at, folder(loaded) / f"h{number}"))
 
 
 def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
@@ -324,8 +320,8 @@ def remove(loaded: Loaded, number: int) -> None:
     """Remove what a hypothesis needed: its worktrees and the commit that its trial ran at."""
     top = loaded.checkout.top
     for name in (f"h{number}", f"h{number}-trial"):
-        snapshot.remove_worktree(top, folder(loaded) / name)
-    snapshot.forget(top, f"{references(loaded)}/h{number}-trial")
+        git.remove_worktree(top, folder(loaded) / name)
+    git.forget(top, f"{references(loaded)}/h{number}-trial")
 
 
 class Kept(NamedTuple):
@@ -341,7 +337,7 @@ def rescue(loaded: Loaded, number: int) -> Kept:
     if found is None or not found.patch:
         return Kept()
     if _holds_secret(loaded, found.patch):
-        return Kept(worktree=snapshot.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
+        return Kept(worktree=git.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
     return Kept(keep_patch(loaded, number, found.patch))
 
 

@@ -16,7 +16,7 @@ from gpudebug.core.change import patch_mail
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.statistics import numbers
-from gpudebug.edges import snapshot, store, templates
+from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -127,18 +127,18 @@ def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
     top, found = loaded.checkout.top, list[_Part]()
     patches = iter(enumerate(loaded.code.patches))
     base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
-    there = snapshot.first_there(top, base, loaded.code.patches)
+    there = git.first_there(top, base, loaded.code.patches)
     for entry, step in zip(entries, accepted_changes.changes(loaded.document, entries), strict=True):
         part = _Part(entry, step, loaded.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)
-        if patch is not None and (place < there or snapshot.already_there(top, base, patch)):
+        if patch is not None and (place < there or git.already_there(top, base, patch)):
             part = replace(part, in_checkout=True)
         elif patch is not None:
-            made = snapshot.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit
+            made = git.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit
             slug = store.slug(loaded.workspace.scrub(entry.title))
             name = "-".join(filter(None, (f"{_named(found) + 1:04d}", slug))) + ".patch"
-            part = replace(part, name=name, diff=snapshot.difference(top, base, made), base=base, made=made)
+            part = replace(part, name=name, diff=git.difference(top, base, made), base=base, made=made)
             base = made
         found.append(part)
     return found
@@ -164,7 +164,7 @@ def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
         place=place,
         date=_measured_at(loaded, part.entry),
     )
-    tried = snapshot.with_patch(loaded.checkout.top, part.base, mail, label=_LABEL, file=str(part.name))
+    tried = git.with_patch(loaded.checkout.top, part.base, mail, label=_LABEL, file=str(part.name))
     if tried.commit != part.made:
         raise NotExported(
             f"the patch of hypothesis {part.entry.number} would not make what was measured",

@@ -18,7 +18,7 @@ from gpudebug.core.records import Counted, DeviceInfo, Evidence, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
-from gpudebug.edges import devices, host, launcher, sampler, snapshot, store
+from gpudebug.edges import devices, git, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
 from gpudebug.edges.host import now
 from gpudebug.engine.run import counted
@@ -59,7 +59,7 @@ class Job:
     identity: Mapping[str, str] = field(default_factory=dict)
     trees: Trees | None = None
     base_env: Mapping[str, str] | None = None
-    code: snapshot.Checkout | None = None
+    code: git.Checkout | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[Measured], bool] | None = None
     torch_profile: TorchProfile | None = None
@@ -102,7 +102,7 @@ class Measured:
     record: RunRecord
     evidence: Evidence
     patch: bytes | None = None
-    marks: snapshot.Marks | None = None
+    marks: git.Marks | None = None
 
 
 def resolve_device(
@@ -119,7 +119,7 @@ def resolve_device(
 def measure(bench: Bench, job: Job) -> Measured:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
-    marks = snapshot.marks(job.code) if job.code is not None else None
+    marks = git.marks(job.code) if job.code is not None else None
     around = surroundings_of(bench, job)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpudebug.core.command.packages import first_folder, top_packages
-from gpudebug.edges import launcher, snapshot
+from gpudebug.edges import git, launcher
 from gpudebug.engine.campaign.interpreters import import_folders
 
 # Of a package's own files in the folder that is imported: less, and it is another package of that name.
@@ -16,7 +16,7 @@ _SHARE = 0.5
 Packages = Mapping[str, Sequence[Path]]
 
 
-def packages_of(checkout: snapshot.Checkout) -> dict[str, tuple[Path, ...]]:
+def packages_of(checkout: git.Checkout) -> dict[str, tuple[Path, ...]]:
     """The folders of the checkout's importable packages, by name."""
     found = top_packages(os.fsdecode(path) for path in checkout.entries)
     return {name: tuple(checkout.top / folder for folder in folders) for name, folders in found.items()}

@@ -15,7 +15,7 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
-from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges import git, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
 from gpudebug.engine.campaign.campaign import Loaded
@@ -142,7 +142,7 @@ def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ())
     """
     changed = place.changed()
     # Last: what is put back before the look at the contents has a new time in this one.
-    written = recorded(snapshot.written_since(run.marks)) if run.marks is not None else None
+    written = recorded(git.written_since(run.marks)) if run.marks is not None else None
     said = {"rewritten": written, "uncounted": _uncounted(place, run)}
     run = replace(run, record=run.record.model_copy(update=said))
     run.folder.write("run.json", run.record)
@@ -169,7 +169,7 @@ def _uncounted(place: Place, run: Measured) -> dict[str, str] | None:
     loaded = run.evidence.loaded
     if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
         return None
-    return snapshot.uncounted(run.marks, loaded.files)
+    return git.uncounted(run.marks, loaded.files)
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

@@ -13,7 +13,7 @@ from typing import Any
 from gpudebug import demo as program
 from gpudebug.core.campaign.decide import Kind
 from gpudebug.core.change import intervention as interventions
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign.files import progress_head, read_config
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.hypotheses.propose import propose
@@ -60,7 +60,7 @@ def prepare(folder: Path) -> None:
     workspace = store.Workspace(folder)
     config = read_config(workspace)
     store.replace_file(folder / config.progress, progress_head(config).encode(), root=folder, expected=None)
-    snapshot.create(folder, "Start the demo campaign")
+    git.create(folder, "Start the demo campaign")
 
 
 def _program() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
-from gpudebug.edges import devices, host, launcher, snapshot, store
+from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.abilities import containment
 from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
 from gpudebug.engine.run import frameworks as adapters
@@ -80,7 +80,7 @@ def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[_C
 def _repository(root: Path) -> Path:
     """The top of the work tree, else the campaign's folder."""
     try:
-        return snapshot.identify(root).top
+        return git.identify(root).top
     except GpudebugError:
         return root
 
@@ -136,7 +136,7 @@ def _tried(name: str, check: Callable[[], _Check]) -> _Check:
 
 def _machine(directory: Path) -> Iterator[_Check]:
     yield _Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
-    yield _tried("git", lambda: _Check("git", "ok", f"work tree {snapshot.identify(directory).top}"))
+    yield _tried("git", lambda: _Check("git", "ok", f"work tree {git.identify(directory).top}"))
     yield _tried("device", lambda: _device("device", "auto"))
     yield _tried("containment", _containment)
     yield _disk(directory)

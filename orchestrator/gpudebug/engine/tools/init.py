@@ -13,7 +13,7 @@ from gpudebug.core.catalogue import frameworks
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text.shell_words import ShellSyntaxError
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.engine.agents import instructions as agents
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
 from gpudebug.engine.campaign.linked import refuse_links
@@ -51,7 +51,7 @@ def init(
             next="edit it, or remove it; --agent alone writes an agent's instructions",
         )
     instructions = agents.prepare(directory, chosen)
-    snapshot.top_folder(directory)
+    git.top_folder(directory)
     name = campaign or _slug(directory.resolve().name)
     draft = configs.load(_text(name, command, reference), str(path))
     kinds, program = adapters.known(), adapters.program_of(directory, draft.workload)
@@ -181,7 +181,7 @@ def _write(directory: Path, config: Config, text: str) -> list[str]:
         store.replace_file(progress, progress_head(config).encode(), root=directory, expected=None)
         written.append(str(progress))
     ignore = directory / ".gitignore"
-    if not snapshot.ignores(directory, "runs/0001-x/run.json"):
+    if not git.ignores(directory, "runs/0001-x/run.json"):
         old = store.read_file(ignore) if ignore.exists() else b""
         glue = b"" if not old or old.endswith(b"\n") else b"\n"
         store.replace_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.errors import GitError, StoreError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.edges import snapshot, store
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.verify.entries import Shown
@@ -74,7 +74,7 @@ class Accepted:
 def _kept(written: Written) -> Acceptances | None:
     """What was recorded; None in a campaign of 0.1.0, and outside of git."""
     try:
-        where = snapshot.whereabouts(written.workspace.root)
+        where = git.whereabouts(written.workspace.root)
         found = acceptances_of(written.workspace.root, written.config.campaign, where)
     except (GitError, StoreError):
         return None

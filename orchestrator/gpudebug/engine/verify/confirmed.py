@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.engine.campaign.confirming import because, records
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.private import campaign_folder
@@ -17,7 +17,7 @@ def check_confirmed(written: Written, stored: Verdict, where: Problem, findings:
         return
     root, campaign = written.workspace.root, written.config.campaign
     try:
-        place = snapshot.whereabouts(root)
+        place = git.whereabouts(root)
         kept = because(records(root, campaign, place), stored.hypothesis, stored.change_digest)
         here = campaign_folder(root, campaign, place).is_dir()
     except GpudebugError as e:

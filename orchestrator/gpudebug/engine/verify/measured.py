@@ -10,7 +10,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Counted, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
-from gpudebug.edges import launcher, snapshot, store
+from gpudebug.edges import git, launcher, store
 from gpudebug.engine.campaign.changes import digest_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.load import look
@@ -105,7 +105,7 @@ def _check_bases(
         if trial.commit is None or trial.identity.get("tree") != here.tree or here.tree not in trees:
             continue
         patched = written.workspace.run(trial.name).has(counted.PATCH)
-        base = snapshot.base_of(here.top, trial.commit, patched=patched)
+        base = git.base_of(here.top, trial.commit, patched=patched)
         other = _other(base, here.entries) if base is not None else []
         if other:
             found = f"{', '.join(other[:3])}{' and more' if len(other) > 3 else ''} of its base"

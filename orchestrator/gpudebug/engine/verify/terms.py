@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.config.pinning import weaker_terms
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
-from gpudebug.edges import snapshot
+from gpudebug.edges import git
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.pinned import Settings, settings_of
 from gpudebug.engine.campaign.replayed import NOTE, WORD, replayed, sampled_from
@@ -19,7 +19,7 @@ from gpudebug.engine.verify.runs import Checked
 def pinned_of(written: Written) -> Settings | None:
     """The settings of a campaign beside the pinned ones; None outside of a git repository."""
     try:
-        where = snapshot.whereabouts(written.workspace.root)
+        where = git.whereabouts(written.workspace.root)
     except GpudebugError:
         return None
     return settings_of(written.workspace, written.config, where)

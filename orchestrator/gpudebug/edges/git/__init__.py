@@ -1,0 +1,119 @@
+"""The only owner of git: which code a run measures, and the trees in which changes are tried.
+
+HEAD, the user's index, the stash and the checkout's files are never touched. Looking (`identify`) needs git
+alone; what writes objects and worktrees goes through gitpython, which `status` must not load.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpudebug.edges.git.address import Address, whereabouts
+    from gpudebug.edges.git.bases import (
+        Base,
+        already_there,
+        difference,
+        first_there,
+        forget,
+        keep,
+        snapshot,
+        stored,
+        whole,
+        with_patch,
+    )
+    from gpudebug.edges.git.changes import Change, worktree_change
+    from gpudebug.edges.git.checkout import Checkout, create, identify, ignores, top_folder
+    from gpudebug.edges.git.committed import base_of, refs_below
+    from gpudebug.edges.git.journal import put_beside, read_beside
+    from gpudebug.edges.git.kept import Measured, trusted, vouch
+    from gpudebug.edges.git.links import Fingerprint, fingerprint, linked_changes
+    from gpudebug.edges.git.repairing import repair
+    from gpudebug.edges.git.untracked import LeftOut
+    from gpudebug.edges.git.worktrees import (
+        Worktree,
+        add_worktree,
+        began_with,
+        estranged,
+        identify_worktree,
+        place_of,
+        remove_worktree,
+        touched,
+        worktrees_in,
+    )
+    from gpudebug.edges.git.writing import Marks, marks, uncounted, written_since
+
+__all__ = [
+    "Address",
+    "Base",
+    "Change",
+    "Checkout",
+    "Fingerprint",
+    "LeftOut",
+    "Marks",
+    "Measured",
+    "Worktree",
+    "add_worktree",
+    "already_there",
+    "base_of",
+    "began_with",
+    "create",
+    "difference",
+    "estranged",
+    "fingerprint",
+    "first_there",
+    "forget",
+    "identify",
+    "identify_worktree",
+    "ignores",
+    "keep",
+    "linked_changes",
+    "marks",
+    "place_of",
+    "put_beside",
+    "read_beside",
+    "refs_below",
+    "remove_worktree",
+    "repair",
+    "snapshot",
+    "stored",
+    "top_folder",
+    "touched",
+    "trusted",
+    "uncounted",
+    "vouch",
+    "whereabouts",
+    "whole",
+    "with_patch",
+    "worktree_change",
+    "worktrees_in",
+    "written_since",
+]
+
+_HOMES = {
+    **dict.fromkeys(("Address", "whereabouts"), "address"),
+    **dict.fromkeys(("base_of", "refs_below"), "committed"),
+    **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
+    **dict.fromkeys(("Change", "worktree_change"), "changes"),
+    **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
+    **dict.fromkeys(("Marks", "marks", "uncounted", "written_since"), "writing"),
+    **dict.fromkeys(("put_beside", "read_beside"), "journal"),
+    **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
+    **dict.fromkeys(
+        (
+            *("Worktree", "add_worktree", "began_with", "estranged", "identify_worktree", "place_of"),
+            *("remove_worktree", "touched", "worktrees_in"),
+        ),
+        "worktrees",
+    ),
+    "LeftOut": "untracked",
+    "repair": "repairing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: looking at a checkout loads nothing that writes."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'bases')}"), name)

@@ -1,0 +1,63 @@
+"""Indexes of gpudebug's own for a command or two, in its folder in git's: a kill leaves none elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gpudebug.edges import removal
+from gpudebug.edges.git import grounds
+from gpudebug.edges.git.grounds import PRIVATE, alone, failing
+
+_PLACE = "indexes"
+
+
+@contextmanager
+def temporary(common: Path) -> Iterator[Path]:
+    """The path of an index that is gone afterwards, and with it those that kills left: their lock is free."""
+    place = common / PRIVATE / _PLACE
+    with grounds.private(common, _PLACE) as parent:
+        name = secrets.token_hex(8)
+        with failing("make a temporary index", place), alone(place):
+            os.mkdir(name, 0o700, dir_fd=parent)
+            with removal.folder(place, name) as made:
+                kept = _locked(made)
+            _sweep(parent, place)
+        try:
+            yield place / name / "index"
+        finally:
+            with failing("remove a temporary index", place):
+                _remove(parent, name)
+            os.close(kept)
+
+
+def _locked(folder: int) -> int:
+    """A lock in a folder that has just been made: whoever gets it later knows that its process has ended."""
+    descriptor = os.dup(folder)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _sweep(parent: int, place: Path) -> None:
+    for name in os.listdir(parent):
+        with suppress(OSError, removal.NotOurs), removal.folder(place, name) as left:
+            try:
+                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as e:
+                # One that is held is at work; without locks nobody can tell.
+                if e.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOLCK, errno.ENOTSUP):
+                    continue
+                raise
+            _remove(parent, name)
+
+
+def _remove(parent: int, name: str) -> None:
+    found = removal.identity_at(parent, name)
+    if found is not None:
+        removal.remove_folder(parent, name, found)

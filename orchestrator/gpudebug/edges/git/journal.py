@@ -1,0 +1,229 @@
+"""What a worktree of ours is, and how far its making or removing came: a record of its own, locked meanwhile.
+
+Records lie in git's common folder, where no clone, patch or other user puts a file. The record is written
+before git is asked for the worktree and is the last thing to go: whatever a kill leaves between is known to
+be ours. The lock is inherited by the git processes that work on the worktree, so that it is free only when
+the last of them has ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from gpudebug.core.errors import BusyError, GitError
+from gpudebug.core.text.digests import short_digest
+from gpudebug.edges import removal
+from gpudebug.edges.git import grounds
+from gpudebug.edges.git.address import PATIENCE_S
+from gpudebug.edges.git.grounds import PRIVATE, failing
+from gpudebug.edges.removal import Identity
+
+_POLL_S = 0.02
+_PLACE = "worktrees"
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One worktree. `token` is in git's folder of it too, and in that folder's name `id`.
+
+    `path` is where the worktree is: of another name where that was taken. `made` and `admin` are the
+    identities of the worktree's folder and of git's folder of it, None before gpudebug made them; `born` is
+    when the worktree's folder was made, None also if the file system does not tell.
+    """
+
+    state: Literal["making", "ready", "removing"]
+    token: str
+    commit: str
+    path: str
+    id: str
+    made: Identity | None = None
+    admin: Identity | None = None
+    linked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    born: int | None = None
+
+    def at(self, path: Path) -> Path:
+        """Where the worktree that is asked for as `path` is: beside it, also in a repository that moved."""
+        return path.with_name(Path(self.path).name)
+
+
+def _names(common: Path, folder: Path) -> tuple[str, str]:
+    """Where the records of the worktrees in `folder` are: it moves with the repository."""
+    way = os.path.relpath(os.path.abspath(folder), os.path.abspath(common))
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", folder.name).lstrip(".") or "_"
+    return _PLACE, f"{name}-{short_digest(os.fsencode(way))[:8]}"
+
+
+def place_of(common: Path, folder: Path) -> Path:
+    """The folder with the records of the worktrees in `folder`."""
+    return common.joinpath(PRIVATE, *_names(common, folder))
+
+
+def file_of(common: Path, path: Path) -> Path:
+    return place_of(common, path.parent) / f"{_plain(path)}.json"
+
+
+def worktrees_of(common: Path, folder: Path) -> list[Path]:
+    """The worktrees in `folder` that have a record, finished or not, or the lock of one that a kill left."""
+    place = place_of(common, folder)
+    try:
+        found = {name.rpartition(".")[0] for name in os.listdir(place) if name.endswith((".json", ".lock"))}
+    except FileNotFoundError:
+        return []
+    except OSError as e:
+        raise GitError(f"cannot list it: {e.strerror}", file=str(place), next="see whose it is") from None
+    for name in found:
+        if name in ("", ".", ".."):
+            raise _unreadable(place / f"{name}.json")
+    return sorted(folder / name for name in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The record of one worktree, held. `folder` is open, and so is the lock `descriptor`."""
+
+    common: Path
+    path: Path
+    folder: int
+    descriptor: int
+
+    @property
+    def file(self) -> Path:
+        return file_of(self.common, self.path)
+
+    def read(self) -> Record | None:
+        """The record; None if there is none. GitError if it cannot be read."""
+        return _read(grounds.read_file(self.folder, self.file.name), self.file)
+
+    def write(self, record: Record) -> None:
+        with failing("write the record of a worktree", self.file):
+            grounds.replace_file(self.folder, self.file.name, json.dumps(asdict(record)).encode())
+
+    def remove(self) -> None:
+        with failing("remove the record of a worktree", self.file):
+            for name in (self.file.name, f"{self.path.name}.linked"):
+                grounds.drop_file(self.folder, name)
+
+
+def _unreadable(file: Path) -> GitError:
+    return GitError(
+        "is no record of a worktree that gpudebug could read, so nothing is removed for it",
+        file=str(file),
+        next="move it away; a worktree that it was for stays as it is",
+    )
+
+
+def _read(data: bytes | None, file: Path) -> Record | None:
+    if data is None:
+        return None
+    try:
+        facts: dict[str, Any] = json.loads(data)
+        record = Record(**{key: _plain_value(key, value) for key, value in facts.items()})
+        sound = (
+            record.state in ("making", "ready", "removing")
+            and _TOKEN.fullmatch(record.token)
+            and _COMMIT.fullmatch(record.commit)
+            and _ID.fullmatch(record.id)
+            and os.path.isabs(record.path)
+            and Path(record.path).name not in ("", ".", "..")
+        )
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        sound = None
+    if not sound:
+        raise _unreadable(file)
+    return record
+
+
+def _plain_value(key: str, value: Any) -> Any:
+    if key in ("made", "admin"):
+        return None if value is None else Identity(*map(int, value))
+    if key == "born":
+        return None if value is None else int(value)
+    if key in ("linked", "notes"):
+        return tuple(str(word) for word in value)
+    if not isinstance(value, str):
+        raise TypeError(key)
+    return value
+
+
+def peek(common: Path, path: Path) -> Record | None:
+    """The record of the worktree at `path` without holding it; None where it is none of ours."""
+    file = file_of(common, path)
+    return _read(grounds.read_file(file.parent, file.name), file)
+
+
+def put_beside(common: Path, path: Path, data: bytes) -> None:
+    """Keep `data` with the record of a worktree, until that goes."""
+    with (
+        grounds.private(common, *_names(common, path.parent)) as folder,
+        failing("write what a worktree borrows", file_of(common, path)),
+    ):
+        grounds.replace_file(folder, f"{_plain(path)}.linked", data)
+
+
+def read_beside(common: Path, path: Path) -> bytes | None:
+    return grounds.read_file(place_of(common, path.parent), f"{_plain(path)}.linked")
+
+
+@contextmanager
+def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
+    """The record of the worktree at `path`, alone. BusyError where another has it for `patience` seconds."""
+    file = file_of(common, path)
+    names = _names(common, path.parent)
+    with grounds.private(common, *names) as folder:
+        descriptor = _hold(folder, file, path, patience)
+        try:
+            yield Journal(common, path, folder, descriptor)
+        finally:
+            try:
+                # Under the lock: whoever waits for it looks whether it is still the file of that name.
+                grounds.drop_file(folder, _lock(file))
+            finally:
+                os.close(descriptor)
+
+
+def _lock(file: Path) -> str:
+    return f"{file.stem}.lock"
+
+
+def _hold(folder: int, file: Path, path: Path, patience: float) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    deadline = time.monotonic() + patience
+    while True:
+        with failing("lock the record of a worktree", file):
+            descriptor = os.open(_lock(file), flags, 0o600, dir_fd=folder)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if removal.identity_at(folder, _lock(file)) == removal.identity_of(os.fstat(descriptor)):
+                    return descriptor
+            except OSError as e:
+                if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    os.close(descriptor)
+                    raise
+            os.close(descriptor)
+        if time.monotonic() > deadline:
+            raise BusyError(
+                "another command is making or removing this worktree",
+                file=str(path),
+                next="wait for it, then try again",
+            )
+        time.sleep(_POLL_S)
+
+
+def _plain(path: Path) -> str:
+    if path.name in ("", ".", ".."):
+        raise GitError(f"{str(path)!r} names no worktree", file=str(path), next="report this")
+    return path.name

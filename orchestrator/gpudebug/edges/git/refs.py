@@ -1,0 +1,155 @@
+"""References of our own, below refs/gpudebug/: what keeps commits from being collected.
+
+A git that is killed while it changes one leaves locks, which would stop the user's own git too. What was
+asked is written down before, with the locks that were not there then: what of these is there afterwards is
+taken away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gpudebug.core.errors import GitError
+from gpudebug.edges import removal
+from gpudebug.edges.git import grounds
+from gpudebug.edges.git.address import PATIENCE_S
+from gpudebug.edges.git.grounds import alone, failing
+from gpudebug.edges.git.kept import PREFIX, refs_name
+from gpudebug.edges.git.repository import Repository
+
+# Git holds the lock of a reference for milliseconds; packing all of them may take longer.
+_STALE_S = 1.0
+_POLL_S = 0.05
+_ASKED = "ref.json"
+# What git locks and writes beside the reference when it deletes one.
+_OTHERS = ("packed-refs.lock", "packed-refs.new")
+# Of the file system's clock: a lock may be made in the same tick as the note on it.
+_TICK_S = 0.02
+_COMMIT = re.compile(rb"[0-9a-f]{40,64}\n?")
+
+
+def change(repository: Repository, ref: str, commit: str | None) -> None:
+    """Point `ref` at a commit, or delete it. Locks that a killed git of ours left are taken away."""
+    what = ("-d", refs_name(ref)) if commit is None else (refs_name(ref), commit)
+    arguments = ("update-ref", *what)
+    common, lock = repository.common, f"{ref}.lock"
+    with grounds.private(common) as private, alone(common) as descriptor:
+        # What could not be taken away yet, for a git is alive, is still noted.
+        if _mend(common, private):
+            _note(common, private, arguments, (lock, *_OTHERS))
+        git = repository.keeping(descriptor)
+        answer = git.ask(*arguments)
+        if answer.status < 0:
+            _mend(common, private)
+            answer = git.ask(*arguments)
+        if answer.status and str(common / lock) in answer.err:
+            _wait_or_break(common, lock)
+            answer = git.ask(*arguments)
+        if answer.status and _drop_broken(common, ref):
+            answer = git.ask(*arguments)
+        _mend(common, private)
+    if answer.status:
+        raise repository.failure(answer.err)
+
+
+def _drop_broken(common: Path, ref: str) -> bool:
+    """Remove the file of a reference that holds no commit, as a power failure leaves it; whether it did."""
+    *folders, last = refs_name(ref).split("/")
+    # What is no file of ours is not taken for a broken one.
+    with suppress(FileNotFoundError, GitError), removal.folder(common, *folders) as parent:
+        found = removal.identity_at(parent, last)
+        data = grounds.read_file(parent, last)
+        if found is not None and data is not None and not _COMMIT.fullmatch(data):
+            with failing("remove a broken reference", common / ref):
+                removal.remove_file(parent, last, found)
+            return True
+    return False
+
+
+def mend(repository: Repository) -> None:
+    """Take away the locks that a killed git of ours left, if one was."""
+    common = repository.common
+    if os.path.lexists(common / grounds.PRIVATE / _ASKED):
+        with grounds.private(common) as private, alone(common):
+            _mend(common, private)
+
+
+def _note(common: Path, private: int, arguments: tuple[str, ...], locks: tuple[str, ...]) -> None:
+    absent = [lock for lock in locks if not os.path.lexists(common / lock)]
+    with failing("write in git's folder", common):
+        grounds.replace_file(private, _ASKED, json.dumps({"asked": arguments, "absent": absent}).encode())
+
+
+def _mend(common: Path, private: int) -> bool:
+    """Remove the locks of a git of ours that was killed; whether none is left. Alone: none of ours works.
+
+    A lock is the killed one's if it was not there before, was made within the time that a git of ours may
+    take, and no git that is alive could have made it.
+    """
+    data = grounds.read_file(private, _ASKED)
+    if data is None:
+        return True
+    try:
+        absent = [str(name) for name in json.loads(data)["absent"]]
+        began = os.stat(_ASKED, dir_fd=private, follow_symlinks=False).st_ctime
+    except (ValueError, TypeError, KeyError, RecursionError):
+        absent, began = [], 0.0
+    gone = True
+    for name in absent:
+        gone = _take_away(common, name, began) and gone
+    if gone:
+        with failing("write in git's folder", common):
+            grounds.drop_file(private, _ASKED)
+    return gone
+
+
+def _take_away(common: Path, name: str, began: float) -> bool:
+    """Remove a lock that was made since `began`; False where a git that is alive may have made it."""
+    *folders, last = name.split("/")
+    if name not in _OTHERS and not name.startswith(PREFIX):
+        return True
+    with suppress(FileNotFoundError), removal.folder(common, *folders) as parent:
+        status = os.stat(last, dir_fd=parent, follow_symlinks=False)
+        if not began - _TICK_S <= status.st_ctime <= began + PATIENCE_S:
+            return True
+        if _git_alive_since(status.st_ctime):
+            return False
+        with failing("remove the lock of a git that was killed", common / name):
+            removal.remove_file(parent, last, removal.identity_of(status))
+    return True
+
+
+def _git_alive_since(moment: float) -> bool:
+    """Whether a git runs on this machine that could have made a file at `moment`."""
+    ticks, boot = os.sysconf("SC_CLK_TCK"), time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                text = Path(entry.path, "stat").read_text("utf-8", "replace")
+                name, _, rest = text.partition("(")[2].rpartition(")")
+                fields = rest.split()
+                started = boot + int(fields[19]) / ticks
+                # A zombie holds nothing; a tenth of a second for what clocks and ticks round off.
+                if name.startswith("git") and fields[0] not in "ZX" and started <= moment + 0.1:
+                    return True
+    return False
+
+
+def _wait_or_break(common: Path, name: str) -> None:
+    """Remove a lock that outlives any git that could hold it: no gpudebug does, for this one is alone."""
+    deadline = time.monotonic() + _STALE_S
+    *folders, last = refs_name(name).split("/")
+    with (
+        failing("remove a stale lock", common / name),
+        suppress(FileNotFoundError),
+        removal.folder(common, *folders) as parent,
+    ):
+        while (found := removal.identity_at(parent, last)) is not None:
+            if time.monotonic() > deadline:
+                removal.remove_file(parent, last, found)
+            time.sleep(_POLL_S)
