@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpudebug import render
-from gpudebug.render.fitting import Screen
+from gpudebug.render import fitting
+from gpudebug.render.colours import coloured
+from gpudebug.render.fitting import Screen, short
+from gpudebug.render.gates import gates
+from gpudebug.render.sample import devices
 
 
 class Terminal(io.StringIO):
@@ -21,18 +24,18 @@ def test_colours_are_for_statuses_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert render.coloured("VALIDATED", 12) == "\x1b[32mVALIDATED   \x1b[0m"
-    assert render.coloured("UNTESTED") == "UNTESTED"
+    assert coloured("VALIDATED", 12) == "\x1b[32mVALIDATED   \x1b[0m"
+    assert coloured("UNTESTED") == "UNTESTED"
     monkeypatch.setenv("NO_COLOR", "")
-    assert render.coloured("VALIDATED") == "VALIDATED"
+    assert coloured("VALIDATED") == "VALIDATED"
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert render.coloured("VALIDATED") == "VALIDATED"
+    assert coloured("VALIDATED") == "VALIDATED"
 
 
 def test_in_a_pipe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    assert render.coloured("VALIDATED") == "VALIDATED"
+    assert coloured("VALIDATED") == "VALIDATED"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_in_a_pipe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     [("short", 10, "short"), ("exactly 10", 10, "exactly 10"), ("a" * 11, 10, "aaaaaaaaa…")],
 )
 def test_long_titles_are_cut(text: str, width: int, shown: str) -> None:
-    assert render.short(text, width) == shown
+    assert short(text, width) == shown
 
 
 def device(**changes: Any) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def device(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
-    known, unknown = render.devices([device(), device(uuid="CPU", gpu_util=None, reason="too short")])
+    known, unknown = devices([device(), device(uuid="CPU", gpu_util=None, reason="too short")])
     assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
     assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
     assert "0.0" not in unknown
@@ -63,7 +66,7 @@ def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:
         {**gate, "name": "one", "result": "skipped", "note": "later"},
         {**gate, "name": "two", "result": "skipped", "note": "later"},
     ]
-    lines = render.gates(rows)
+    lines = gates(rows)
     assert [text.split() for text in lines] == [
         ["outcome", "pass", "v", "[t]"],
         ["loss", "unknown", "v", "[t]"],
@@ -101,5 +104,5 @@ def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lin
     delta = {"name": "delta", "result": "fail", "value": "-0.6pp (95% CI -13.0 to +11.9)", "note": None}
     later = {"result": "skipped", "value": None, "note": "there is nothing that could tell of them"}
     rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
-    monkeypatch.setattr(render, "screen", lambda: Screen(columns, terminal=True))
-    assert render.gates(rows) == lines
+    monkeypatch.setattr(fitting, "screen", lambda: Screen(columns, terminal=True))
+    assert gates(rows) == lines

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import pytest
 
-from gpudebug import render
 from gpudebug.engine.live.underway import Progress
+from gpudebug.render.next import next_
 from gpudebug.render.running import progress
 
 
@@ -34,9 +34,9 @@ def test_progress_is_one_line_without_guesses(told: Progress, said: str) -> None
 
 def test_a_run_under_way_names_the_command_that_waits() -> None:
     answer = {**asdict(Progress()), "action": "running", "why": "it runs", "next_command": "gpudebug wait"}
-    assert render.next_(answer) == "Running: it runs.\n  no run has begun yet\nNext: gpudebug wait"
+    assert next_(answer) == "Running: it runs.\n  no run has begun yet\nNext: gpudebug wait"
 
 
 def test_a_wait_for_nothing_is_a_sentence() -> None:
     idle = {"action": "idle", "why": "nothing is under way here", "next_command": "gpudebug next"}
-    assert render.next_(idle) == "Nothing is under way here.\nNext: gpudebug next"
+    assert next_(idle) == "Nothing is under way here.\nNext: gpudebug next"

@@ -13,8 +13,8 @@ from tests.support.campaigns import Campaign, environment, make_campaign
 from tests.support.statuses import STORY, answer, baseline, hypothesis, judged
 from tests.support.terminals import run_in_terminal
 
-from gpudebug import render
 from gpudebug.render.fitting import width
+from gpudebug.render.status import status
 
 HOSTILE = {
     "markup": "[red]bold[/red] [link=http://x]a[/link] :smile: {x} %s",
@@ -31,7 +31,7 @@ HOSTILE = {
 def shown(monkeypatch: pytest.MonkeyPatch, columns: int, told: dict[str, Any], **env: str) -> list[str]:
     for name, value in {"COLUMNS": str(columns), "LC_ALL": "C.UTF-8", **env}.items():
         monkeypatch.setenv(name, value)
-    return render.status(told).split("\n")
+    return status(told).split("\n")
 
 
 @pytest.mark.parametrize("columns", [1, 33, 40, 60, 72, 80, 100, 120, 200])

@@ -43,15 +43,15 @@ def plain_status(words: list[str]) -> tuple[str, bool] | None:
 def _status(directory: str, json: bool) -> int:
     # A process that ends in a moment leaves nothing worth collecting; looking costs a tenth of its time.
     gc.disable()
-    from gpudebug import render
     from gpudebug.engine.status.status import status
+    from gpudebug.render.status import status as render
 
     folder = door.working_folder(Path(directory))
     if door.in_session():
         from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
-    door.print_answer(status(folder), render.status, as_json=json)
+    door.print_answer(status(folder), render, as_json=json)
     return 0
 
 

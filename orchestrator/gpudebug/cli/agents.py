@@ -24,11 +24,11 @@ def wait(
 ) -> None:
     """Wait for the run that is under way, then say what came of it; Ctrl-C ends the wait, not the run."""
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle import detached
     from gpudebug.engine.cycle.next import exit_status
     from gpudebug.live import LiveLine
+    from gpudebug.render.next import next_ as render
 
     limit = _seconds("--for", for_)
     stopped = stop and detached.stop(folder, session_of())
@@ -36,7 +36,7 @@ def wait(
         answer = detached.wait(folder, live, session_of(), limit)
     if stopped:
         answer["why"] = f"the detached run was ended; {answer['why']}"
-    print_(answer, render.next_)
+    print_(answer, render)
     raise typer.Exit(exit_status(answer))
 
 

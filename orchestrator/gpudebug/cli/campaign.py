@@ -41,7 +41,7 @@ def init(
 ) -> None:
     """Write gpudebug.yaml, the progress file and the folders of a campaign; never overwrite."""
     folder = choose(directory, json)
-    from gpudebug import render
+    from gpudebug.render.setup import init as render
 
     if print_defaults:
         from gpudebug.core.config import print_defaults as defaults
@@ -63,7 +63,7 @@ def init(
         agent=agent or (),
         session=session_of(),
     )
-    print_(answer, render.init)
+    print_(answer, render)
 
 
 @app.command(epilog="Example: gpudebug -C ~/my-training status\n\nExample: gpudebug status --watch")
@@ -84,10 +84,10 @@ def status(
     if watch:
         _watch(folder)
         return
-    from gpudebug import render
     from gpudebug.engine.status.status import status as engine
+    from gpudebug.render.status import status as render
 
-    print_(engine(folder), render.status)
+    print_(engine(folder), render)
 
 
 def _watch(folder: Path) -> None:
@@ -130,16 +130,16 @@ def show(
 ) -> None:
     """Show one hypothesis with its evidence, gates and files."""
     folder = choose(directory, json)
-    from gpudebug import render
+    from gpudebug.render.show import show as render
 
     if plot is not None:
         from gpudebug.engine.report.pictures import show_with_picture
 
-        print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render.show)
+        print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render)
         return
     from gpudebug.engine.status.status import show as engine
 
-    print_(engine(folder, hypothesis), render.show)
+    print_(engine(folder, hypothesis), render)
 
 
 @app.command(
@@ -175,10 +175,10 @@ def propose(
 ) -> None:
     """Add an UNTESTED hypothesis to the progress file; refuse a change that stands there already."""
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.propose import propose as engine
     from gpudebug.engine.hypotheses.propose import propose_sweep
+    from gpudebug.render.next import propose as render
 
     said = {"title": title, "description": description, "method": method}
     if sweep is not None:
@@ -187,7 +187,7 @@ def propose(
         if cause or from_catalogue:
             raise UsageError("--sweep names no cause", next="propose each value with --cause")
         answer = propose_sweep(folder, sweep, **said, session=session_of())
-        print_(answer, render.propose)
+        print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
     more = {**said, **change, "code": code, "compound": compound, "session": session_of()}
@@ -199,7 +199,7 @@ def propose(
         answer = propose_from_catalogue(folder, from_catalogue, **more)
     else:
         answer = engine(folder, **more, cause=cause)
-    print_(answer, render.propose)
+    print_(answer, render)
 
 
 @app.command(name="next", epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach")
@@ -212,15 +212,15 @@ def next_(
 ) -> None:
     """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import exit_status, next_cycle
     from gpudebug.live import LiveLine
+    from gpudebug.render.next import next_ as render
 
     with LiveLine() as live:
         answer = (start if detach else next_cycle)(folder, live, session_of())
-    print_(answer, render.next_)
+    print_(answer, render)
     raise typer.Exit(exit_status(answer))
 
 
@@ -247,9 +247,9 @@ def baseline(
     With --torch-profile it is one run more, for its trace: no baseline or verdict uses it.
     """
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.live import LiveLine
+    from gpudebug.render.next import next_ as render
 
     if role not in (None, "workload", "reference"):
         raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")
@@ -282,4 +282,4 @@ def baseline(
             from gpudebug.engine.cycle.next import record_baseline
 
             answer = record_baseline(folder, role, live, session_of())
-    print_(answer, render.next_)
+    print_(answer, render)

@@ -15,9 +15,10 @@ from gpudebug.core.errors import UsageError
 def demo(directory: Directory = None, json: Json = False) -> None:
     """Tell the whole story on a real training program, in about two minutes, without a GPU."""
     choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.tools import demo as engine
     from gpudebug.live import LiveLine
+    from gpudebug.render import next as stage
+    from gpudebug.render import setup
 
     with LiveLine() as live:
 
@@ -25,8 +26,8 @@ def demo(directory: Directory = None, json: Json = False) -> None:
             live.close()
             print(text + "\n", file=sys.stderr if chosen["json"] else sys.stdout, flush=True)
 
-        answer = engine.demo(live, tell, render.next_)
-    print_(answer, render.demo)
+        answer = engine.demo(live, tell, stage.next_)
+    print_(answer, setup.demo)
 
 
 @app.command(epilog="Example: gpudebug doctor")
@@ -45,11 +46,11 @@ def doctor(
 ) -> None:
     """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.tools import doctor as engine
+    from gpudebug.render.setup import doctor as render
 
     answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
-    print_(answer, render.doctor)
+    print_(answer, render)
     if not answer["ok"]:
         raise typer.Exit(1)
 

@@ -48,10 +48,10 @@ def sample(
     """
     chosen["own_failure"] = SAMPLE_FAILED
     folder = choose(directory, json)
-    from gpudebug import render
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.run.sample import sample as engine
     from gpudebug.live import LiveLine
+    from gpudebug.render.sample import sample as render
 
     if command:
         persons_only("running a command", "gpudebug sample, without one, runs the workload")
@@ -62,7 +62,7 @@ def sample(
         how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:
         answer = engine(folder, command or (), live, output=output, force=force, **how)
-    print_(answer, render.sample)
+    print_(answer, render)
     raise typer.Exit(answer["exit_status"])
 
 

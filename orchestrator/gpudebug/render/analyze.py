@@ -43,7 +43,7 @@ def _one(answer: Answer, all_rows: bool) -> str:
 
 
 def _samples(answer: Answer) -> str:
-    from gpudebug.render import devices
+    from gpudebug.render.sample import devices
 
     window = answer["window"]
     span = f"{window['start_s']:.1f} to {window['end_s']:.1f} s" if window else answer["reason"]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpudebug import render
+from gpudebug.render.fitting import short
 
 Answer = Mapping[str, Any]
 _WIDTH = 80
@@ -45,7 +45,7 @@ def one(answer: Answer) -> str:
     for test in answer["tests"]:
         lines += _test(test)
     for knob in answer["knobs"]:
-        names = ", ".join(f"/{render.short(name, 60)}/" for name in knob["names"])
+        names = ", ".join(f"/{short(name, 60)}/" for name in knob["names"])
         lines += _wrapped(f"options of other programs like {names}: {knob['direction']}", 2)
     if answer["layer"]:
         lines += _wrapped(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)

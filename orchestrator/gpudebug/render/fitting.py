@@ -15,6 +15,8 @@ LEAST_COLUMNS = 32
 # Marks that take no room may stand on a letter in any number.
 _LETTERS_A_COLUMN = 4
 _SPARK = "gpu_util "
+# On fewer columns beside its label a text begins below it.
+_LEAST = 24
 _SHORTEST, _LONGEST = 10, 40
 
 
@@ -143,3 +145,17 @@ def width(text: str) -> int:
     return sum(
         2 if east_asian_width(c) in "WF" else 0 if category(c) in ("Mn", "Me", "Cf") else 1 for c in text
     )
+
+
+def short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """A text behind its label, or below one that leaves it little room; on a terminal in lines that fit."""
+    here = screen()
+    if not here.terminal or width(label + text) <= here.columns:
+        return [f"{label}{text}"]
+    if here.columns - len(label) >= _LEAST:
+        return here.labelled(label, text)
+    return [*([label.rstrip()] if label.strip() else []), *here.labelled("    ", text)]

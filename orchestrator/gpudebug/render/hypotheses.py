@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from gpudebug import render
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.render.colours import coloured, in_colour
 from gpudebug.render.fitting import Screen, width
 
 Answer = Mapping[str, Any]
@@ -160,12 +160,12 @@ def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
 def _beside(row: Row, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
     """The cells of a row of which each figure has a column."""
     title = [here.cut(row.title, columns), *_below(row, columns, here)]
-    return [[render.coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
+    return [[coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
 
 
 def _stacked(row: Row, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
     """The one cell of a row whose figures stand in lines of their own."""
-    status = render.coloured(row.status, _STATUS)
+    status = coloured(row.status, _STATUS)
     room = columns - _STATUS - len(_GAP)
     if room >= _NARROW:
         title = [f"{status}{_GAP}{here.cut(row.title, room)}"]
@@ -240,7 +240,7 @@ def _with_rich(table: Grid) -> list[str]:
         file=StringIO(),
         width=10_000,
         force_terminal=True,
-        color_system="standard" if render.in_colour() else None,
+        color_system="standard" if in_colour() else None,
     )
     with console.capture() as shown:
         console.print(made)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.statistics import numbers
-from gpudebug.render import coloured, short
+from gpudebug.render.colours import coloured
+from gpudebug.render.fitting import short
 
 Answer = Mapping[str, Any]
 _TITLE = 60

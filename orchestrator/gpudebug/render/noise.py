@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug import render
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.render.colours import coloured
 from gpudebug.render.fitting import Screen
 
 Answer = Mapping[str, Any]
@@ -94,7 +94,7 @@ def _sweep_sentence(row: Answer, here: Screen) -> list[str]:
 
 
 def _sweep_row(row: Answer, width: int) -> str:
-    status = render.coloured(row["status"], 12)
+    status = coloured(row["status"], 12)
     return (
         f"  {row['value']!s:<{width}}  {row['hypothesis']:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
     ).rstrip()
@@ -144,7 +144,7 @@ def aa(answer: Answer) -> str:
             f"{_sd(f, 'sd')} of {f['figure']}" for f in answer["resolution"]["figures"] if f["sd"]
         )
         lines.append(f"The rule takes the noise for {taken}: what it assumes at first counts as 4 runs.")
-    lines.append(f"Verdict  {render.coloured(answer['verdict'])}: {answer['why']}")
+    lines.append(f"Verdict  {coloured(answer['verdict'])}: {answer['why']}")
     if answer["verdict"] == "VALIDATED":
         lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
     return "\n".join([*lines, f"Next: {answer['next_command']}"])

@@ -34,6 +34,12 @@ def sides(found: Sequence[Answer]) -> list[str]:
     return [HEADING, *lines]
 
 
+def inside(found: Sequence[Answer], above: Sequence[str] = ()) -> list[str]:
+    """What the training told of itself, with `above` in front; nothing of nothing."""
+    lines = sides(found)
+    return [*above, *lines] if lines else []
+
+
 def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
     """Figures by row; what no column knows is left out. Columns have headings where these are not empty."""
     every = [figures for _, figures in columns]

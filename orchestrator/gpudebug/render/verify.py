@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.statistics import numbers
-from gpudebug.render import short
+from gpudebug.render.fitting import short
 
 Answer = Mapping[str, Any]
 _LONGEST = 160

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.campaigns import Campaign
 
-from gpudebug import render
 from gpudebug.engine.cycle.ending import ending_of
+from gpudebug.render.next import next_
 
 
 def test_a_trial_is_told_as_its_own_command_told_it(told: Campaign) -> None:
@@ -14,7 +14,7 @@ def test_a_trial_is_told_as_its_own_command_told_it(told: Campaign) -> None:
     assert answer is not None
     assert (answer["action"], answer["hypothesis"], answer["verdict"]) == ("tested", 1, "VALIDATED")
     assert (answer["why"], answer["gates"]) == (shown["why"], shown["gates"])
-    assert "VALIDATED" in render.next_(answer)
+    assert "VALIDATED" in next_(answer)
 
 
 def test_a_baseline_is_told_as_the_status_tells_it(told: Campaign) -> None:
@@ -26,7 +26,7 @@ def test_a_baseline_is_told_as_the_status_tells_it(told: Campaign) -> None:
         status["gpu_util_text"],
         status["throughput_text"],
     )
-    assert "Baseline workload recorded" in render.next_(answer)
+    assert "Baseline workload recorded" in next_(answer)
 
 
 def test_a_session_is_told_of_its_baseline_whatever_lies_in_the_checkout(recorded: Campaign) -> None:

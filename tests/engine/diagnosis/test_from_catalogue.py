@@ -6,7 +6,6 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import add_cause
 
-from gpudebug import render
 from gpudebug.core.errors import InterventionError, UsageError
 from gpudebug.core.progress import HypothesisEntry, parse
 from gpudebug.engine.campaign.load import load
@@ -14,6 +13,7 @@ from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.from_catalogue import add_once, proposal, propose_from_catalogue, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, propose
 from gpudebug.engine.status.status import show
+from gpudebug.render import show as render
 
 
 def entries(campaign: Campaign) -> tuple[HypothesisEntry, ...]:

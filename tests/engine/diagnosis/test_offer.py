@@ -9,13 +9,13 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
-from gpudebug import render
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
+from gpudebug.render import next as render
 
 AUTO = "auto_propose: true\n"
 

@@ -76,7 +76,7 @@ def test_status_loads_the_catalogue_only_for_a_choice(waiting: Campaign) -> None
     add(waiting, "One", "--x=1")
     code = (
         "import sys\nfrom pathlib import Path\nfrom gpudebug.engine.status.status import status\n"
-        "status(Path('.'))\nprint([m for m in sys.modules if 'catalogue' in m or 'diagnos' in m])\n"
+        "status(Path('.'))\nprint([m for m in sys.modules if 'catalogue' in m or 'core.diagnosis' in m])\n"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], cwd=waiting.folder, capture_output=True, text=True, check=True

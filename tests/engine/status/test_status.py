@@ -9,8 +9,8 @@ import pytest
 from tests.support.campaigns import Campaign, contents, make_replay_campaign
 from tests.support.processes import drop_privileges
 
-from gpudebug import render
 from gpudebug.engine.status.status import show
+from gpudebug.render import show as render
 
 UNUSUAL = """\
 # by hand

@@ -88,8 +88,10 @@ def test_status_loads_nothing_heavy_for_it(recorded: Campaign) -> None:
     # With none left to test it would say what the catalogue offers.
     recorded.propose("--set --duration=3")
     code = (
-        "import sys; from pathlib import Path; from gpudebug import render\n"
-        "from gpudebug.engine.status.status import status; answer = status(Path()); render.status(answer)\n"
+        "import sys; from pathlib import Path\n"
+        "from gpudebug.engine.status.status import status\n"
+        "from gpudebug.render.status import status as shown\n"
+        "answer = status(Path()); shown(answer)\n"
         "assert answer['resolution'] and 'gpudebug.engine.trial.noise' in sys.modules\n"
         "heavy = ('numpy', 'jinja2', 'gpudebug.core.records', 'gpudebug.core.verdict.gates')\n"
         "heavy += ('gpudebug.engine.trial.aa',)\n"
