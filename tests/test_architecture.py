@@ -198,7 +198,7 @@ def test_nothing_else_joins_core_and_edges() -> None:
 
 
 # What is between the user and the engine.
-DOORS = {"cli", "mcp", "door", "render", "live", "screen"}
+DOORS = {"cli", "mcp", "terminal"}
 
 
 @each(of_package("gpudebug.__main__", *(f"gpudebug.{d}" for d in DOORS)))
@@ -214,7 +214,7 @@ def test_what_the_user_sees_is_there_before_the_engine_is(module: Module) -> Non
     assert {i.module for i in eager if not ours(i.module) and not standard(i.module)} <= light
 
 
-@each(of_package("gpudebug.render", "gpudebug.live", "gpudebug.screen", "gpudebug.door"))
+@each(of_package("gpudebug.terminal"))
 def test_what_only_shows_does_nothing(module: Module) -> None:
     done = [i.module for i in module.imports() if within(i.module, "gpudebug.engine") and not i.typing]
     assert done == []

@@ -6,7 +6,7 @@ import gc
 import sys
 from pathlib import Path
 
-from gpudebug import door
+from gpudebug.terminal import output
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
 
         sys.exit(run(words))
     directory, json = asked
-    sys.exit(door.run(lambda: _status(directory, json), json=lambda: json, debug=lambda: False))
+    sys.exit(output.run(lambda: _status(directory, json), json=lambda: json, debug=lambda: False))
 
 
 def plain_status(words: list[str]) -> tuple[str, bool] | None:
@@ -44,14 +44,14 @@ def _status(directory: str, json: bool) -> int:
     # A process that ends in a moment leaves nothing worth collecting; looking costs a tenth of its time.
     gc.disable()
     from gpudebug.engine.status.status import status
-    from gpudebug.render.status import status as render
+    from gpudebug.terminal.status import status as render
 
-    folder = door.working_folder(Path(directory))
-    if door.in_session():
+    folder = output.working_folder(Path(directory))
+    if output.in_session():
         from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
-    door.print_answer(status(folder), render, as_json=json)
+    output.print_answer(status(folder), render, as_json=json)
     return 0
 
 

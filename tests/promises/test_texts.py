@@ -221,7 +221,7 @@ def test_an_error_about_a_hostile_name_is_one_harmless_line(tmp_path: Path) -> N
 
 def test_a_remark_about_a_hostile_name_is_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:
     from gpudebug.engine.run.live_line import Live
-    from gpudebug.live import LiveLine
+    from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:
         unknown = (None, None, None, None, None)

@@ -81,7 +81,7 @@ def test_there_is_one_list_of_names() -> None:
 
 
 def test_the_commands_load_nothing_of_it() -> None:
-    code = "import sys, gpudebug.cli, gpudebug.render; print([m for m in sys.modules if 'training' in m])"
+    code = "import sys, gpudebug.cli, gpudebug.terminal; print([m for m in sys.modules if 'training' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug import door
 from gpudebug.cli import agents, campaign, checking, diagnosing, measuring, reporting
 from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, place
 from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
+from gpudebug.terminal import output
 
 __all__ = ["agents", "app", "campaign", "checking", "diagnosing", "measuring", "reporting", "run"]
 
@@ -43,7 +43,7 @@ def run(words: list[str]) -> int:
     """Parse and run one command line; its exit status. Every failure leaves through the door."""
     # `--json` behind a command's name counts even where that command's options cannot be parsed.
     chosen["json"] = "--json" in (words[: words.index("--")] if "--" in words else words)
-    return door.run(
+    return output.run(
         lambda: _invoke(words), json=lambda: bool(chosen["json"]), debug=lambda: bool(chosen["debug"])
     )
 
@@ -58,10 +58,10 @@ def _invoke(words: list[str]) -> int:
     except usage_error as e:  # type: ignore[misc]
         return _usage(e)
     except GpudebugError as e:
-        if chosen["own_failure"] is None or e.exit_code == door.INTERRUPTED:
+        if chosen["own_failure"] is None or e.exit_code == output.INTERRUPTED:
             raise
         status = e.status if isinstance(e, LaunchError) else SAMPLE_FAILED
-        return door.report(e, status, as_json=bool(chosen["json"]))
+        return output.report(e, status, as_json=bool(chosen["json"]))
     return result if isinstance(result, int) else 0
 
 
@@ -73,4 +73,4 @@ def _usage(e: Any) -> int:
     name = e.ctx.command_path if getattr(e, "ctx", None) else "gpudebug"
     own = chosen["own_failure"] is not None or name.endswith(" sample")
     error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
-    return door.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(chosen["json"]))
+    return output.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(chosen["json"]))

@@ -27,8 +27,8 @@ def wait(
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle import detached
     from gpudebug.engine.cycle.next import exit_status
-    from gpudebug.live import LiveLine
-    from gpudebug.render.next import next_ as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.next import next_ as render
 
     limit = _seconds("--for", for_)
     stopped = stop and detached.stop(folder, session_of())
@@ -70,7 +70,7 @@ def accept(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.accept import accept as engine
-    from gpudebug.render import adopting
+    from gpudebug.terminal import adopting
 
     print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), adopting.accept)
 
@@ -81,7 +81,7 @@ def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = Fa
     folder = choose(directory, json)
     from gpudebug.engine.agents.release import release as engine
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.render import adopting
+    from gpudebug.terminal import adopting
 
     print_(engine(folder, hypothesis, session_of()), adopting.release)
 
@@ -107,7 +107,7 @@ def reopen(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.reopen import reopen as engine
-    from gpudebug.render import adopting
+    from gpudebug.terminal import adopting
 
     print_(engine(folder, hypothesis, session_of(), because=because), adopting.reopen)
 
@@ -124,7 +124,7 @@ def export(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.export import export as engine
-    from gpudebug.render import adopting
+    from gpudebug.terminal import adopting
 
     print_(engine(folder, output and folder / output, session_of()), adopting.export)
 
@@ -157,8 +157,8 @@ def loop(
     from gpudebug.engine.agents.loop import adopt, exit_status
     from gpudebug.engine.agents.loop import loop as engine
     from gpudebug.engine.campaign.session import persons_only
-    from gpudebug.live import LiveLine
-    from gpudebug.render import loop as render
+    from gpudebug.terminal import loop as render
+    from gpudebug.terminal.live import LiveLine
 
     persons_only("starting agents", "gpudebug next does this session's one hypothesis")
     limits = Limits(hypotheses, _seconds("--device-time", device_time), failures, idle)

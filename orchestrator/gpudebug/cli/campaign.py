@@ -41,7 +41,7 @@ def init(
 ) -> None:
     """Write gpudebug.yaml, the progress file and the folders of a campaign; never overwrite."""
     folder = choose(directory, json)
-    from gpudebug.render.setup import init as render
+    from gpudebug.terminal.setup import init as render
 
     if print_defaults:
         from gpudebug.core.config import print_defaults as defaults
@@ -85,7 +85,7 @@ def status(
         _watch(folder)
         return
     from gpudebug.engine.status.status import status as engine
-    from gpudebug.render.status import status as render
+    from gpudebug.terminal.status import status as render
 
     print_(engine(folder), render)
 
@@ -93,9 +93,8 @@ def status(
 def _watch(folder: Path) -> None:
     if chosen["json"]:
         raise UsageError("--watch draws a screen and has no JSON", next="gpudebug status --json")
-    from gpudebug import screen
     from gpudebug.engine.status.watch import Looker
-    from gpudebug.render import watch
+    from gpudebug.terminal import screen, watch
 
     screen.watch(Looker(folder).look, watch.frame, watch.line)
 
@@ -112,7 +111,7 @@ def settings(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.campaign.settings import settings as engine
-    from gpudebug.render import adopting
+    from gpudebug.terminal import adopting
 
     print_(engine(folder, accept, session_of()), adopting.settings)
 
@@ -130,7 +129,7 @@ def show(
 ) -> None:
     """Show one hypothesis with its evidence, gates and files."""
     folder = choose(directory, json)
-    from gpudebug.render.show import show as render
+    from gpudebug.terminal.show import show as render
 
     if plot is not None:
         from gpudebug.engine.report.pictures import show_with_picture
@@ -178,7 +177,7 @@ def propose(
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.propose import propose as engine
     from gpudebug.engine.hypotheses.propose import propose_sweep
-    from gpudebug.render.next import propose as render
+    from gpudebug.terminal.next import propose as render
 
     said = {"title": title, "description": description, "method": method}
     if sweep is not None:
@@ -215,8 +214,8 @@ def next_(
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import exit_status, next_cycle
-    from gpudebug.live import LiveLine
-    from gpudebug.render.next import next_ as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.next import next_ as render
 
     with LiveLine() as live:
         answer = (start if detach else next_cycle)(folder, live, session_of())
@@ -248,8 +247,8 @@ def baseline(
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.live import LiveLine
-    from gpudebug.render.next import next_ as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.next import next_ as render
 
     if role not in (None, "workload", "reference"):
         raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")

@@ -16,9 +16,9 @@ def demo(directory: Directory = None, json: Json = False) -> None:
     """Tell the whole story on a real training program, in about two minutes, without a GPU."""
     choose(directory, json)
     from gpudebug.engine.tools import demo as engine
-    from gpudebug.live import LiveLine
-    from gpudebug.render import next as stage
-    from gpudebug.render import setup
+    from gpudebug.terminal import next as stage
+    from gpudebug.terminal import setup
+    from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:
 
@@ -47,7 +47,7 @@ def doctor(
     """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
     folder = choose(directory, json)
     from gpudebug.engine.tools import doctor as engine
-    from gpudebug.render.setup import doctor as render
+    from gpudebug.terminal.setup import doctor as render
 
     answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render)
@@ -64,8 +64,8 @@ def verify(
     """Derive every number and verdict again from the run folders; what differs is named, exit status 1."""
     folder = choose(directory, json)
     from gpudebug.engine.verify import verify as engine
-    from gpudebug.live import LiveLine
-    from gpudebug.render.verify import verify as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.verify import verify as render
 
     with LiveLine() as live:
         answer = engine(folder, hypothesis, live.doing)
@@ -99,7 +99,7 @@ def clean(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.tools import clean as engine
-    from gpudebug.render.clean import clean as render
+    from gpudebug.terminal.clean import clean as render
 
     chosen_kinds = [
         *((engine.EVIDENCE,) if runs else ()),

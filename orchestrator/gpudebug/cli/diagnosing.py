@@ -37,7 +37,7 @@ def diagnose(
         _layer(folder, run, layer)
         return
     from gpudebug.engine.diagnosis.diagnose import diagnose as engine
-    from gpudebug.render.diagnose import diagnose as render
+    from gpudebug.terminal.diagnose import diagnose as render
 
     print_(engine(folder, run), render)
 
@@ -46,8 +46,8 @@ def _layer(folder: Path, run: str | None, layer: str) -> None:
     from gpudebug.core.diagnosis.layers import layer_named
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.diagnosis.layer_run import record_layer
-    from gpudebug.live import LiveLine
-    from gpudebug.render.layers import layer as render
+    from gpudebug.terminal.layers import layer as render
+    from gpudebug.terminal.live import LiveLine
 
     layer_named(layer)
     if run is not None:
@@ -74,7 +74,7 @@ def catalogue(
     if (id is not None) + (group is not None) + signals > 1:
         raise UsageError("an id, --group and --signals are one question each", next="keep one of them")
     from gpudebug.engine.diagnosis import catalogue_view as engine
-    from gpudebug.render import catalogue as render
+    from gpudebug.terminal import catalogue as render
 
     if signals:
         print_(engine.signals(), render.signals)

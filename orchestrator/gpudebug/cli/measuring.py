@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug import door
 from gpudebug.cli.options import (
     SAMPLE_FAILED,
     Directory,
@@ -19,6 +18,7 @@ from gpudebug.cli.options import (
     chosen,
     print_,
 )
+from gpudebug.terminal import output as door
 
 
 @app.command(
@@ -50,8 +50,8 @@ def sample(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.run.sample import sample as engine
-    from gpudebug.live import LiveLine
-    from gpudebug.render.sample import sample as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.sample import sample as render
 
     if command:
         persons_only("running a command", "gpudebug sample, without one, runs the workload")
@@ -86,8 +86,8 @@ def compare(
     """Say whether B is faster than A, slower, or nobody can tell: two runs, or two commands run in turn."""
     folder = choose(directory, json)
     from gpudebug.engine.tools.compare import compare as engine
-    from gpudebug.live import LiveLine
-    from gpudebug.render.compare import compare as render
+    from gpudebug.terminal.compare import compare as render
+    from gpudebug.terminal.live import LiveLine
 
     how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
     with LiveLine() as live:
@@ -124,8 +124,8 @@ def analyze(
     folder = choose(directory, json)
     from gpudebug.engine.tools.analyze import Outputs
     from gpudebug.engine.tools.analyze import analyze as engine
-    from gpudebug.render.analyze import analyze as render
-    from gpudebug.render.analyze import in_full
+    from gpudebug.terminal.analyze import analyze as render
+    from gpudebug.terminal.analyze import in_full
 
     text, picture, whole = (path and folder / path for path in (output, charts, detailed))
     outputs = Outputs(text, picture, whole, force)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpudebug import door
+from gpudebug.terminal import output
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
@@ -78,8 +78,8 @@ def choose(directory: Path | None, json: bool) -> Path:
     if directory is not None:
         chosen["directory"] = directory
     chosen["json"] = chosen["json"] or json
-    folder = door.working_folder(chosen["directory"] or Path())
-    if door.in_session():
+    folder = output.working_folder(chosen["directory"] or Path())
+    if output.in_session():
         from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
@@ -88,5 +88,5 @@ def choose(directory: Path | None, json: bool) -> Path:
 
 def print_(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
     """Print an engine's answer as JSON, or as `text` renders it; its next command names the chosen folder."""
-    named = door.with_folder(answer, chosen["directory"])
-    door.print_answer(named, text, as_json=bool(chosen["json"]))
+    named = output.with_folder(answer, chosen["directory"])
+    output.print_answer(named, text, as_json=bool(chosen["json"]))

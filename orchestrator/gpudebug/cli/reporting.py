@@ -32,8 +32,8 @@ def report(
     """Tell the whole campaign on one HTML page that stands alone, with its plots, data and settings."""
     folder = choose(directory, json)
     from gpudebug.engine.report import report as engine
-    from gpudebug.live import LiveLine
-    from gpudebug.render.report import report as render
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.report import report as render
 
     with LiveLine() as live:
         places = (output and folder / output, png and folder / png)

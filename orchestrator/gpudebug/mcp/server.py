@@ -27,13 +27,14 @@ from mcp_types import (
 )
 from mcp_types import Tool as Described
 
-from gpudebug import __version__, door, live
+from gpudebug import __version__
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.campaign.session import VARIABLE, session_of
 from gpudebug.engine.run.environment import ask_anew
 from gpudebug.mcp.tools import Place, Tool, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, Mended
 from gpudebug.mcp.worker import Answer, Job, Worker
+from gpudebug.terminal import live, output
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -63,7 +64,7 @@ def serve(
             worker.run()
         except KeyboardInterrupt:
             # A thread of the SDK still waits for the client's next line, and would be waited for.
-            os._exit(door.INTERRUPTED)
+            os._exit(output.INTERRUPTED)
     failure = talk.exception()
     if failure is not None and not _left(failure):
         raise failure
@@ -130,7 +131,7 @@ async def _answer(
             raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
-        return Answer(door.told(e), failed=True)
+        return Answer(output.told(e), failed=True)
     told: asyncio.Queue[str | Answer] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
 
@@ -165,7 +166,7 @@ class _Telling:
 
     def report(self, now: Live) -> None:
         if now.remark is not None:
-            self.put(door.plain_line(now.remark))
+            self.put(output.plain_line(now.remark))
         elif time.monotonic() - self._last >= PROGRESS_S:
             self._last = time.monotonic()
             self.put(live.line(now))
@@ -173,7 +174,7 @@ class _Telling:
 
 def _result(answer: Answer, chosen: Path | None) -> CallToolResult:
     """The object that `--json` prints, as it is and as text."""
-    document = _sendable(door.with_folder(door.without_secrets(answer.document), chosen))
+    document = _sendable(output.with_folder(output.without_secrets(answer.document), chosen))
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return CallToolResult(
         content=[TextContent(type="text", text=text)],

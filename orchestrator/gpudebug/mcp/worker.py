@@ -10,9 +10,9 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
-from gpudebug import door
 from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.text.refusals import refused
+from gpudebug.terminal import output
 
 # A job that is asked to stop takes this long at most until it is pressed again.
 PRESS_AGAIN_S = 1.5
@@ -121,8 +121,8 @@ def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
     except GpudebugError as e:
         return _failed(e)
     except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
-        return _failed(refused(e) or door.defect(e))
+        return _failed(refused(e) or output.defect(e))
 
 
 def _failed(error: GpudebugError, *, interrupted: bool = False) -> Answer:
-    return Answer(door.told(error), failed=True, interrupted=interrupted)
+    return Answer(output.told(error), failed=True, interrupted=interrupted)

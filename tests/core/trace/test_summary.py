@@ -16,7 +16,7 @@ from tests.support.traces import device, host
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
-from gpudebug.render.trace import trace
+from gpudebug.terminal.trace import trace
 
 RECORDED = DATA / "trace_cpu.json.gz"
 EVENTS = traces.training(20)

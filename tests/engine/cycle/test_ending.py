@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.campaigns import Campaign
 
 from gpudebug.engine.cycle.ending import ending_of
-from gpudebug.render.next import next_
+from gpudebug.terminal.next import next_
 
 
 def test_a_trial_is_told_as_its_own_command_told_it(told: Campaign) -> None:

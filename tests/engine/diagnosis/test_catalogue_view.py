@@ -10,7 +10,7 @@ from tests.support.causes import TEXT, having
 
 from gpudebug.core.errors import CatalogueError, UsageError
 from gpudebug.engine.diagnosis import catalogue_view
-from gpudebug.render import catalogue as render
+from gpudebug.terminal import catalogue as render
 
 CONFIG = "campaign: c\nworkload:\n  command: lerobot-train --policy.type=act --steps=200\n"
 

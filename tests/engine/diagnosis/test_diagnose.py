@@ -13,7 +13,7 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis import case as diagnosing
 from gpudebug.engine.diagnosis.diagnose import diagnose
-from gpudebug.render.diagnose import diagnose as render
+from gpudebug.terminal.diagnose import diagnose as render
 
 LINE = "step {0}/100 loss {1} data_s: 0.30 update_s: 0.10\n"
 LOG = "".join(LINE.format(n, 2 - n / 100) for n in range(1, 101))

@@ -13,7 +13,7 @@ from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.from_catalogue import add_once, proposal, propose_from_catalogue, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, propose
 from gpudebug.engine.status.status import show
-from gpudebug.render import show as render
+from gpudebug.terminal import show as render
 
 
 def entries(campaign: Campaign) -> tuple[HypothesisEntry, ...]:

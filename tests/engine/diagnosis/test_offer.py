@@ -15,7 +15,7 @@ from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
-from gpudebug.render import next as render
+from gpudebug.terminal import next as render
 
 AUTO = "auto_propose: true\n"
 

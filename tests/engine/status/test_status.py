@@ -10,7 +10,7 @@ from tests.support.campaigns import Campaign, contents, make_replay_campaign
 from tests.support.processes import drop_privileges
 
 from gpudebug.engine.status.status import show
-from gpudebug.render import show as render
+from gpudebug.terminal import show as render
 
 UNUSUAL = """\
 # by hand

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.deep import deep_folders
 
 from gpudebug.engine.tools.clean import Left, _one
-from gpudebug.render.clean import clean
+from gpudebug.terminal.clean import clean
 
 
 def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""The catalogue as text for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpudebug.terminal.fitting import short
+
+Answer = Mapping[str, Any]
+_WIDTH = 80
+_LABEL = 9
+
+
+def overview(answer: Answer) -> str:
+    """Each group with its causes: id, title and how it shows."""
+    if not answer["groups"]:
+        return "No root cause here."
+    lines: list[str] = []
+    for group in answer["groups"]:
+        lines += [group["group"]]
+        for cause in group["causes"]:
+            marks = [word for word in ("gate", "own") if cause[word]]
+            lines.append(f"  {cause['id']}" + (f"  ({', '.join(marks)})" if marks else ""))
+            lines += _wrapped(cause["title"], 4)
+            lines += _wrapped(f"shows: {cause['shows']}", 4)
+        lines.append("")
+    count = answer["count"]
+    lines.append(f"{count} root cause{'s' if count != 1 else ''}. One in full: {answer['next_command']}")
+    return "\n".join(lines)
+
+
+def one(answer: Answer) -> str:
+    """All of one cause."""
+    lines = [f"{answer['id']}: {answer['title']}", ""]
+    for paragraph in answer["explanation"].split("\n\n"):
+        lines += [*_wrapped(paragraph, 0), ""]
+    lines += _labelled("Group", answer["group"] + (" (a gate: it needs no run)" if answer["gate"] else ""))
+    lines += _listed("Only if", answer["requires"])
+    lines += _listed("Signs", [_sign(sign) for sign in answer["signs"]])
+    lines += _listed("Explains", answer["exposed"])
+    lines += _here(answer["here"]) if answer["here"] else []
+    lines += ["", "Tests"]
+    for test in answer["tests"]:
+        lines += _test(test)
+    for knob in answer["knobs"]:
+        names = ", ".join(f"/{short(name, 60)}/" for name in knob["names"])
+        lines += _wrapped(f"options of other programs like {names}: {knob['direction']}", 2)
+    if answer["layer"]:
+        lines += _wrapped(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)
+    lines.append("")
+    lines += _labelled("Fix", answer["fix"])
+    lines += _listed("Moves", answer["own_signal"])
+    lines += _labelled("Hollow", answer["hollow_if"]) if answer["hollow_if"] else []
+    lines += _listed("Sources", answer["sources"])
+    lines += _labelled("File", answer["file"])
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+
+
+def signals(answer: Answer) -> str:
+    """The evidence that conditions can read."""
+    rows = answer["signals"]
+    name, unit, source = (max(len(row[key]) for row in rows) for key in ("name", "unit", "source"))
+    return "\n".join(
+        f"{row['name']:<{name}}  {row['unit']:<{unit}}  {row['source']:<{source}}  {row['said'].format('…')}"
+        for row in rows
+    )
+
+
+def _sign(sign: Answer) -> str:
+    otherwise = f", else x{sign['otherwise']:g}" if sign["otherwise"] != 1 else ""
+    return f"x{sign['weight']:g}{otherwise}  {sign['says']}"
+
+
+def _here(here: Answer) -> list[str]:
+    """What tests it in the command of gpudebug.yaml: what gpudebug can do by itself, else what to write."""
+    changes = [offer["change"] for offer in here["offers"] if offer["change"]]
+    lines = ["", "For the command in gpudebug.yaml", *(f"  {change}" for change in changes)]
+    written = [offer["instructions"] for offer in here["offers"] if offer["instructions"]]
+    if not changes:
+        lines += _wrapped(written[0] if written else "nothing that the catalogue knows", 2)
+    return lines + [line for why in here["refused"] for line in _wrapped(f"not offered: {why}", 2)]
+
+
+def _test(test: Answer) -> list[str]:
+    holds = f" {test['versions']}" if test["versions"] else ""
+    lines = [f"  {test['title']}{holds}"]
+    if test["change"]:
+        lines.append(f"    {test['change']}")
+    if test["code"]:
+        lines += _wrapped(test["code"], 4)
+    if test["note"]:
+        lines += _wrapped(test["note"], 4)
+    return lines
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    lines = _wrapped(text, _LABEL)
+    return [f"{label:<{_LABEL}}{lines[0].strip()}", *lines[1:]] if lines else []
+
+
+def _listed(label: str, items: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for item in items:
+        lines += _labelled(label if not lines else "", item)
+    return lines
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    space = " " * indent
+    return textwrap.wrap(
+        " ".join(text.split()),
+        _WIDTH,
+        initial_indent=space,
+        subsequent_indent=space,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,102 @@
+"""A diagnosis as text for people: each likely cause with what speaks for it and what would test it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpudebug.core.statistics import numbers
+from gpudebug.terminal.layers import around
+
+Answer = Mapping[str, Any]
+_SHOWN = 3
+_WIDTH = 100
+_LIKELY = 0.03
+
+
+def diagnose(answer: Answer) -> str:
+    """The answer in full; what is improbable is left out."""
+    lines = [_head(answer), ""]
+    if answer["abstains"]:
+        lines += [*_wrapped(f"No cause is named: {answer['abstains']}.", ""), ""]
+    for gate in answer["gates"]:
+        facts = f" ({'; '.join(gate['for'])})" if gate["for"] else ""
+        lines += _wrapped(f"Known without a run: {gate['id']}: {gate['title']}{facts}", "  ")
+    lines += [""] if answer["gates"] else []
+    shown = [c for c in answer["causes"] if c["probability"] >= _LIKELY][
+        : 1 if answer["abstains"] else _SHOWN
+    ]
+    for place, cause in enumerate(shown, 1):
+        lines += [*_cause(place, cause, answer), ""]
+    beside = around(answer)
+    lines += [*(one for line in beside for one in _wrapped(line, "  ", "")), ""] if beside else []
+    for missing in answer["missing"]:
+        lines += _wrapped(
+            f"Missing: {missing['what']} ({missing['why']}). To have it: {missing['next']}", "  "
+        )
+    lines += [""] if answer["missing"] else []
+    lines.append(f"Next     {answer['next_command']}")
+    return "\n".join(lines)
+
+
+def _head(answer: Answer) -> str:
+    runs = answer["runs"]
+    name = answer["campaign"] or (runs[0] if runs else "nothing recorded yet")
+    said = f"Diagnosis of {name}"
+    if answer["campaign"] and runs:
+        said += f" ({len(runs)} run{'s' if len(runs) != 1 else ''})"
+    device = ", the CPU stands in for a GPU" if answer["stand_in"] else ""
+    framework = f", {answer['framework']}" if answer["framework"] else ""
+    util = numbers.percent(answer["gpu_util"])
+    return f"{said}: {answer['kind']} workload{framework}, gpu_util {util}{device}"
+
+
+def _cause(place: int, cause: Answer, answer: Answer) -> Iterator[str]:
+    yield f"{place}. {cause['id']}  {100 * cause['probability']:.0f}%  {cause['title']}"
+    for fact in cause["for"]:
+        yield from _wrapped(f"for      {fact}", "            ", "   ")
+    for fact in cause["against"]:
+        yield from _wrapped(f"against  {fact}", "            ", "   ")
+    yield f"   ceiling  {_ceiling(cause, answer)}"
+    yield from _test(cause)
+
+
+def _ceiling(cause: Answer, answer: Answer) -> str:
+    if cause["ceiling_ratio"] is None:
+        return "unknown: nothing tells what share of the time it takes"
+    rate = cause["ceiling_steps_per_s"]
+    faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
+    if cause["ceiling_pp"] is not None:
+        return f"+{cause['ceiling_pp']:.1f}pp, to {numbers.percent(cause['expected_util'])}; {faster}"
+    if answer["gpu_util"] is None:
+        return f"{faster}; gpu_util is not known"
+    return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer["stand_in"] else "")
+
+
+def _test(cause: Answer) -> Iterator[str]:
+    test = cause["hypothesis"]
+    cost = f" ({numbers.duration(test['cost_s'])} of the device)" if test["cost_s"] else ""
+    if test["number"] is not None:
+        yield from _wrapped(
+            f"test     hypothesis {test['number']}: {test['title']}{cost}", "            ", "   "
+        )
+        return
+    if test["refused"]:
+        after = f": {test['command']}" if test["command"] else ""
+        yield from _wrapped(f"test     none is left: {test['refused']}{after}", "            ", "   ")
+        return
+    change = test["change"] or ("code to be written" if test["instructions"] else None)
+    said = ", ".join(text for text in (test["command"], change) if text) or "somebody has to say how"
+    yield from _wrapped(f"test     {said}{cost}", "            ", "   ")
+
+
+def _wrapped(text: str, indent: str, first: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

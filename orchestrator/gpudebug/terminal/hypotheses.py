@@ -1,0 +1,264 @@
+"""The table of a campaign's hypotheses, as text for people, laid out for the screen that shows it.
+
+Each has a row where the screen is wide; else a line of its status and title and one of its figures, under
+each other on 80 columns and named where there is no room for that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.terminal.colours import coloured, in_colour
+from gpudebug.terminal.fitting import Screen, width
+
+Answer = Mapping[str, Any]
+# Lines of a reason; `show` has all of it.
+_REASON = 3
+_STATUS = len("INCONCLUSIVE")
+# A title with less room than this has a line for itself; with so much, its figures stand beside it.
+_NARROW, _WIDE = 24, 44
+# With more, they would be too far from it.
+_WIDEST = 88
+_GAP = "  "
+_HEADS = ("throughput", "loss", "cost", "age")
+
+
+class Row(NamedTuple):
+    """One hypothesis as strings: `figures` are delta, throughput, loss, cost and age, none where nothing ran.
+
+    `sparks` are the runs' utilisation, oldest first.
+    """
+
+    number: str
+    status: str
+    title: str
+    figures: tuple[str, ...]
+    notes: list[str]
+    sparks: list[Sequence[float]]
+
+
+class Grid(NamedTuple):
+    """A table whose cells fit: each is a list of lines. No `heads`: none are shown."""
+
+    heads: list[list[str]]
+    rows: list[list[list[str]]]
+
+
+def hypotheses(answer: Answer, here: Screen) -> list[str]:
+    """The table, and what it leaves out."""
+    shown = set(answer["shown"])
+    rows = [row_of(h, answer["metric"]) for h in answer["hypotheses"] if h["number"] in shown]
+    if not rows:
+        return ["No hypotheses yet."]
+    delta = "delta" if answer["metric"] == GPU_UTIL else here.cut(answer["metric"], _NARROW)
+    table = grid(rows, here, (f"{delta} (95% CI)", *_HEADS))
+    lines = _with_rich(table) if here.terminal else _plain(table)
+    rest = Counter(h["status"] for h in answer["hypotheses"] if h["number"] not in shown)
+    if rest:
+        counts = ", ".join(f"{count} {word}" for word, count in rest.items())
+        said = f"and {rest.total()} more ({counts}): gpudebug status --json"
+        lines += here.labelled(f"{here.ellipsis:>3}{_GAP}", said)
+    return lines
+
+
+def row_of(h: Answer, metric: str) -> Row:
+    """The strings of one hypothesis in a campaign that goes by `metric`."""
+    return Row(str(h["number"]), h["status"], h["title"], _figures(h), _notes(h, metric), drawn(h))
+
+
+def _figures(h: Answer) -> tuple[str, ...]:
+    if not h["verified"] and h["cost_s"] is None:
+        return ()
+    ratio, cost, age = h["throughput_ratio"], h["cost_s"], h["age_s"]
+    # What nobody measured yet is no unknown figure.
+    unknown = numbers.UNKNOWN if h["verified"] else ""
+    return (
+        _delta(h) or unknown,
+        unknown if ratio is None else f"{ratio:.2f}x",
+        h["loss"] or unknown,
+        unknown if cost is None else numbers.span(cost),
+        unknown if age is None else numbers.span(age),
+    )
+
+
+def _delta(h: Answer) -> str:
+    if h["delta_pp"] is not None:
+        return numbers.points(_estimate(h["delta_pp"], h["delta_ci"]))
+    if h["improvement"] is not None:
+        return numbers.factor(_estimate(h["improvement"], h["improvement_ci"]))
+    return ""
+
+
+def _estimate(value: float, bounds: Sequence[float | None]) -> Answer:
+    return {"value": value, "low": bounds[0], "high": bounds[1]}
+
+
+def _notes(h: Answer, metric: str) -> list[str]:
+    notes = []
+    if h["verified"] is False:
+        notes.append(f"UNVERIFIED {h['claimed'] or ''}")
+    elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
+        notes.append(h["why"])
+    elif h["problem"]:
+        notes.append(h["problem"])
+    if h["claim"]:
+        session = h["claim"]["session"]
+        notes.append(f"held by {f'session {session}' if session else 'a person'} since {h['claim']['since']}")
+    notes += h.get("doubts", ())
+    if h["status"] == "VALIDATED" and h.get("throughput_source") == "log":
+        notes.append("throughput by the program's own word: no probe counted its steps")
+    if h["accepted"]:
+        notes.append("accepted: its change is part of the workload")
+    elif h.get("accepted_by_hand"):
+        notes.append(f"Accepted by hand, UNVERIFIED: it changes nothing; next: gpudebug accept {h['number']}")
+    if h["metric"] not in (None, metric):
+        notes.append(f"judged by {h['metric']}")
+    broken = [s["run"] for s in h["sparks"] or () if s["spark"] is None]
+    if broken and h["verified"] is not False:
+        notes.append(f"no evidence that can be read: {', '.join(broken)}")
+    return notes
+
+
+def drawn(told: Answer) -> list[Sequence[float]]:
+    """The utilisation of those runs that have any."""
+    return [s["spark"] for s in told["sparks"] or () if s["spark"]]
+
+
+def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
+    """The rows laid out for a screen, every cell cut or broken to its width; `heads` are the figures'."""
+    number = max(3, *(len(row.number) for row in rows))
+    body = here.columns - number - len(_GAP)
+    figures = [[f.replace("95% CI ", "") for f in row.figures] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *filter(None, figures), strict=True)]
+    taken = sum(widths) + len(_GAP) * len(widths)
+    room = body - _STATUS - len(_GAP) - taken
+    head: list[list[str]]
+    if room >= _WIDE:
+        room = min(room, _WIDEST)
+        cells = [
+            _beside(row, f or [""] * len(heads), room, here) for row, f in zip(rows, figures, strict=True)
+        ]
+        head = [["status"], ["hypothesis"], *([text] for text in heads)]
+    elif taken - len(_GAP) <= body:
+        lines = [_aligned(f, widths) for f in figures]
+        cells = [_stacked(row, line, body, here) for row, line in zip(rows, lines, strict=True)]
+        above = _aligned(heads, widths) if any(figures) else []
+        head = [[f"{'status':<{_STATUS}}{_GAP}hypothesis", *above]]
+    else:
+        metric = heads[0].removesuffix(" (95% CI)")
+        cells = [_stacked(row, _named(row, metric, body, here), body, here) for row in rows]
+        head = []
+    numbered = [[[row.number.rjust(number)], *c] for row, c in zip(rows, cells, strict=True)]
+    return Grid([["H".rjust(number)], *head] if head else [], numbered)
+
+
+def _beside(row: Row, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
+    """The cells of a row of which each figure has a column."""
+    title = [here.cut(row.title, columns), *_below(row, columns, here)]
+    return [[coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
+
+
+def _stacked(row: Row, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
+    """The one cell of a row whose figures stand in lines of their own."""
+    status = coloured(row.status, _STATUS)
+    room = columns - _STATUS - len(_GAP)
+    if room >= _NARROW:
+        title = [f"{status}{_GAP}{here.cut(row.title, room)}"]
+    else:
+        title = [status, here.cut(row.title, columns)]
+    return [[*title, *figures, *_below(row, columns, here)]]
+
+
+def _aligned(figures: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Figures in their columns, as one line; no line of none."""
+    return [_GAP.join(map(str.ljust, figures, widths)).rstrip()] if figures else []
+
+
+def _named(row: Row, metric: str, columns: int, here: Screen) -> list[str]:
+    """The figures one after the other, each with its name; points of utilisation tell theirs."""
+    if not row.figures:
+        return []
+    delta, ratio, loss, cost, age = row.figures
+    named = {
+        delta if "pp" in delta else f"{metric} {delta}": delta,
+        f"throughput {ratio}": ratio,
+        f"loss {loss}": loss,
+        f"cost {cost}": cost,
+        f"{age} ago": age,
+    }
+    pieces = [text for text, figure in named.items() if figure]
+    lines = [""]
+    for text in (*(f"{piece}," for piece in pieces[:-1]), pieces[-1]):
+        joined = f"{lines[-1]} {text}".lstrip()
+        if len(joined) <= columns:
+            lines[-1] = joined
+        else:
+            lines += here.wrapped(text, columns)
+    return [line for line in lines if line]
+
+
+def _below(row: Row, columns: int, here: Screen) -> list[str]:
+    notes = [line for note in row.notes for line in here.wrapped(note, columns, _REASON)]
+    return notes + here.sparks(row.sparks, columns)
+
+
+def _plain(table: Grid) -> list[str]:
+    """A table as aligned lines."""
+    rows = [table.heads, *table.rows] if table.heads else table.rows
+    # What stands last needs no width.
+    widths = [max(width(line) for cell in column for line in cell) for column in zip(*rows, strict=True)][:-1]
+    lines = []
+    for row in rows:
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = (part + " " * (w - width(part)) for part, w in zip(parts, widths, strict=False))
+            lines.append(_GAP.join([*padded, parts[-1]]).rstrip())
+    return lines
+
+
+def _with_rich(table: Grid) -> list[str]:
+    """The same for a terminal, in its colours where it has any."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), show_header=False)
+    for _ in table.rows[0]:
+        made.add_column(no_wrap=True)
+    if table.heads:
+        made.add_row(*(Text.assemble(("\n".join(head), "bold")) for head in table.heads))
+    for row in table.rows:
+        made.add_row(*(Text.from_ansi("\n".join(cell)) for cell in row))
+    # Its cells fit; a console as wide as this cuts none of them.
+    console = Console(
+        file=StringIO(),
+        width=10_000,
+        force_terminal=True,
+        color_system="standard" if in_colour() else None,
+    )
+    with console.capture() as shown:
+        console.print(made)
+    return [line.rstrip() for line in shown.get().split("\n")[:-1]]
+
+
+def sweeps(answer: Answer, here: Screen) -> list[str]:
+    """The sweeps, of the hypotheses that the table shows."""
+    if not answer["sweeps"]:
+        return []
+    from gpudebug.terminal import noise
+
+    lines = []
+    for sweep in answer["sweeps"]:
+        rows = [row for row in sweep["rows"] if row["hypothesis"] in answer["shown"]]
+        if not rows:
+            continue
+        lines += noise.sweeps([{**sweep, "rows": rows}], here)
+        if len(rows) < len(sweep["rows"]):
+            lines.append(f"  {here.ellipsis} and {len(sweep['rows']) - len(rows)} more values")
+    return lines

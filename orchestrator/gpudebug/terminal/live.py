@@ -1,0 +1,111 @@
+"""The live line of a run: redrawn on a terminal, a line every 10 s in a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core.statistics import numbers
+from gpudebug.terminal.output import plain_line
+
+if TYPE_CHECKING:
+    from gpudebug.engine.run.live_line import Live
+
+PIPE_INTERVAL_S = 10.0
+
+
+def line(live: Live) -> str:
+    """Elapsed time, step, loss, utilisation and time left, as far as they are known."""
+    step = (
+        f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "")
+        if live.step
+        else "no step yet"
+    )
+    parts = [live.label, numbers.duration(live.elapsed), step]
+    if live.loss is not None:
+        parts.append(f"loss {numbers.number(live.loss)}")
+    parts.append(f"util {numbers.percent(live.gpu_util)}")
+    if live.left is not None:
+        parts.append(f"{numbers.duration(live.left)} left")
+    return "  ".join(parts)
+
+
+class LiveLine:
+    """Call it with each `Live`; standard error is where it writes."""
+
+    def __init__(self) -> None:
+        self._screen: Any = None
+        self._last: tuple[str, float] = ("", 0.0)
+        self._blind = False
+        self._remarks: set[str] = set()
+        self._since = time.monotonic()
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line off the terminal."""
+        if self._screen is not None:
+            with contextlib.suppress(OSError):  # The terminal may be gone, and its line with it.
+                self._screen.stop()
+            self._screen = None
+
+    def __call__(self, live: Live) -> None:
+        """Show it. Nobody to show it to is no reason to stop a training: from then on nothing is shown."""
+        if live.remark is not None:
+            self._remark(live.remark)
+            return
+        self._show(line(live), live.label, live.elapsed)
+
+    def _remark(self, text: str) -> None:
+        """A line that stays, once."""
+        if self._blind or text in self._remarks:
+            return
+        self._remarks.add(text)
+        self.close()
+        try:
+            print(f"gpudebug: {plain_line(text)}", file=sys.stderr, flush=True)
+        except OSError:
+            self._blind = True
+
+    def doing(self, text: str) -> None:
+        """Show what a command without a run is doing; in a pipe only where it takes long."""
+        self._show(text, "", time.monotonic() - self._since)
+
+    def _show(self, text: str, label: str, elapsed: float) -> None:
+        if self._blind:
+            return
+        text = text if text.isprintable() else plain_line(text)
+        try:
+            if sys.stderr.isatty():
+                self._draw(text)
+            else:
+                self._print(text, label, elapsed)
+        except OSError:
+            self._blind = True
+
+    def _draw(self, text: str) -> None:
+        if self._screen is None:
+            from rich.console import Console
+            from rich.live import Live as Screen
+
+            self._screen = Screen(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._screen.start()
+        from rich.text import Text
+
+        self._screen.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def _print(self, text: str, label: str, elapsed: float) -> None:
+        last, at = self._last
+        if label == last and elapsed - at < PIPE_INTERVAL_S:
+            return
+        self._last = (label, elapsed)
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,150 @@
+"""What a campaign can tell from noise, its sweeps, its expected figures, and an A/A, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.terminal.colours import coloured
+from gpudebug.terminal.fitting import Screen
+
+Answer = Mapping[str, Any]
+# The columns of a sweep's row but for those of its value.
+_BESIDE_VALUE = 69
+
+
+def resolution(answer: Answer) -> list[str]:
+    """The noise floor of the campaign's figures, what a trial can tell from it, and what an effect takes."""
+    figures = [f for f in answer["figures"] if f["sd"] is not None]
+    if not figures:
+        return []
+    lines = [f"Noise    {_noise(figures)} from run to run ({_count(answer)})"]
+    if answer["left"] == 0:
+        lines.append("Resolves nothing more: the device time is used up")
+    else:
+        limit = f" with the {_runs(answer['left'])} that device time is left for" if answer["limited"] else ""
+        told = ", ".join(f"{_amount(f, 'told')} of {f['figure']}" for f in figures)
+        lines.append(f"Resolves {told}{limit}, in 4 of 5 trials")
+    needs = (_needs(f, answer["max_runs"]) for f in figures)
+    return [*lines, f"Takes    {'; '.join(needs)}"]
+
+
+def _noise(figures: list[Answer]) -> str:
+    """The runs' own spread; what the rule takes it for where it has nothing else."""
+    return ", ".join(
+        f"{_sd(f, 'sd')} of {f['figure']} (assumed)"
+        if f["own_sd"] is None
+        else f"{_sd(f, 'own_sd')} of {f['figure']}"
+        for f in figures
+    )
+
+
+def _sd(figure: Answer, key: str) -> str:
+    return f"{figure[key]:.1f}pp" if figure["unit"] == "pp" else f"{100 * figure[key]:.1f}%"
+
+
+def _count(answer: Answer) -> str:
+    runs = answer["baseline_runs"] + answer["fresh_runs"] + answer["aa_runs"]
+    return f"{_runs(runs)}, {answer['aa_runs']} of them A/A" if answer["aa_runs"] else _runs(runs)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
+
+
+def _amount(figure: Answer, key: str) -> str:
+    return f"{figure[key]:.1f}pp" if figure["unit"] == "pp" else f"{figure[key]:.2f}x"
+
+
+def _needs(figure: Answer, max_runs: int) -> str:
+    """`20pp of gpu_util: 7 runs`, the baseline's fresh ones among them."""
+    goal = f"{figure['goal']:g}pp" if figure["unit"] == "pp" else f"{round(figure['goal'], 3):g}x"
+    runs = figure["goal_runs"]
+    if runs is None:
+        return f"{goal} of {figure['figure']}: more runs than a trial can have"
+    said = f"{goal} of {figure['figure']}: {_runs(runs['total'])}"
+    return said if runs["trial"] <= max_runs else f"{said} (max_runs: {runs['trial']})"
+
+
+def sweeps(rows: list[Answer], here: Screen) -> list[str]:
+    """A table for each sweep: a line a value, or a sentence where a line is too narrow."""
+    lines: list[str] = []
+    for sweep in rows:
+        standing = f" (now {sweep['standing']})" if sweep["standing"] is not None else ""
+        lines += ["", *here.wrapped(f"Sweep of {sweep['parameter']}{standing}", here.columns)]
+        width = max(5, *(len(str(row["value"])) for row in sweep["rows"]))
+        if width + _BESIDE_VALUE > here.columns:
+            lines += [line for row in sweep["rows"] for line in _sweep_sentence(row, here)]
+            continue
+        lines.append(f"  {'value':<{width}}    H  {'status':<12}  {'change':<34}  throughput".rstrip())
+        lines += [_sweep_row(row, width) for row in sweep["rows"]]
+    return lines
+
+
+def _sweep_sentence(row: Answer, here: Screen) -> list[str]:
+    said = (
+        f"H {row['hypothesis']} {row['status']}",
+        _change(row),
+        _ratio(row) and f"throughput {_ratio(row)}",
+    )
+    value = here.cut(str(row["value"]), here.columns // 2)
+    return here.labelled(f"  {value}: ", ", ".join(filter(None, said)))
+
+
+def _sweep_row(row: Answer, width: int) -> str:
+    status = coloured(row["status"], 12)
+    return (
+        f"  {row['value']!s:<{width}}  {row['hypothesis']:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
+    ).rstrip()
+
+
+def _ratio(row: Answer) -> str:
+    return "" if row["throughput_ratio"] is None else f"{row['throughput_ratio']:.2f}x"
+
+
+def _change(row: Answer) -> str:
+    if row["verified"] is False:
+        return "UNVERIFIED"
+    for key, bounds, text in (
+        ("delta_pp", "delta_ci", numbers.points),
+        ("improvement", "improvement_ci", numbers.factor),
+    ):
+        if row[key] is not None:
+            return text({"value": row[key], "low": row[bounds][0], "high": row[bounds][1]})
+    return ""
+
+
+def expected(rows: list[Answer]) -> list[str]:
+    return [f"Expected {_expectation(row)}" for row in rows]
+
+
+def _expectation(row: Answer) -> str:
+    metric = Metric(row["figure"])
+    low, high = row["range"]
+    found = numbers.figure(metric, row["measured"])
+    said = f"{row['figure']} {low:g} to {high:g} ({row['device']}), measured {found}"
+    return f"{said}: {row['note'] or row['standing']}"
+
+
+def aa(answer: Answer) -> str:
+    """The answer of `baseline --aa`."""
+    against = f"{_runs(len(answer['runs']))} against the {len(answer['baseline_runs'])} of the baseline"
+    lines = [f"A/A of workload: {against}, with nothing changed"]
+    lines += [f"  note: {note}" for note in answer["notes"]]
+    lines += [f"  advice: {line}" for line in answer["advice"]]
+    lines.append(f"Found    {answer['metric']} {answer['difference'] or numbers.UNKNOWN}")
+    ratio, bounds = answer["throughput_ratio"], answer["throughput_ci"]
+    estimate = None if ratio is None else {"value": ratio, "low": bounds[0], "high": bounds[1]}
+    lines[-1] += f", throughput {numbers.factor(estimate)}"
+    if answer["resolution"]:
+        lines += resolution(answer["resolution"])
+        taken = ", ".join(
+            f"{_sd(f, 'sd')} of {f['figure']}" for f in answer["resolution"]["figures"] if f["sd"]
+        )
+        lines.append(f"The rule takes the noise for {taken}: what it assumes at first counts as 4 runs.")
+    lines.append(f"Verdict  {coloured(answer['verdict'])}: {answer['why']}")
+    if answer["verdict"] == "VALIDATED":
+        lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])

@@ -1,0 +1,131 @@
+"""Each device of a running trial: boxes side by side, or a line each where there is little room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpudebug.core.statistics import numbers
+from gpudebug.terminal.gauges import Pen, mean
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from gpudebug.engine.status.watch import Device
+
+_NARROWEST = 36
+_WIDEST = 100
+"""Of a box, in columns, where there are several."""
+_HIGHEST_CHART = 6
+
+
+def devices(pen: Pen, devices: Sequence[Device], width: int, room: int) -> list[Text]:
+    """Boxes side by side where there is room for them and for as much else, or else a line each."""
+    if room < 1:
+        return []
+    if not devices:
+        return [pen.fit(pen.text("no device has been read yet", "dim"), width)]
+    most = max(1, room - max(4, room // 2))
+    columns = max(1, min(len(devices), width // _NARROWEST))
+    each = width // columns if columns == 1 else min(_WIDEST, width // columns)
+    stacked = math.ceil(len(devices) / columns)
+    high = most // stacked - _box_height(devices)
+    if width < 24 or high < 1:
+        return _compact(pen, devices, width, max(room - 3, min(room, 3)))
+    boxes = [_box(pen, device, each, min(high, _HIGHEST_CHART), devices) for device in devices]
+    lines = []
+    for first in range(0, len(boxes), columns):
+        lines += [pen.join(row) for row in zip(*boxes[first : first + columns], strict=True)]
+    return lines
+
+
+def _box_height(devices: Sequence[Device]) -> int:
+    """Of a box without its chart."""
+    return 5 + any(d.now.throttle for d in devices)
+
+
+def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Device]) -> list[Text]:
+    now, inner = device.now, width - 4
+    told = [pen.text(f"util {numbers.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
+    if (whole := mean(now.trace)) is not None:
+        told.append(pen.text(f"mean {numbers.percent(whole)}", "dim"))
+    lines = [pen.join(told, "   "), *pen.chart(now.trace, inner, rows, _of_util(now.gpu_util))]
+    lines += [_memory(pen, device, inner), pen.join(_electric(pen, device), "  ")]
+    if _box_height(devices) > 5:
+        lines.append(pen.text(f"throttled: {now.throttle}" if now.throttle else "", "yellow"))
+    long = len(now.trace)
+    span = f"last {f'{long} s' if long < 60 else numbers.duration(long).removesuffix(' 0 s')}" if long else ""
+    return pen.box(lines, width, pen.text(label(device) + _name(device), "bold"), span)
+
+
+def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list[Text]:
+    shown = devices if len(devices) <= most else devices[: most - 1]
+    lines = []
+    for device in shown:
+        now = device.now
+        style = _of_util(now.gpu_util)
+        said = pen.text(f"{label(device):<6} {numbers.percent(now.gpu_util):>7}", style)
+        facts: list[Text] = []
+        held = [pen.text("throttled", "yellow")] if now.throttle else []
+        for fact in (*held, pen.text(_used(device)), *_electric(pen, device)):
+            if said.cell_len + sum(f.cell_len + 2 for f in (*facts, fact)) + 10 <= width:
+                facts.append(fact)
+        room = max(0, min(60, width - said.cell_len - sum(f.cell_len + 2 for f in facts) - 1))
+        chart = pen.chart(now.trace, room, style=style)[0]
+        lines.append(pen.fit(pen.join([pen.join([said, chart], " "), *facts], "  "), width))
+    left = len(devices) - len(shown)
+    return [*lines, pen.fit(pen.text(f"and {left} more devices", "dim"), width)] if left else lines
+
+
+def label(device: Device) -> str:
+    return "CPU stand-in" if device.now.uuid == "CPU" else f"GPU {device.now.index}"
+
+
+def _name(device: Device) -> str:
+    if device.kind == "cpu" and device.cores is not None:
+        return f", {device.cores:g} core{'' if device.cores == 1 else 's'}"
+    return f"  {device.name}" if device.name else ""
+
+
+def _memory(pen: Pen, device: Device, width: int) -> Text:
+    now = device.now
+    said = pen.text(_used(device))
+    if now.mem_used_mb is None or not now.mem_total_mb:
+        return said
+    share = now.mem_used_mb / now.mem_total_mb
+    percent = pen.text(f"{100 * share:.0f}%")
+    room = width - said.cell_len - percent.cell_len - 2
+    bar = pen.bar(share, max(0, room), "red" if share > 0.95 else "blue")
+    return pen.join([said, bar, percent], " ")
+
+
+def _used(device: Device) -> str:
+    used, total = device.now.mem_used_mb, device.now.mem_total_mb
+    if used is None:
+        return f"memory {numbers.UNKNOWN}"
+    return f"{gib(used)}{f'/{gib(total)}' if total else ''} GiB"
+
+
+def _electric(pen: Pen, device: Device) -> list[Text]:
+    """Power, temperature and clocks; of the CPU, which tells none of these, that."""
+    now = device.now
+    if device.kind == "cpu":
+        return [pen.text("no power or clocks of a CPU", "dim")]
+    power = numbers.UNKNOWN if now.power_w is None else f"{now.power_w:.0f}"
+    limit = f"/{device.power_limit_w:.0f}" if device.power_limit_w and now.power_w is not None else ""
+    fields = [pen.text(f"{power}{limit} W" if now.power_w is not None else f"power {power}")]
+    if now.temperature_c is not None:
+        degree = "°C" if pen.unicode else "C"
+        fields.append(pen.text(f"{now.temperature_c:.0f} {degree}", "red" if now.temperature_c >= 85 else ""))
+    clocks = [f"{mhz:.0f}" for mhz in (now.sm_clock_mhz, now.mem_clock_mhz) if mhz is not None]
+    fields.append(pen.text(f"{'/'.join(clocks)} MHz" if clocks else f"clocks {numbers.UNKNOWN}"))
+    return fields
+
+
+def gib(mb: float) -> str:
+    return f"{mb / 1024:.1f}"
+
+
+def _of_util(value: float | None) -> str:
+    return "" if value is None else "green" if value >= 80 else "yellow" if value >= 40 else "red"

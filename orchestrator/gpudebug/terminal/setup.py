@@ -1,0 +1,32 @@
+"""What `init`, `doctor` and `demo` tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpudebug.terminal.status import status
+
+Answer = Mapping[str, Any]
+
+
+def doctor(answer: Answer) -> str:
+    lines = []
+    width = max(14, *(len(check["name"]) for check in answer["checks"]))
+    for check in answer["checks"]:
+        mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check["result"]]
+        lines.append(f"{mark} {check['name']:<{width}} {check['found']}")
+        if check["next"]:
+            lines.append(f"{'':<{width + 9}}next: {check['next']}")
+    return "\n".join(lines)
+
+
+def init(answer: Answer) -> str:
+    lines = [f"wrote {f}" for f in answer["files"]]
+    lines += [f"note: {n}" for n in answer["notes"]]
+    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+
+
+def demo(answer: Answer) -> str:
+    lines = [status(answer["status"]), "", "Files:", *(f"  {f}" for f in answer["files"])]
+    return "\n".join([*lines, f"Look around: {answer['next_command']}"])

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import Any
+
+from gpudebug.terminal.diagnose import diagnose
+
+TEST: dict[str, Any] = {
+    "number": None, "title": "T", "change": "--set --num_workers=4", "instructions": None, "cost_s": 40.0,
+    "refused": None,
+    "command": "gpudebug propose --from-catalogue dl-no-workers",
+}  # fmt: skip
+CAUSE: dict[str, Any] = {
+    "id": "dl-no-workers", "title": "Loading has no workers", "probability": 0.62, "exposed": 0.6,
+    "ceiling_pp": 45.0, "expected_util": 75.0, "ceiling_ratio": 2.5, "ceiling_steps_per_s": 25.0,
+    "for": ["training waits 60% of its time for batches"], "against": ["loader workers: 2"],
+    "hypothesis": TEST,
+}  # fmt: skip
+ANSWER: dict[str, Any] = {
+    "campaign": "act", "runs": ["0001-baseline-workload", "0002-baseline-workload"], "kind": "vision",
+    "framework": "lerobot", "gpu_util": 30.0, "stand_in": False, "abstains": None, "gates": [],
+    "causes": [CAUSE],
+    "missing": [{"what": "a trace", "why": "none", "next": "gpudebug baseline"}], "facts": {},
+    "next_command": "gpudebug next",
+}  # fmt: skip
+
+
+def test_a_cause_in_full() -> None:
+    assert (
+        diagnose(ANSWER)
+        == """\
+Diagnosis of act (2 runs): vision workload, lerobot, gpu_util 30.0%
+
+1. dl-no-workers  62%  Loading has no workers
+   for      training waits 60% of its time for batches
+   against  loader workers: 2
+   ceiling  +45.0pp, to 75.0%; 2.50x steps/s, to 25 steps/s
+   test     gpudebug propose --from-catalogue dl-no-workers, --set --num_workers=4 (40.0 s of the
+            device)
+
+Missing: a trace (none). To have it: gpudebug baseline
+
+Next     gpudebug next"""
+    )
+
+
+def test_causes_that_burn_the_cpu_have_a_ceiling_in_throughput_only() -> None:
+    text = diagnose(
+        {**ANSWER, "stand_in": True, "causes": [{**CAUSE, "ceiling_pp": None, "expected_util": None}]}
+    )
+    assert "the CPU stands in for a GPU" in text
+    assert "ceiling  2.50x steps/s, to 25 steps/s; utilisation cannot show it on the CPU" in text
+
+
+def test_a_utilisation_that_nobody_knows_is_no_cause_that_it_cannot_show() -> None:
+    text = diagnose({**ANSWER, "gpu_util": None, "causes": [{**CAUSE, "ceiling_pp": None}]})
+    assert "ceiling  2.50x steps/s, to 25 steps/s; gpu_util is not known\n" in text
+
+
+def test_a_cause_of_unknown_share_and_code_to_write() -> None:
+    bare = {
+        "ceiling_pp": None,
+        "ceiling_ratio": None,
+        "hypothesis": {**TEST, "change": None, "instructions": "Do."},
+    }
+    text = diagnose({**ANSWER, "causes": [{**CAUSE, **bare}]})
+    assert "ceiling  unknown: nothing tells what share of the time it takes" in text
+    assert "code to be written" in text
+
+
+def test_gates_stand_before_causes_and_improbable_causes_are_left_out() -> None:
+    gate = {"id": "debug-mode", "title": "Anomaly detection is on", "for": ["it is on: yes"]}
+    rare = {**CAUSE, "id": "debug-mode", "probability": 0.01}
+    text = diagnose({**ANSWER, "gates": [gate], "causes": [CAUSE, rare]})
+    assert "Known without a run: debug-mode: Anomaly detection is on (it is on: yes)" in text
+    assert "2. debug-mode" not in text
+
+
+def test_abstaining_says_why_and_shows_one_guess_at_most() -> None:
+    text = diagnose(
+        {**ANSWER, "abstains": "the evidence is thin: no probe", "causes": [CAUSE, {**CAUSE, "id": "b"}]}
+    )
+    assert "No cause is named: the evidence is thin: no probe." in text
+    assert "2. b" not in text
+
+
+def test_nothing_at_all() -> None:
+    empty = {
+        **ANSWER,
+        "campaign": None,
+        "runs": [],
+        "causes": [],
+        "missing": [],
+        "gpu_util": None,
+        "framework": None,
+    }
+    assert (
+        diagnose(empty)
+        == """\
+Diagnosis of nothing recorded yet: vision workload, gpu_util unknown
+
+Next     gpudebug next"""
+    )

@@ -1,0 +1,108 @@
+"""Answers as text: unknown is a word, unverified is said, and colours are for terminals."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from gpudebug.terminal import fitting
+from gpudebug.terminal.colours import coloured
+from gpudebug.terminal.fitting import Screen, short
+from gpudebug.terminal.gates import gates
+from gpudebug.terminal.sample import devices
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_statuses_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert coloured("VALIDATED", 12) == "\x1b[32mVALIDATED   \x1b[0m"
+    assert coloured("UNTESTED") == "UNTESTED"
+    monkeypatch.setenv("NO_COLOR", "")
+    assert coloured("VALIDATED") == "VALIDATED"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert coloured("VALIDATED") == "VALIDATED"
+
+
+def test_in_a_pipe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert coloured("VALIDATED") == "VALIDATED"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [("short", 10, "short"), ("exactly 10", 10, "exactly 10"), ("a" * 11, 10, "aaaaaaaaa…")],
+)
+def test_long_titles_are_cut(text: str, width: int, shown: str) -> None:
+    assert short(text, width) == shown
+
+
+def device(**changes: Any) -> dict[str, Any]:
+    spread = {"mean": 15.04, "p5": 14.0, "p50": 15.0, "p95": 16.0}
+    return {"index": 1, "uuid": "GPU-1", "name": "x", "gpu_util": spread, "reason": None, **changes}
+
+
+def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
+    known, unknown = devices([device(), device(uuid="CPU", gpu_util=None, reason="too short")])
+    assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
+    assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
+    assert "0.0" not in unknown
+
+
+def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:
+    gate = {"value": "v", "threshold": "t", "note": None}
+    rows = [
+        {**gate, "name": "outcome", "result": "pass"},
+        {**gate, "name": "loss", "result": "unknown", "note": "log more often"},
+        {**gate, "name": "one", "result": "skipped", "note": "later"},
+        {**gate, "name": "two", "result": "skipped", "note": "later"},
+    ]
+    lines = gates(rows)
+    assert [text.split() for text in lines] == [
+        ["outcome", "pass", "v", "[t]"],
+        ["loss", "unknown", "v", "[t]"],
+        ["log", "more", "often"],
+        ["skipped:", "one,", "two", "(later)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (
+            64,
+            [
+                "  delta               fail     -0.6pp (95% CI -13.0 to +11.9)",
+                "                               [estimate >= 20pp]",
+                "  skipped: locked_knobs (there is nothing that could tell of",
+                "           them)",
+            ],
+        ),
+        (
+            40,
+            [
+                "  delta               fail",
+                "    -0.6pp (95% CI -13.0 to +11.9)",
+                "    [estimate >= 20pp]",
+                "  skipped: locked_knobs (there is",
+                "           nothing that could tell of",
+                "           them)",
+            ],
+        ),
+    ],
+)
+def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lines: list[str]) -> None:
+    delta = {"name": "delta", "result": "fail", "value": "-0.6pp (95% CI -13.0 to +11.9)", "note": None}
+    later = {"result": "skipped", "value": None, "note": "there is nothing that could tell of them"}
+    rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
+    monkeypatch.setattr(fitting, "screen", lambda: Screen(columns, terminal=True))
+    assert gates(rows) == lines

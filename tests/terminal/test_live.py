@@ -1,0 +1,82 @@
+"""The live line: what it says, how often in a pipe, and that it is gone from a terminal afterwards."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from gpudebug.engine.run.live_line import Live
+from gpudebug.terminal.live import LiveLine, line
+
+
+def moment(elapsed: float = 7.3, label: str = "0001-h1", **changes: object) -> Live:
+    facts: dict[str, object] = {
+        "label": label,
+        "elapsed": elapsed,
+        "step": 40,
+        "total_steps": 200,
+        "loss": 1.234,
+        "gpu_util": 27.44,
+        "left": 65.0,
+        **changes,
+    }
+    return Live(**facts)  # type: ignore[arg-type]
+
+
+LINES = {
+    "everything": (moment(), "0001-h1  7.3 s  step 40/200  loss 1.23  util 27.4%  1 min 5 s left"),
+    "no total": (moment(total_steps=None, left=None), "0001-h1  7.3 s  step 40  loss 1.23  util 27.4%"),
+    "nothing yet": (
+        moment(step=None, total_steps=None, loss=None, gpu_util=None, left=None),
+        "0001-h1  7.3 s  no step yet  util unknown",
+    ),
+    "idle is not unknown": (moment(gpu_util=0.0, left=0.0), "util 0.0%  0.0 s left"),
+}
+
+
+@pytest.mark.parametrize(("live", "text"), LINES.values(), ids=LINES)
+def test_what_is_known_is_said(live: Live, text: str) -> None:
+    assert line(live).endswith(text)
+
+
+def test_in_a_pipe_nothing_is_said_of_what_takes_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    clock = iter([0.0, 1.0, 9.9, 10.5, 12.0, 21.0])
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with LiveLine() as live:
+        for number in range(5):
+            live.doing(f"checking {number}")
+    assert said.getvalue().splitlines() == ["checking 2", "checking 4"]
+
+
+def test_in_a_pipe_a_line_every_ten_seconds_and_one_at_the_start_of_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    with LiveLine() as live:
+        for tenth in range(0, 305, 5):
+            live(moment(tenth / 10))
+        live(moment(0.5, "0002-h1"))
+    lines = said.getvalue().splitlines()
+    assert [text.split("  ")[:2] for text in lines] == [
+        ["0001-h1", "0.0 s"],
+        ["0001-h1", "10.0 s"],
+        ["0001-h1", "20.0 s"],
+        ["0001-h1", "30.0 s"],
+        ["0002-h1", "0.5 s"],
+    ]
+    assert "\x1b" not in said.getvalue()
+
+
+def test_a_remark_is_a_line_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveLine() as live:
+        for label in ("0001-h1", "0002-h1"):
+            live(moment(label=label, remark="1 other process on A100"))
+            live(moment(label=label))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("gpudebug: 1 other process on A100") == 1
+    assert len(lines) == 3
