@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,91 @@ def test_core_imports_core_and_little_else(module: Module) -> None:
     assert wrong(module, ("gpudebug.core",)) == []
     foreign = [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)]
     assert {m.partition(".")[0] for m in foreign} <= {"msgspec", "numpy", "pydantic", "pydantic_core", "yaml"}
+
+
+# Each room of a floor, and the rooms it may import. A room is listed below those that it imports.
+ROOMS = {
+    "core": """
+        errors:
+        words:
+        progress: errors words
+        records: words
+        trace: errors
+        agents: errors progress
+        command: records
+        text: errors progress
+        change: command errors text
+        redaction: command words
+        statistics: progress records redaction
+        config: change command errors statistics text words
+        inside: command errors records statistics text words
+        campaign: change config errors progress statistics words
+        catalogue: change command config errors inside records text
+        trainlog: config errors records redaction statistics text
+        samples: errors records statistics trainlog
+        evidence: command inside records samples statistics trainlog words
+        verdict: change command inside records redaction samples statistics words
+        compare: command errors inside records statistics trainlog verdict words
+        diagnosis: catalogue change command compare errors evidence inside records samples statistics text
+            verdict words
+    """,
+    "engine": """
+        campaign:
+        run: campaign
+        live: campaign run
+        trial: campaign run
+        brief: campaign trial
+        verify: campaign run trial
+        hypotheses: campaign run trial verify
+        diagnosis: campaign hypotheses run trial
+        cycle: brief campaign diagnosis hypotheses live run trial
+        status: campaign diagnosis live run trial
+        agents: brief campaign cycle diagnosis live run status
+        report: campaign diagnosis run status trial
+        tools: agents campaign cycle hypotheses run status trial
+    """,
+}
+
+
+def room(floor: str, module: str) -> str | None:
+    """The room of a module: `trace` of gpudebug.core.trace.launches; None for another floor's."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[1] == floor else None
+
+
+def table(floor: str) -> dict[str, set[str]]:
+    rows = re.findall(r"(\w+):([^:]*?)(?=\s\w+:|\s*\Z)", ROOMS[floor])
+    return {name: set(below.split()) for name, below in rows}
+
+
+def arrows(floor: str) -> dict[str, set[str]]:
+    """Each room of a floor with the rooms that its modules import."""
+    found: dict[str, set[str]] = {}
+    for module in of_package(f"gpudebug.{floor}"):
+        here = room(floor, module.name)
+        if here is not None:
+            below = {room(floor, i.module) for i in module.imports()} - {None, here}
+            found.setdefault(here, set()).update(b for b in below if b is not None)
+    return found
+
+
+@pytest.mark.parametrize("floor", ROOMS)
+def test_rooms_import_the_rooms_of_the_table_and_no_others(floor: str) -> None:
+    assert arrows(floor) == table(floor)
+
+
+@pytest.mark.parametrize("floor", ROOMS)
+def test_no_room_imports_one_that_stands_above_it(floor: str) -> None:
+    above: set[str] = set(table(floor))
+    for name, below in table(floor).items():
+        assert not below & above, name
+        above.remove(name)
+
+
+@pytest.mark.parametrize("floor", ROOMS)
+def test_every_module_is_in_a_room(floor: str) -> None:
+    bare = {p.stem for p in (PACKAGE / floor).glob("*.py")}
+    assert bare <= {"__init__", "errors", "words"}
 
 
 # Removals, what is written beside and walks have one owner, whichever edge asks for them.
@@ -412,16 +498,59 @@ def test_a_replacement_is_seen() -> None:
 
 # Modules without a test file of their name, and where they are tested.
 TESTED_ELSEWHERE = {
-    "gpudebug.__main__": "test_cli runs it",
-    "gpudebug.core.records.base": "test_models, and all else that has records",
-    "gpudebug.core.records.inside": "test_probe and test_sections build them",
-    "gpudebug.cli.options": "test_cli runs every command",
-    "gpudebug.cli.measuring": "test_cli runs every command",
-    "gpudebug.cli.checking": "test_cli runs every command",
-    "gpudebug.cli.agents": "each command's own file runs it",
-    "gpudebug.mcp.server": "test_mcp drives it",
-    "gpudebug.training.asking.installed": "test_launcher_asking runs it",
+    "gpudebug.__main__": "cli/test_cli.py",
+    "gpudebug.cli.options": "cli/test_cli.py",
+    "gpudebug.cli.measuring": "cli/test_cli.py",
+    "gpudebug.cli.checking": "cli/test_cli.py",
+    "gpudebug.cli.agents": "engine/agents/test_session.py",
+    "gpudebug.cli.diagnosing": "engine/diagnosis/test_diagnose.py",
+    "gpudebug.core.catalogue.model": "core/catalogue/test_reading.py",
+    "gpudebug.core.change.flag_edits": "core/command/test_launching.py",
+    "gpudebug.core.command.wrappers": "core/command/test_launching.py",
+    "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
+    "gpudebug.core.diagnosis.model": "core/diagnosis/test_ranking.py",
+    "gpudebug.core.records.base": "core/records/test_records.py",
+    "gpudebug.core.records.inside": "core/inside/probe/test_figures.py",
+    "gpudebug.core.trace.names": "core/trace/test_summary.py",
+    "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
+    "gpudebug.engine.campaign.changes": "engine/campaign/test_premises.py",
+    "gpudebug.engine.diagnosis.case": "engine/diagnosis/test_diagnose.py",
+    "gpudebug.engine.diagnosis.differences": "engine/diagnosis/test_layers.py",
+    "gpudebug.engine.diagnosis.layer_run": "engine/diagnosis/test_layers.py",
+    "gpudebug.engine.report.hypotheses": "engine/report/test_data.py",
+    "gpudebug.engine.report.runs": "engine/report/test_data.py",
+    "gpudebug.engine.run.catalogue": "engine/diagnosis/test_catalogue_view.py",
+    "gpudebug.engine.run.evidence": "engine/run/test_measure.py",
+    "gpudebug.engine.run.outputs": "engine/tools/analyze/test_outputs.py",
+    "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
+    "gpudebug.engine.tools.analyze.samples": "engine/tools/analyze/test_analyze.py",
+    "gpudebug.engine.verify.confirmed": "engine/campaign/test_confirming.py",
+    "gpudebug.engine.verify.terms": "promises/test_settings.py",
+    "gpudebug.engine.verify.unlisted": "engine/campaign/test_unlisted.py",
+    "gpudebug.mcp.server": "mcp/test_mcp.py",
+    "gpudebug.terminal.colours": "terminal/test_gates.py",
+    "gpudebug.terminal.gauges": "terminal/test_panels.py",
+    "gpudebug.terminal.next": "terminal/test_running.py",
+    "gpudebug.terminal.setup": "cli/test_cli.py",
+    "gpudebug.training.asking.installed": "edges/launcher/test_asking.py",
 }
+# Tests in a room that are no one module's, and what they are of.
+OF_A_ROOM = {
+    "core/catalogue/test_seeds.py": "the causes of the seeds",
+    "core/catalogue/test_shipped.py": "the causes as they are shipped",
+    "core/trace/test_hta.py": "figures of another tool",
+    "core/trainlog/test_formats.py": "logs of every framework",
+    "core/trainlog/test_recorded.py": "real logs",
+    "core/verdict/test_composition.py": "all gates together",
+    "engine/hypotheses/test_trust.py": "what an agent writes, from the proposal to the verdict",
+}
+
+
+def mirror(module: Module) -> Path:
+    """The test file of a module; a package's has the package's name."""
+    relative = module.path.relative_to(PACKAGE)
+    stem = relative.parent.name if relative.name == "__init__.py" else relative.stem
+    return TESTS / relative.parent / f"test_{stem}.py"
 
 
 def test_every_module_has_a_test_file_of_its_name() -> None:
@@ -431,9 +560,19 @@ def test_every_module_has_a_test_file_of_its_name() -> None:
         for m in MODULES
         if m.path.name != "__init__.py"
         and m.name not in TESTED_ELSEWHERE
-        and not any(m.path.stem in f for f in files)
+        and not (
+            mirror(m).exists() if m.name.split(".")[1] in ROOMS else any(m.path.stem in f for f in files)
+        )
     ]
     assert without == []
+    assert [file for file in {*TESTED_ELSEWHERE.values(), *OF_A_ROOM} if not (TESTS / file).exists()] == []
+
+
+@pytest.mark.parametrize("floor", ROOMS)
+def test_tests_stand_where_their_module_does(floor: str) -> None:
+    mirrored = {mirror(m) for m in of_package(f"gpudebug.{floor}")}
+    mirrored |= {TESTS / file for file in OF_A_ROOM}
+    assert sorted(set((TESTS / floor).rglob("test_*.py")) - mirrored) == []
 
 
 def test_no_module_is_long() -> None:
