@@ -138,10 +138,10 @@ def test_looking_does_not_load_gitpython(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from gpudebug.edges import snapshot
-found = snapshot.identify(Path("."))
-snapshot.stored(found.at, {REF!r}), snapshot.began_with(found.at, found.top / "h1")
-snapshot.top_folder(found.top)
+from gpudebug.edges import git
+found = git.identify(Path("."))
+git.stored(found.at, {REF!r}), git.began_with(found.at, found.top / "h1")
+git.top_folder(found.top)
 print("git" in sys.modules)
 """
     assert python(code, tmp_path / "repo") == "False"
