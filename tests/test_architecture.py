@@ -513,6 +513,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.records.inside": "core/inside/probe/test_figures.py",
     "gpudebug.core.trace.names": "core/trace/test_summary.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
+    "gpudebug.engine.campaign.change_files": "engine/campaign/test_premises.py",
     "gpudebug.engine.campaign.changes": "engine/campaign/test_premises.py",
     "gpudebug.engine.diagnosis.case": "engine/diagnosis/test_diagnose.py",
     "gpudebug.engine.diagnosis.differences": "engine/diagnosis/test_layers.py",

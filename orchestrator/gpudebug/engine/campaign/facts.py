@@ -12,7 +12,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.changes import tested_change
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 from gpudebug.engine.campaign.worktrees import is_written
 

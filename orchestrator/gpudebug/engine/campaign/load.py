@@ -30,7 +30,7 @@ from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
 from gpudebug.engine.campaign.brought import brought, why_brought
 from gpudebug.engine.campaign.campaign import Baseline, Code, Judged, Loaded, in_force
-from gpudebug.engine.campaign.changes import NoSuchPatch, patch_of, tested_change
+from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.campaign.facts import decidable
 from gpudebug.engine.campaign.files import (
     ROLES,

@@ -10,7 +10,7 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.changes import tested_change
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 
 _SAID = {

@@ -11,7 +11,7 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import store
-from gpudebug.engine.campaign.changes import tested_change
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 
 UNLISTED = "tested before"

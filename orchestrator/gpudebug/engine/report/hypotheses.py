@@ -15,7 +15,7 @@ from gpudebug.core.samples import conditions
 from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.changes import patch_of
+from gpudebug.engine.campaign.change_files import patch_of
 from gpudebug.engine.report.runs import Read, Runs
 from gpudebug.engine.trial.sides import of_sides
 

@@ -23,13 +23,8 @@ from gpudebug.core.verdict.protocol import Step
 from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.changes import (
-    Change,
-    NoSuchPatch,
-    change_of,
-    refuse_before_running,
-    tested_change,
-)
+from gpudebug.engine.campaign.change_files import NoSuchPatch, tested_change
+from gpudebug.engine.campaign.changes import Change, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.campaign.confirming import confirmed_of
 from gpudebug.engine.campaign.splicing import splice

@@ -15,7 +15,7 @@ from gpudebug.core.redaction.alike import alike
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
-from gpudebug.engine.campaign.changes import tested_change
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.trial import result_block, runs_of

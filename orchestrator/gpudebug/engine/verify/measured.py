@@ -11,7 +11,7 @@ from gpudebug.core.records import Counted, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import git, launcher, store
-from gpudebug.engine.campaign.changes import digest_of
+from gpudebug.engine.campaign.change_files import digest_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.load import look
 from gpudebug.engine.run import counted
