@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.catalogue import Cause, read_cause
-from gpudebug.engine.run import frameworks
+from gpudebug.engine.run import adapters
 
 FILE = "hypotheses/catalogue/sync/slow-thing.yaml"
 TEXT = """\
@@ -34,7 +34,7 @@ own_signal:
 
 def cause(text: str = TEXT, file: str = FILE, group: str | None = "sync") -> Cause:
     """What the text says, checked in full."""
-    return read_cause(text, file, group=group, frameworks=frameworks.known())
+    return read_cause(text, file, group=group, frameworks=adapters.known())
 
 
 def having(old: str, new: str) -> str:

@@ -14,7 +14,7 @@ from gpudebug.core.compare.faster import Run
 from gpudebug.core.records import DeviceEvidence, DeviceInfo, RunRecord
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.edges.store import RunFolder, Workspace
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 GPU = DeviceInfo(index=0, uuid="GPU-0", name="NVIDIA H200", kind="nvml", driver="580.1")
 CPU = DeviceInfo(index=0, uuid="CPU", name="a CPU", kind="cpu", cores=2.0)

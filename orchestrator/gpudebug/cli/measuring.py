@@ -18,7 +18,7 @@ from gpudebug.cli.options import (
     chosen,
     print_,
 )
-from gpudebug.terminal import output as door
+from gpudebug.terminal.output import timeout as seconds
 
 
 @app.command(
@@ -55,7 +55,7 @@ def sample(
 
     if command:
         persons_only("running a command", "gpudebug sample, without one, runs the workload")
-    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": seconds(timeout)}
     if torch_profile is not None:
         from gpudebug.core.inside.torch_profile import parse_torch_profile
 
@@ -89,7 +89,7 @@ def compare(
     from gpudebug.terminal.compare import compare as render
     from gpudebug.terminal.live import LiveLine
 
-    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": door.timeout(timeout)}
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": seconds(timeout)}
     with LiveLine() as live:
         answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, **how)
     print_(answer, render)

@@ -7,7 +7,7 @@ import pytest
 from gpudebug.core.catalogue import Framework, read_framework
 from gpudebug.core.catalogue.versions import numbers
 from gpudebug.core.errors import CatalogueError
-from gpudebug.engine.run import frameworks
+from gpudebug.engine.run import adapters
 
 TEXT = """\
 name: mine
@@ -41,7 +41,7 @@ def test_what_is_wrong_is_said_with_its_line(old: str, new: str, line: int, said
     assert e.value.line == line
 
 
-@pytest.mark.parametrize("framework", frameworks.known(), ids=lambda framework: framework.name)
+@pytest.mark.parametrize("framework", adapters.known(), ids=lambda framework: framework.name)
 def test_a_shipped_framework_is_whole(framework: Framework) -> None:
     assert framework.programs or framework.marks.flags or framework.imports
     assert set(framework.parses) <= set(framework.imports) or framework.imports

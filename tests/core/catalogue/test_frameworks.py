@@ -11,7 +11,7 @@ from tests.support.places import DATA
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.text import shell_words
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 KNOWN = adapters.known()
 SEED = shell_words.split((DATA / "seed004_command.sh").read_text())[-1].value

@@ -13,7 +13,7 @@ from gpudebug.core.catalogue.model import Cause, Intervention
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.change import intervention
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 KNOWN = adapters.known()
 LEROBOT = "lerobot-train --policy.type=act --steps=200"

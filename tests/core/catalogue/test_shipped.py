@@ -10,14 +10,14 @@ import pytest
 from gpudebug.core.catalogue import GROUPS, read_cause
 from gpudebug.core.catalogue.saying import said, shows
 from gpudebug.edges import catalogue as files
-from gpudebug.engine.run import catalogue, frameworks
+from gpudebug.engine.run import adapters, catalogue
 
 FILES = files.shipped()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: Path(file.shown).stem)
 def test_a_shipped_cause_is_good(file: files.File) -> None:
-    cause = read_cause(file.text, file.shown, group=file.group, frameworks=frameworks.known())
+    cause = read_cause(file.text, file.shown, group=file.group, frameworks=adapters.known())
     assert cause.group == file.group
     assert cause.sources
     assert cause.gate or cause.interventions
@@ -45,5 +45,5 @@ def test_expressions_compile_without_a_warning(recwarn: pytest.WarningsRecorder)
 def test_the_example_for_users_is_good() -> None:
     readme = files.shipped_folder("catalogue").with_name("README.md").read_text("utf-8")
     text = readme.partition("```yaml\n")[2].partition("```")[0]
-    found = read_cause(text, "hypotheses/slow-logger.yaml", frameworks=frameworks.known())
+    found = read_cause(text, "hypotheses/slow-logger.yaml", frameworks=adapters.known())
     assert found.group == "stalls"

@@ -8,7 +8,7 @@ from gpudebug.core.change import intervention
 from gpudebug.core.change.permits import STEERING, Allowed, chooses_code, refuse_variable
 from gpudebug.core.errors import InterventionError
 from gpudebug.edges import catalogue as files
-from gpudebug.engine.run import catalogue, frameworks
+from gpudebug.engine.run import adapters, catalogue
 
 _NEVER = """
     LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES PYTHONPATH PYTHONHOME PYTHONSTARTUP
@@ -95,4 +95,4 @@ def test_every_proposal_that_is_shipped_may_be_made() -> None:
                         refused.append((cause.id, name, e.message))
     assert tried > 20
     assert not refused
-    assert files.shipped() and frameworks.known()
+    assert files.shipped() and adapters.known()

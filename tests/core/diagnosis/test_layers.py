@@ -24,7 +24,7 @@ from gpudebug.core.diagnosis.layers import (
 from gpudebug.core.errors import UsageError
 from gpudebug.core.records import Conditions, Evidence, ProbeEvidence
 from gpudebug.core.words import Outcome
-from gpudebug.engine.run.frameworks import known
+from gpudebug.engine.run.adapters import known
 
 NEVER = "1000000000"
 PROGRAM = """

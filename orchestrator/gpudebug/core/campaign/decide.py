@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudebug.core.statistics import numbers as present
 from gpudebug.core.statistics.metrics import UTILISATION, Metric
+from gpudebug.core.statistics.numbers import duration, figure, gain
 from gpudebug.core.words import VERDICTS, Status, Word
 
 DEFAULT_TARGET = 80.0
@@ -186,7 +186,7 @@ def _solved(c: Campaign) -> Action | None:
         if h.status is not Status.VALIDATED or not (h.verified and h.counts) or h.after is None:
             continue
         if c.metric.reached(h.after, target):
-            reached, wanted = (present.figure(c.metric, v) for v in (h.after, target))
+            reached, wanted = (figure(c.metric, v) for v in (h.after, target))
             why = f"solved: hypothesis {h.number} reaches {reached}, the target is {wanted}"
             return Action(Kind.STOP, why, hypothesis=h.number, ending=Ending.SOLVED)
     return None
@@ -264,9 +264,9 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return f", the first in the file: {c.unweighed}"
     if h.worth is None or h.worth <= 0:
         return ""
-    gain = present.gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
-    spent = f" for {present.duration(h.cost_s)}" if h.cost_s else ""
-    return f": expected gain {gain}{spent}, the most a second of {among} untested"
+    expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
+    spent = f" for {duration(h.cost_s)}" if h.cost_s else ""
+    return f": expected gain {expected}{spent}, the most a second of {among} untested"
 
 
 def _propose(c: Campaign) -> Action:

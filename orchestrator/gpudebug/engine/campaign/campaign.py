@@ -111,7 +111,7 @@ class Loaded:
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
     by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
     `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
-    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosing`'s, once it was asked.
+    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosis`'s, once it was asked.
     `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
     `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
     """

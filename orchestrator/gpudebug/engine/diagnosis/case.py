@@ -21,7 +21,7 @@ from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record, workload_of
 from gpudebug.engine.diagnosis import layers, powers
-from gpudebug.engine.run import catalogue, frameworks
+from gpudebug.engine.run import adapters, catalogue
 from gpudebug.engine.run.traces import PREFIX as PROFILE
 
 _WEIGHED = 1000
@@ -77,7 +77,7 @@ def case_of(loaded: Loaded) -> Case:
 def _case(loaded: Loaded) -> Case:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
-    program = frameworks.program_of(loaded.workspace.root, loaded.config.workload)
+    program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
     defaults, touched = _defaults(program), program.touched if program else {}
     entries = {h.number: h for h in loaded.document.hypotheses}
     code = shown(causes.causes, known)
@@ -146,7 +146,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
     baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
     assert workload is not None
     argv = workload.argv()
-    found = frameworks.of(loaded.workspace.root, workload)
+    found = adapters.of(loaded.workspace.root, workload)
     known, program = found.framework, found.program
     packages = dict(baseline.records[0].get("packages") or {}) if baseline.records else {}
     return facts_of(
@@ -154,7 +154,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
         baseline.records,
         argv,
         framework=known.name if known else None,
-        framework_version=frameworks.version_of(known, packages) if known else None,
+        framework_version=adapters.version_of(known, packages) if known else None,
         names=(*program.uses, *program.options) if program else (),
         **more,
     )

@@ -15,7 +15,7 @@ from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config, training_environment
-from gpudebug.engine.run import catalogue, frameworks
+from gpudebug.engine.run import adapters, catalogue
 
 _BEGIN = "gpudebug init --command 'YOUR TRAINING COMMAND'"
 
@@ -93,7 +93,7 @@ def _here(root: Path, cause: Cause) -> dict[str, Any]:
     """What tests the cause in the campaign's own command, by its framework, its options and its source."""
     config = read_config(store.Workspace(root))
     workload = config.workload
-    of = frameworks.of(root, workload)
+    of = adapters.of(root, workload)
     found = interventions_for(
         cause,
         workload.argv(),
@@ -112,7 +112,7 @@ def _here(root: Path, cause: Cause) -> dict[str, Any]:
 
 def _tests(cause: Cause, here: str | None) -> list[dict[str, Any]]:
     """What tests the cause in each framework, that of this campaign first."""
-    titles = {known.name: known.title for known in frameworks.known()}
+    titles = {known.name: known.title for known in adapters.known()}
     titles |= {"any": "any program", "env": "any program, by a variable"}
 
     def place(name: str) -> tuple[bool, bool]:

@@ -12,7 +12,7 @@ from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.ranking import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
-from gpudebug.core.evidence import build as evidences
+from gpudebug.core.evidence.build import build
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome
@@ -20,13 +20,11 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
-from gpudebug.engine.diagnosis import case as diagnosing
 from gpudebug.engine.diagnosis import layers
-from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.diagnosis.case import Case, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.hypotheses.propose import Duplicate
-from gpudebug.engine.run import catalogue
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters, catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
 
 _MOST = 10
@@ -47,7 +45,7 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
     root = store.find_root(directory)
     if run is None:
         loaded = load(directory, session_of())
-        case = diagnosing.case_of(loaded)
+        case = case_of(loaded)
         return _answer(case.facts, case.diagnosis, _of(loaded, case))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
@@ -56,7 +54,7 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
 
 def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
     """What a campaign adds: its hypotheses and what a trial takes."""
-    untested = {h.number: h for h in diagnosing.waiting(loaded)}
+    untested = {h.number: h for h in waiting(loaded)}
     return {
         "campaign": loaded.config.campaign,
         "in_campaign": True,
@@ -121,7 +119,7 @@ def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
 def _of_samples(path: Path) -> Facts:
     """Samples beside their log tell neither of the command nor from inside the training."""
     samples, log = read_run_samples(path), log_beside(path)
-    evidence = evidences.build(
+    evidence = build(
         run=path.stem,
         role="sample",
         outcome=Outcome.COMPLETED,

@@ -19,10 +19,9 @@ from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.diagnosis import case as diagnosing
-from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.diagnosis.case import Case, case_of
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal, add, refuse
-from gpudebug.engine.run import frameworks
+from gpudebug.engine.run import adapters
 
 _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
@@ -55,7 +54,7 @@ def propose_from_catalogue(
     if any((set_, unset, env, patch, code)):
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
-    case = diagnosing.case_of(loaded)
+    case = case_of(loaded)
     cause = case.catalogue.cause(id)
     ranked = next((r for r in case.diagnosis.causes if r.id == id), None)
     own = change is not None
@@ -113,7 +112,7 @@ def proposal(
 def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
     """What would test the cause in the command as it is, with what was accepted."""
     workload, records = loaded.config.workload, loaded.baselines["workload"].records
-    known = frameworks.of(loaded.workspace.root, workload)
+    known = adapters.of(loaded.workspace.root, workload)
     packages = dict(records[0].get("packages") or {}) if records else {}
     cores = case.facts.signals.get("cores")
     return interventions_for(
@@ -121,7 +120,7 @@ def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
         workload.argv(),
         env=training_environment(workload),
         found=known.found,
-        version=frameworks.version_of(known.framework, packages) if known.framework else None,
+        version=adapters.version_of(known.framework, packages) if known.framework else None,
         program=known.program,
         cores=float(cores) if isinstance(cores, (int, float)) else None,
         locked=loaded.config.locked,

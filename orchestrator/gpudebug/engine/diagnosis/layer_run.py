@@ -26,7 +26,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
-from gpudebug.engine.run import frameworks
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Job, Measured, surroundings_of
@@ -123,9 +123,9 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
 
 def _command(loaded: Loaded, before: Sequence[Measured]) -> Command:
     workload = loaded.config.workload
-    known = frameworks.of(loaded.workspace.root, workload)
+    known = adapters.of(loaded.workspace.root, workload)
     packages = dict(before[-1].record.packages)
-    version = frameworks.version_of(known.framework, packages) if known.framework else None
+    version = adapters.version_of(known.framework, packages) if known.framework else None
     return Command(workload.argv(), workload.env, known.found, version, known.program)
 
 

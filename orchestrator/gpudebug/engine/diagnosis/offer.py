@@ -14,8 +14,7 @@ from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.diagnosis import case as diagnosing
-from gpudebug.engine.diagnosis.case import Case
+from gpudebug.engine.diagnosis.case import Case, case_of
 from gpudebug.engine.diagnosis.from_catalogue import likelihood, one_line, proposal, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 
@@ -121,7 +120,7 @@ def outlook(loaded: Loaded) -> Outlook:
     """The offer that promises most; with `auto_propose`, the one of those that gpudebug can test by itself
     where there is one."""
     try:
-        case = diagnosing.case_of(loaded)
+        case = case_of(loaded)
     except CatalogueError as e:
         return Outlook(problem=f"{_UNREADABLE}: {e}")
     done = settled(loaded, case)

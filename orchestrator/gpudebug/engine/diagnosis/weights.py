@@ -20,13 +20,13 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
     campaign = campaign or loaded.campaign
     if not _to_choose(campaign):
         return campaign
-    from gpudebug.engine.diagnosis import case as diagnosing
+    from gpudebug.engine.diagnosis.case import case_of, worth_of
 
     try:
-        case = diagnosing.case_of(loaded)
+        case = case_of(loaded)
     except CatalogueError as e:
         return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
-    worths = diagnosing.worth_of(loaded, case)
+    worths = worth_of(loaded, case)
     return replace(
         campaign,
         hypotheses=tuple(

@@ -22,7 +22,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.replayed import NOTE
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.terms import played_back
-from gpudebug.engine.diagnosis import case as diagnosing
+from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
@@ -176,7 +176,7 @@ def _surroundings(run: Read) -> dict[str, Any]:
 def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[str]]:
     """(differences to the reference, the first causes, why they are not known)."""
     try:
-        case = diagnosing.case_of(loaded)
+        case = case_of(loaded)
     except CatalogueError as e:
         return None, [], [f"no causes are named: the catalogue cannot be read: {e}"]
     causes = _causes(case.diagnosis) if case.facts.runs else []

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from gpudebug.core.statistics import numbers as present
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent
 from gpudebug.core.text.markdown import legible
 
 Data = Mapping[str, Any]
@@ -159,11 +159,11 @@ def _kind(text_line: str) -> str:
 def seconds(value: float | None) -> str:
     """`3.2 s`, `41 ms`, `850 us`."""
     if value is None:
-        return present.UNKNOWN
+        return UNKNOWN
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if value >= scale:
-            return present.number(value / scale, unit)
-    return present.number(value * 1e6, "us")
+            return number(value / scale, unit)
+    return number(value * 1e6, "us")
 
 
 _ENDS = (("Unmodified workload", "start"), ("Now, all of it together", "now"))
@@ -182,13 +182,13 @@ class Rung(NamedTuple):
 def ladder(gain: Data, metric: Metric) -> list[Rung]:
     """The start, then each accepted change with what its trial reached and added, then all of them together
     as the newest baseline measured them."""
-    first, last = (Rung(None, name, gain[key], present.figure(metric, gain[key]), "") for name, key in _ENDS)
+    first, last = (Rung(None, name, gain[key], figure(metric, gain[key]), "") for name, key in _ENDS)
     changes = [_rung(change, metric) for change in gain["accepted"]]
     return [first, *changes, last] if changes else [first]
 
 
 def _rung(change: Data, metric: Metric) -> Rung:
-    shown = present.figure(metric, change["after"])
+    shown = figure(metric, change["after"])
     return Rung(change["hypothesis"], change["title"], change["after"], shown, change["change_text"])
 
 
@@ -203,7 +203,7 @@ def top(gain: Data, metric: Metric) -> float:
 def when(at: str | None) -> str:
     """`2026-11-21 10:00:03 UTC` of an ISO time in UTC."""
     if not at:
-        return present.UNKNOWN
+        return UNKNOWN
     # Every time of ours is UTC.
     return f"{at[:19].replace('T', ' ')} UTC"
 
@@ -220,7 +220,7 @@ def _told(figures: Data | None, key: str, show: Callable[[float], str]) -> str |
 
 
 def _percent(share: float) -> str:
-    return present.percent(100 * share)
+    return percent(100 * share)
 
 
 _INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -231,11 +231,11 @@ _INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("forward", "forward_share", _percent),
     ("backward", "backward_share", _percent),
     ("optimizer", "optimizer_share", _percent),
-    ("blocking reads a step", "blocking_reads_per_step", present.number),
+    ("blocking reads a step", "blocking_reads_per_step", number),
     ("time in blocking reads", "blocking_read_share", _percent),
-    ("synchronisations a step", "syncs_per_step", present.number),
+    ("synchronisations a step", "syncs_per_step", number),
     ("device time in steps", "device_time_share", _percent),
-    ("CPU cores used", "cpu_cores", present.number),
-    ("peak host memory, MB", "peak_host_mb", present.number),
-    ("peak device memory, MB", "peak_device_mb", present.number),
+    ("CPU cores used", "cpu_cores", number),
+    ("peak host memory, MB", "peak_host_mb", number),
+    ("peak device memory, MB", "peak_device_mb", number),
 )

@@ -10,7 +10,7 @@ from time import perf_counter
 from gpudebug.core.catalogue import Catalogue, Cause, collect, read_cause
 from gpudebug.core.inside.stacks.patterns import limit
 from gpudebug.edges import catalogue as files
-from gpudebug.engine.run import frameworks
+from gpudebug.engine.run import adapters
 
 
 def load(root: Path | None, *, strict: bool = False) -> Catalogue:
@@ -25,7 +25,7 @@ def load(root: Path | None, *, strict: bool = False) -> Catalogue:
 
 @lru_cache(maxsize=2)
 def _shipped(strict: bool) -> tuple[tuple[Cause, str, bool], ...]:
-    known = frameworks.known() if strict else None
+    known = adapters.known() if strict else None
     return tuple(
         (
             read_cause(file.text, file.shown, group=file.group, frameworks=known, trusted=not strict),
@@ -39,5 +39,5 @@ def _shipped(strict: bool) -> tuple[tuple[Cause, str, bool], ...]:
 def _own(root: Path) -> Iterator[tuple[Cause, str, bool]]:
     limit(perf_counter)
     for file in files.own(root):
-        cause = read_cause(file.text, file.shown, group=file.group, frameworks=frameworks.known())
+        cause = read_cause(file.text, file.shown, group=file.group, frameworks=adapters.known())
         yield cause, file.shown, True

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.command import batch
 from gpudebug.core.errors import StoreError
-from gpudebug.core.evidence import build as evidences
+from gpudebug.core.evidence.build import build
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import absent
@@ -30,7 +30,7 @@ from gpudebug.core.verdict.took_effect import same_value
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.extras import read_collected
 from gpudebug.engine.run.sections import sections_of
 from gpudebug.engine.run.traces import trace_of
@@ -158,7 +158,7 @@ def read_evidence(
         signal=ended.signal,
         redactor=redactor,
     )
-    evidence = evidences.build(
+    evidence = build(
         run=run,
         role=role,
         outcome=outcome,

@@ -11,7 +11,7 @@ from gpudebug.core.redaction.records import scrubbed
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.printed_settings import parsed, read_saved
 from gpudebug.edges import store
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 FOLDER = "configuration"
 """In the run folder, so that the evidence follows from that alone."""

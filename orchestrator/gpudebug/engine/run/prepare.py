@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.files import find, record_of, training_environment
 from gpudebug.engine.campaign.linked import refuse_links
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import Place, place_of_base
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import Bench, Job, Measured, resolve_device, set_aside

@@ -17,7 +17,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.weights import weighed
-from gpudebug.engine.status import hypotheses as listing
+from gpudebug.engine.status import listing
 
 
 def status(directory: Path) -> dict[str, Any]:

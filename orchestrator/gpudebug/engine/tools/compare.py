@@ -28,7 +28,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.replayed import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, Job, Measured, measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench

@@ -15,7 +15,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.abilities import containment
 from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 _LOW_DISK_MB = 1024.0
 

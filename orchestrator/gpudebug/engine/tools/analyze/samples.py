@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence import build as evidences
+from gpudebug.core.evidence.build import build
 from gpudebug.core.samples.table import read_samples
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.trainlog import LogReader
@@ -24,7 +24,7 @@ def samples(path: Path) -> Found:
     if found.refused:
         raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
     log = log_beside(path)
-    evidence = evidences.build(
+    evidence = build(
         run=path.stem,
         role="sample",
         outcome=Outcome.COMPLETED,

@@ -12,7 +12,7 @@ from tests.support.campaigns import Campaign
 from tests.support.statuses import hypothesis, judged, multiply
 from tests.support.tampering import reseal, rewrite
 
-from gpudebug.engine.status import hypotheses
+from gpudebug.engine.status import listing
 from gpudebug.engine.status.status import status
 
 
@@ -47,15 +47,15 @@ def ended(record: Any) -> Any:
     ],
 )
 def test_cost_and_age(records: list[Any], cost: float | None, age: int | None) -> None:
-    found = hypotheses.spent([ended(record) for record in records])
+    found = listing.spent([ended(record) for record in records])
     assert found["cost_s"] == cost
     assert found["age_s"] == (None if age is None else pytest.approx(age, abs=2))
     assert (found["ended"] is None) is (age is None)
 
 
 def test_few_are_all_shown_in_the_files_order() -> None:
-    told = [hypothesis(n) for n in (7, 3, *range(10, 10 + hypotheses.SHOWN - 2))]
-    assert hypotheses.shown(told, None) == [h["number"] for h in told]
+    told = [hypothesis(n) for n in (7, 3, *range(10, 10 + listing.SHOWN - 2))]
+    assert listing.shown(told, None) == [h["number"] for h in told]
 
 
 def test_of_many_what_happens_now_then_what_helps_then_what_was_tested_last() -> None:
@@ -63,13 +63,13 @@ def test_of_many_what_happens_now_then_what_helps_then_what_was_tested_last() ->
     told += [hypothesis(n) for n in range(901, 951)]
     told += [judged(951, age_s=10**6), judged(952, verified=False, age_s=None)]
     told += [hypothesis(960, "TESTING")]
-    found = hypotheses.shown(told, 940)
-    assert found == [*range(1, hypotheses.SHOWN - 2), 940, 951, 960]
+    found = listing.shown(told, 940)
+    assert found == [*range(1, listing.SHOWN - 2), 940, 951, 960]
 
 
 def test_of_many_that_wait_the_first() -> None:
     told = [hypothesis(n) for n in range(1, 100)]
-    assert hypotheses.shown(told, 99) == [*range(1, hypotheses.SHOWN), 99]
+    assert listing.shown(told, 99) == [*range(1, listing.SHOWN), 99]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_of_many_that_wait_the_first() -> None:
     ],
 )
 def test_a_spark_that_is_not_what_we_write_is_none(spark: object, sound: bool) -> None:
-    assert hypotheses.spark_of({"spark": spark}) == (spark if sound else None)
-    assert hypotheses.spark_of({}) is None
+    assert listing.spark_of({"spark": spark}) == (spark if sound else None)
+    assert listing.spark_of({}) is None
 
 
 def test_every_figure_of_the_table_is_in_the_json(told: Campaign) -> None:
@@ -147,8 +147,8 @@ def test_a_loss_that_nobody_could_tell_is_null(told: Campaign) -> None:
 
 def test_only_so_many_runs_are_read(told: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     multiply(told, 5)
-    monkeypatch.setattr(hypotheses, "DRAWN", 3)
-    monkeypatch.setattr(hypotheses, "SHOWN", 5)
+    monkeypatch.setattr(listing, "DRAWN", 3)
+    monkeypatch.setattr(listing, "SHOWN", 5)
     found = status(told.folder)
     assert len(found["shown"]) == 5
     drawn = [h["number"] for h in found["hypotheses"] if h["sparks"]]
@@ -160,10 +160,10 @@ def test_a_campaign_of_many_hypotheses_stays_readable(told: Campaign) -> None:
     told.config.write_text(told.config.read_text() + "budget: {hypotheses: 100}\n")
     answer = told.json("status")
     assert len(answer["hypotheses"]) == 42 and all(h["verified"] for h in answer["hypotheses"][2:])
-    assert len(answer["shown"]) == hypotheses.SHOWN and 2 in answer["shown"]
+    assert len(answer["shown"]) == listing.SHOWN and 2 in answer["shown"]
     text = told.run("status").expect(0).out
     assert "  …  and 12 more (12 VALIDATED): gpudebug status --json\n" in text
-    assert len(text.splitlines()) < 4 * hypotheses.SHOWN + 60
+    assert len(text.splitlines()) < 4 * listing.SHOWN + 60
 
 
 @pytest.mark.slow
@@ -171,5 +171,5 @@ def test_a_thousand_hypotheses_with_runs(told: Campaign) -> None:
     multiply(told, 1000)
     answer = told.json("status")
     assert len(answer["hypotheses"]) == 1002
-    assert sum(h["sparks"] is not None for h in answer["hypotheses"]) == hypotheses.SHOWN
+    assert sum(h["sparks"] is not None for h in answer["hypotheses"]) == listing.SHOWN
     assert len(told.run("status", env={"COLUMNS": "40"}).expect(0).out.splitlines()) < 400

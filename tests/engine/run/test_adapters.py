@@ -11,7 +11,7 @@ from tests.support.campaigns import gpudebug, make_repository
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.config import Workload
-from gpudebug.engine.run import frameworks as adapters
+from gpudebug.engine.run import adapters
 
 TRAINER = """
 from transformers import AutoModel, Trainer, TrainingArguments
