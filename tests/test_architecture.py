@@ -15,6 +15,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "orchestrator"
 PACKAGE = SOURCE / "gpudebug"
 TESTS = Path(__file__).resolve().parent
+ARCHITECTURE = (TESTS.parent / "docs" / "architecture.md").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,20 @@ def test_no_room_imports_one_that_stands_above_it(floor: str) -> None:
     for name, below in table(floor).items():
         assert not below & above, name
         above.remove(name)
+
+
+@pytest.mark.parametrize("floor", ROOMS)
+def test_the_document_lists_the_rooms(floor: str) -> None:
+    rows = re.findall(rf"^\| `{floor}/(\w+)(?:\.py)?` \| [^|]* \| ([^|]*) \|$", ARCHITECTURE, re.MULTILINE)
+    assert {name: {*imported.split(", ")} - {"-"} for name, imported in rows} == table(floor)
+
+
+def test_every_file_that_the_document_names_is_there() -> None:
+    named = re.findall(
+        r"`((?:cli|terminal|engine|edges|core|templates|hypotheses|tests)/[\w./]*)`?", ARCHITECTURE
+    )
+    assert len(named) > 40
+    assert [n for n in named if not any((top / n).exists() for top in (PACKAGE, TESTS.parent))] == []
 
 
 @pytest.mark.parametrize("floor", ROOMS)
