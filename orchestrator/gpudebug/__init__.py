@@ -41,4 +41,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpudebug.training import profiling
 
-    return getattr(profiling, name)
+    # Kept, so that `gpudebug.profile_section` is looked up like any other name from then on.
+    found = globals()[name] = getattr(profiling, name)
+    return found

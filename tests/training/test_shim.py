@@ -86,6 +86,14 @@ def test_the_commands_load_nothing_of_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_name_is_found_once() -> None:
+    code = (
+        "import gpudebug; found = gpudebug.profile_section; print(vars(gpudebug)['profile_section'] is found)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'profile_everything'"):
         gpudebug.profile_everything  # noqa: B018
