@@ -554,6 +554,7 @@ TESTED_ELSEWHERE = {
 OF_A_ROOM = {
     "core/catalogue/test_seeds.py": "the causes of the seeds",
     "core/catalogue/test_shipped.py": "the causes as they are shipped",
+    "engine/campaign/test_accepted_altered.py": "an acceptance that somebody altered",
     "core/trace/test_hta.py": "figures of another tool",
     "core/trainlog/test_formats.py": "logs of every framework",
     "core/trainlog/test_recorded.py": "real logs",
