@@ -31,7 +31,9 @@ def sample(folder: Path, script: str, seconds: float, *defines: str, **order: ob
 
 
 def test_a_steady_device_reports_its_utilisation(tmp_path: Path) -> None:
+    start = time.monotonic()
     run = sample(tmp_path, "gpu 0 util=15 mem_used=2048 power=250 throttle=4 temperature=61", 1.5)
+    whole = time.monotonic() - start
     rows = run.rows()
     assert mean_util(rows) == pytest.approx(15, abs=1)
     # What the buffer held before the launch (77 %) is not the run's.
@@ -54,7 +56,8 @@ def test_a_steady_device_reports_its_utilisation(tmp_path: Path) -> None:
     ]
     notes = run.notes()
     assert (notes["source"], notes["missing"], notes["driver"]) == ("samples", {}, "550.54.15")
-    assert notes["energy_j"][nvml.uuid(0)] == pytest.approx(250 * span, rel=0.1)
+    # From before the first sample to after the last, however long a busy machine takes between them.
+    assert 250 * span * 0.99 <= notes["energy_j"][nvml.uuid(0)] <= 250 * whole
 
 
 def test_a_ramp_is_followed(tmp_path: Path) -> None:

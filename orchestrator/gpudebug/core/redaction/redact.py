@@ -33,7 +33,8 @@ _VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*))
 # A list or mapping as a whole, unless it holds nothing but numbers.
 _LISTED = r"(?!\[redacted\])[\[({](?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
 _ASSIGNED = (
-    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}(?:=>|[:=]=?(?!>))[ \t]{{0,4}}(?:{_LISTED}|{_SCHEME}{_VALUE})"
+    rf"{NAME}\\{{0,3}}[\"']?\]?[ \t]{{0,4}}[:=]={{0,8}}>{{0,4}}(?![>=])[ \t]{{0,4}}"
+    rf"(?:{_LISTED}|{_SCHEME}{_VALUE})"
 )
 _FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
