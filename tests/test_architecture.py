@@ -264,7 +264,7 @@ def test_every_module_is_in_a_room(floor: str) -> None:
 
 
 # Removals, what is written beside and walks have one owner, whichever edge asks for them.
-SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walking")
+SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walk")
 
 
 @each(of_package("gpudebug.edges"))
@@ -515,15 +515,15 @@ def test_a_replacement_is_seen() -> None:
 TESTED_ELSEWHERE = {
     "gpudebug.__main__": "cli/test_cli.py",
     "gpudebug.cli.options": "cli/test_cli.py",
-    "gpudebug.cli.measuring": "cli/test_cli.py",
-    "gpudebug.cli.checking": "cli/test_cli.py",
+    "gpudebug.cli.measure": "cli/test_cli.py",
+    "gpudebug.cli.check": "cli/test_cli.py",
     "gpudebug.cli.agents": "engine/agents/test_session.py",
-    "gpudebug.cli.diagnosing": "engine/diagnosis/test_diagnose.py",
-    "gpudebug.core.catalogue.model": "core/catalogue/test_reading.py",
-    "gpudebug.core.change.flag_edits": "core/command/test_launching.py",
-    "gpudebug.core.command.wrappers": "core/command/test_launching.py",
+    "gpudebug.cli.diagnosis": "engine/diagnosis/test_diagnose.py",
+    "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
+    "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
+    "gpudebug.core.command.wrappers": "core/command/test_launchers.py",
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
-    "gpudebug.core.diagnosis.model": "core/diagnosis/test_ranking.py",
+    "gpudebug.core.diagnosis.model": "core/diagnosis/test_rank.py",
     "gpudebug.core.records.base": "core/records/test_records.py",
     "gpudebug.core.records.inside": "core/inside/probe/test_figures.py",
     "gpudebug.core.trace.names": "core/trace/test_summary.py",
@@ -540,15 +540,15 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.run.outputs": "engine/tools/analyze/test_outputs.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
     "gpudebug.engine.tools.analyze.samples": "engine/tools/analyze/test_analyze.py",
-    "gpudebug.engine.verify.confirmed": "engine/campaign/test_confirming.py",
+    "gpudebug.engine.verify.confirmation": "engine/campaign/test_confirmation.py",
     "gpudebug.engine.verify.terms": "promises/test_settings.py",
     "gpudebug.engine.verify.unlisted": "engine/campaign/test_unlisted.py",
     "gpudebug.mcp.server": "mcp/test_mcp.py",
     "gpudebug.terminal.colours": "terminal/test_gates.py",
     "gpudebug.terminal.gauges": "terminal/test_panels.py",
-    "gpudebug.terminal.next": "terminal/test_running.py",
+    "gpudebug.terminal.next": "terminal/test_underway.py",
     "gpudebug.terminal.setup": "cli/test_cli.py",
-    "gpudebug.training.asking.installed": "edges/launcher/test_asking.py",
+    "gpudebug.training.asking.installed": "edges/launcher/test_interpreter.py",
 }
 # Tests in a room that are no one module's, and what they are of.
 OF_A_ROOM = {

@@ -23,7 +23,7 @@ from tests.support.campaigns import (
 from gpudebug.edges import git as snapshot
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config
-from gpudebug.engine.campaign.pinned import FILE
+from gpudebug.engine.campaign.pin_record import FILE
 from gpudebug.engine.campaign.private import campaign_folder
 
 SESSION = {"GPUDEBUG_SESSION": "agent-1"}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpudebug.terminal import fitting
+from gpudebug.terminal import fit
 from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fitting import Screen, short
+from gpudebug.terminal.fit import Screen, short
 from gpudebug.terminal.gates import gates
 from gpudebug.terminal.sample import devices
 
@@ -104,5 +104,5 @@ def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lin
     delta = {"name": "delta", "result": "fail", "value": "-0.6pp (95% CI -13.0 to +11.9)", "note": None}
     later = {"result": "skipped", "value": None, "note": "there is nothing that could tell of them"}
     rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
-    monkeypatch.setattr(fitting, "screen", lambda: Screen(columns, terminal=True))
+    monkeypatch.setattr(fit, "screen", lambda: Screen(columns, terminal=True))
     assert gates(rows) == lines

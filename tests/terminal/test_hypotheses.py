@@ -6,7 +6,7 @@ import re
 
 from tests.support.statuses import STORY, answer, hypothesis, judged
 
-from gpudebug.terminal.fitting import Screen
+from gpudebug.terminal.fit import Screen
 from gpudebug.terminal.hypotheses import hypotheses, sweeps
 
 NARROW, USUAL, WIDE = Screen(40), Screen(80), Screen(200)

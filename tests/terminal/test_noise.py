@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpudebug.terminal import noise
-from gpudebug.terminal.fitting import Screen
+from gpudebug.terminal.fit import Screen
 
 
 def figure(**changes: Any) -> dict[str, Any]:

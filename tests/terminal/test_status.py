@@ -13,7 +13,7 @@ from tests.support.campaigns import Campaign, environment, make_campaign
 from tests.support.statuses import STORY, answer, baseline, hypothesis, judged
 from tests.support.terminals import run_in_terminal
 
-from gpudebug.terminal.fitting import width
+from gpudebug.terminal.fit import width
 from gpudebug.terminal.status import status
 
 HOSTILE = {

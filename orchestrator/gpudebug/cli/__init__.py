@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gpudebug.cli import agents, campaign, checking, diagnosing, measuring, reporting
+from gpudebug.cli import agents, campaign, check, diagnosis, measure, report
 from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, place
 from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
 from gpudebug.terminal import output
 
-__all__ = ["agents", "app", "campaign", "checking", "diagnosing", "measuring", "reporting", "run"]
+__all__ = ["agents", "app", "campaign", "check", "diagnosis", "measure", "report", "run"]
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
 

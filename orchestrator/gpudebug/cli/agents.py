@@ -70,9 +70,9 @@ def accept(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.accept import accept as engine
-    from gpudebug.terminal import adopting
+    from gpudebug.terminal import acceptance
 
-    print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), adopting.accept)
+    print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), acceptance.accept)
 
 
 @app.command(epilog="Example: gpudebug release 3")
@@ -81,9 +81,9 @@ def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = Fa
     folder = choose(directory, json)
     from gpudebug.engine.agents.release import release as engine
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.terminal import adopting
+    from gpudebug.terminal import acceptance
 
-    print_(engine(folder, hypothesis, session_of()), adopting.release)
+    print_(engine(folder, hypothesis, session_of()), acceptance.release)
 
 
 @app.command(
@@ -107,9 +107,9 @@ def reopen(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.reopen import reopen as engine
-    from gpudebug.terminal import adopting
+    from gpudebug.terminal import acceptance
 
-    print_(engine(folder, hypothesis, session_of(), because=because), adopting.reopen)
+    print_(engine(folder, hypothesis, session_of(), because=because), acceptance.reopen)
 
 
 @app.command(epilog="Example: gpudebug export -o patches")
@@ -124,9 +124,9 @@ def export(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.export import export as engine
-    from gpudebug.terminal import adopting
+    from gpudebug.terminal import acceptance
 
-    print_(engine(folder, output and folder / output, session_of()), adopting.export)
+    print_(engine(folder, output and folder / output, session_of()), acceptance.export)
 
 
 @app.command(epilog="Example: gpudebug loop --agent 'claude -p --permission-mode acceptEdits' --hypotheses 5")

@@ -111,9 +111,9 @@ def settings(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.campaign.settings import settings as engine
-    from gpudebug.terminal import adopting
+    from gpudebug.terminal import acceptance
 
-    print_(engine(folder, accept, session_of()), adopting.settings)
+    print_(engine(folder, accept, session_of()), acceptance.settings)
 
 
 @app.command(epilog="Example: gpudebug show 3\n\nExample: gpudebug show 3 --plot h3.png")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpudebug.core.progress.sanitising import without_controls
+from gpudebug.core.progress.sanitise import without_controls
 
 if TYPE_CHECKING:
     from jinja2 import Environment

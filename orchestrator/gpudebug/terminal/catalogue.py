@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpudebug.terminal.fitting import short
+from gpudebug.terminal.fit import short
 
 Answer = Mapping[str, Any]
 _WIDTH = 80

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fitting import labelled
+from gpudebug.terminal.fit import labelled
 
 Answer = Mapping[str, Any]
 

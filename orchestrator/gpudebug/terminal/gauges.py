@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.statistics import numbers
 
 if TYPE_CHECKING:

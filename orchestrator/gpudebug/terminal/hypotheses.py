@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.terminal.colours import coloured, in_colour
-from gpudebug.terminal.fitting import Screen, width
+from gpudebug.terminal.fit import Screen, width
 
 Answer = Mapping[str, Any]
 # Lines of a reason; `show` has all of it.

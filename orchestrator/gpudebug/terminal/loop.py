@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fitting import short
+from gpudebug.terminal.fit import short
 
 Answer = Mapping[str, Any]
 _TITLE = 60

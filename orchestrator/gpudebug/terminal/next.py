@@ -66,13 +66,13 @@ def _profiled(answer: Answer) -> str:
 
 
 def _running(answer: Answer) -> str:
-    from gpudebug.terminal.running import running
+    from gpudebug.terminal.underway import running
 
     return running(answer)
 
 
 def _idle(answer: Answer) -> str:
-    from gpudebug.terminal.running import idle
+    from gpudebug.terminal.underway import idle
 
     return idle(answer)
 

@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fitting import Screen
+from gpudebug.terminal.fit import Screen
 
 Answer = Mapping[str, Any]
 # The columns of a sweep's row but for those of its value.

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.terminal.fitting import draws
+from gpudebug.terminal.fit import draws
 from gpudebug.terminal.output import print_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fitting import labelled, screen
+from gpudebug.terminal.fit import labelled, screen
 from gpudebug.terminal.gates import gates
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.sample import window_text

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.statistics import numbers
-from gpudebug.terminal.fitting import Screen, screen
+from gpudebug.terminal.fit import Screen, screen
 from gpudebug.terminal.hypotheses import drawn, hypotheses, sweeps
 
 Answer = Mapping[str, Any]
@@ -124,7 +124,7 @@ def _ahead(answer: Answer, here: Screen) -> list[str]:
         *_next(f"{after['action']}: {after['why']}", here),
     ]
     if answer.get("progress"):
-        from gpudebug.terminal.running import progress
+        from gpudebug.terminal.underway import progress
 
         lines += here.labelled("Progress ", progress(answer["progress"]))
     return lines

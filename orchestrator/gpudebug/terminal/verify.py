@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.statistics import numbers
-from gpudebug.terminal.fitting import short
+from gpudebug.terminal.fit import short
 
 Answer = Mapping[str, Any]
 _LONGEST = 160

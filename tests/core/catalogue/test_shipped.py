@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.catalogue import GROUPS, read_cause
-from gpudebug.core.catalogue.saying import said, shows
+from gpudebug.core.catalogue.prose import said, shows
 from gpudebug.edges import catalogue as files
 from gpudebug.engine.run import adapters, catalogue
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.diagnoses import cause, facts, stacks
 
-from gpudebug.core.diagnosis.scoring import score
+from gpudebug.core.diagnosis.odds import score
 from gpudebug.core.diagnosis.sentences import said, value
 from gpudebug.core.records import SectionFigures
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from gpudebug.core.progress.sanitising import harmless
+from gpudebug.core.progress.sanitise import harmless
 from gpudebug.core.text.markdown import inline, verbatim
 
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

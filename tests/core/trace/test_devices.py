@@ -13,10 +13,10 @@ from tests.support.traces import device, host, launched
 
 from gpudebug.core.trace import spans as trace_spans
 from gpudebug.core.trace import summarise
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import Device, devices
 from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.reader import Reader
-from gpudebug.core.trace.recording import Recording
 
 COPY = "Memcpy HtoD (Pinned -> Device)"
 NAMES = {"gemm": "compute", "ncclKernel_AllReduce": "communication", COPY: "memory"}

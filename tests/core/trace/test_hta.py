@@ -18,11 +18,11 @@ import pytest
 from tests.support.places import SUPPORT
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import Device, devices, streams, times
 from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.reader import Reader
-from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.tables import copies, kernels
 
 SCRIPT = SUPPORT / "hta_values.py"

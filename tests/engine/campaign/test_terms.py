@@ -10,7 +10,7 @@ from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal, rewrite
 
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.pinned import Pin, Settings
+from gpudebug.engine.campaign.pin_record import Pin, Settings
 from gpudebug.engine.campaign.premises import standing_against
 from gpudebug.engine.campaign.terms import doubts, played_back
 from gpudebug.engine.verify import verify

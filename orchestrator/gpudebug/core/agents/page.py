@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gpudebug.core.progress.sanitising import harmless, visible
+from gpudebug.core.progress.sanitise import harmless, visible
 
 LIMIT = 6000
 """Characters of a page at most."""

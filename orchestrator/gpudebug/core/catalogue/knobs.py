@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpudebug.core.catalogue.model import Knob
 from gpudebug.core.catalogue.own_flags import Default, Kind, OwnFlag, folded
 from gpudebug.core.catalogue.settings import written
-from gpudebug.core.command import command_line, launching
+from gpudebug.core.command import command_line, launchers
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
@@ -55,7 +55,7 @@ def _kind_of(value: str | None) -> Kind:
         return "switch"
     if re.fullmatch(r"[-+]?\d+", value):
         return "int"
-    if launching.is_number(value):
+    if launchers.is_number(value):
         return "float"
     return "bool" if value.lower() in ("true", "false") else "str"
 
@@ -99,7 +99,7 @@ def _takes(option: Standing, value: str) -> bool:
     """Whether the program would read the value."""
     if option.choices:
         return value in option.choices
-    return option.kind not in ("int", "float") or launching.is_number(value)
+    return option.kind not in ("int", "float") or launchers.is_number(value)
 
 
 def _switched(on: bool, option: Standing) -> Iterator[str]:
@@ -178,6 +178,6 @@ def _number(value: Default) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
-        finite = launching.is_number(value) and value.lower()[-3:] not in ("inf", "nan")
+        finite = launchers.is_number(value) and value.lower()[-3:] not in ("inf", "nan")
         return float(value) if finite else None
     return value

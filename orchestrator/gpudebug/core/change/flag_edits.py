@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.change.permits import Allowed
-from gpudebug.core.command import command_line, launching
+from gpudebug.core.command import command_line, launchers
 from gpudebug.core.command.command_line import Option
-from gpudebug.core.command.launching import Launch, LaunchOption
+from gpudebug.core.command.launchers import Launch, LaunchOption
 from gpudebug.core.errors import InterventionError, NoEffect
 
 _TRUTH = frozenset({"true", "false", "yes", "no", "on", "off", "0", "1"})
@@ -74,7 +74,7 @@ def _reach(words: Sequence[str], name: str, allowed: Allowed) -> tuple[int, list
     A flag that both have is the program's. InterventionError for one that only stands before the program,
     and for a command whose program's beginning is not certain.
     """
-    found = launching.launch(words)
+    found = launchers.launch(words)
     if found.start is None:
         raise InterventionError(
             f"no flag of this command can be changed: {found.why}",
@@ -91,9 +91,9 @@ def _reach(words: Sequence[str], name: str, allowed: Allowed) -> tuple[int, list
 def _opened(found: Launch, name: str, allowed: Allowed) -> list[LaunchOption]:
     """The options of this name of the last launcher that has it, if gpudebug.yaml opens it."""
     for part in reversed(found.parts):
-        listed = {launching.folded(flag) for flag in allowed.flags.get(part.name, ())}
+        listed = {launchers.folded(flag) for flag in allowed.flags.get(part.name, ())}
         same = [option for option in part.options if _is(option.name, name)]
-        if same and launching.folded(same[0].name) in listed:
+        if same and launchers.folded(same[0].name) in listed:
             return same
     return []
 
@@ -104,7 +104,7 @@ def _refuse_before(words: Sequence[str], found: Launch, name: str) -> None:
     owner = next(
         (part.name for part in reversed(found.parts) if any(_is(o.name, name) for o in part.options)), None
     )
-    if owner in launching.LAUNCHERS and launching.folded(name) not in launching.NEVER_OPEN:
+    if owner in launchers.LAUNCHERS and launchers.folded(name) not in launchers.NEVER_OPEN:
         advice = f"a person opens it in gpudebug.yaml: allow_flags: {{{owner}: [{name}]}}"
     else:
         advice = "a person changes it in workload.command of gpudebug.yaml"
@@ -115,7 +115,7 @@ def _refuse_before(words: Sequence[str], found: Launch, name: str) -> None:
 
 def _is(written: str, name: str) -> bool:
     """Whether both name one option; a name without dashes means one with either."""
-    one, other = launching.folded(written), launching.folded(name)
+    one, other = launchers.folded(written), launchers.folded(name)
     return one == other or (not other.startswith("-") and command_line.bare_name(one) == other)
 
 
@@ -158,7 +158,7 @@ def _written(option: Option, value: str | None) -> list[str]:
 
 def _separable(value: str) -> bool:
     """Whether a value can stand as a word of its own: it neither looks like an option nor ends a command."""
-    return not launching.looks_like_option(value) and value not in ("--", ":", ";", "+")
+    return not launchers.looks_like_option(value) and value not in ("--", ":", ";", "+")
 
 
 def _append(words: list[str], name: str, value: str | None, start: int) -> None:

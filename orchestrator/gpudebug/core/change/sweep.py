@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gpudebug.core.change.intervention import Change, Intervention, from_options
-from gpudebug.core.command import command_line, launching
+from gpudebug.core.command import command_line, launchers
 from gpudebug.core.errors import InterventionError
 
 Key = TypeVar("Key")
@@ -114,6 +114,6 @@ def sweeps(changes: Iterable[tuple[Key, Intervention]]) -> list[tuple[str, list[
 
 
 def _ordered(rows: list[tuple[str, Key]]) -> list[tuple[str, Key]]:
-    if all(launching.is_number(value) for value, _ in rows):
+    if all(launchers.is_number(value) for value, _ in rows):
         return sorted(rows, key=lambda row: float(row[0]))
     return rows

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from gpudebug.core.command.launching import basename as _basename
-from gpudebug.core.command.launching import is_number, launch, looks_like_option
+from gpudebug.core.command.launchers import basename as _basename
+from gpudebug.core.command.launchers import is_number, launch, looks_like_option
 
 Style = Literal["equals", "separate", "bare", "override"]
 

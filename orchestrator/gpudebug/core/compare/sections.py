@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, judge
-from gpudebug.core.inside.sections.merging import merge
+from gpudebug.core.inside.sections.cost import profiled_s, share
+from gpudebug.core.inside.sections.many_reports import merge
 from gpudebug.core.inside.sections.report import Report, Section
-from gpudebug.core.inside.sections.scoring import profiled_s, share
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import contrast, intervals, numbers
 

@@ -1,7 +1,7 @@
 """gpudebug.yaml: the settings of one campaign."""
 
 from .defaults import config_text, print_defaults
-from .reading import load
+from .parser import load
 from .schema import Budget, Config, Criteria, Protocol, Workload, Worktree, expand, expand_text
 from .values import DeviceChoice, Ratio
 

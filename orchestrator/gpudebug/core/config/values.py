@@ -266,17 +266,17 @@ def launcher_flags(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _flags(name: str, value: Any) -> tuple[str, ...]:
-    from gpudebug.core.command import launching
+    from gpudebug.core.command import launchers
 
-    if name not in launching.LAUNCHERS:
-        raise ValueError(f"{name}: expected one of {', '.join(sorted(launching.LAUNCHERS))}")
+    if name not in launchers.LAUNCHERS:
+        raise ValueError(f"{name}: expected one of {', '.join(sorted(launchers.LAUNCHERS))}")
     if not isinstance(value, list):
         raise ValueError(f"{name}: expected a list such as [--nproc_per_node], found {shown(value)}")
     flags = tuple(quoted(flag) for flag in value)
     for flag in flags:
         if not re.fullmatch(r"--?[A-Za-z][\w-]*", flag, re.ASCII):
             raise ValueError(f"{name}: expected a flag such as --nproc_per_node, found {shown(flag)}")
-        if launching.folded(flag) in launching.NEVER_OPEN:
+        if launchers.folded(flag) in launchers.NEVER_OPEN:
             raise ValueError(f"{name}: {flag} decides what is run: no hypothesis may set it")
     return flags
 

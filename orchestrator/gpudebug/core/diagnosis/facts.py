@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.command import command_line
-from gpudebug.core.diagnosis import compared, kinds, ofprobe, ofstacks
+from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import LayerResult
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import Facts
@@ -57,8 +57,8 @@ def facts_of(
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, _log(evidence))
-    _add(signals, compared.of_trace(trace))
-    _add(signals, compared.of_others(number(signals.get("gpu_util")), reference, expected))
+    _add(signals, context.of_trace(trace))
+    _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
     _add(signals, {"framework": name, "workload_kind": kind})

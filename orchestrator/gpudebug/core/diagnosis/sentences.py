@@ -7,7 +7,7 @@ import re
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS, Value
 from gpudebug.core.diagnosis.figures import Figure, figure, number
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.scoring import Told
+from gpudebug.core.diagnosis.odds import Told
 from gpudebug.core.statistics import numbers
 
 _NEARLY_ALL = 0.8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpudebug.core.diagnosis.matching import BY_TOUCH
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
+from gpudebug.core.diagnosis.tested_causes import BY_TOUCH
 
 _UNKNOWN_GAIN = 0.1
 """Relative gain of a cause that nobody knows the share of."""

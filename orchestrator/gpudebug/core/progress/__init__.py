@@ -10,13 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
-from gpudebug.core.progress.reading import parse
+from gpudebug.core.progress.parser import parse
 
 if TYPE_CHECKING:
     from gpudebug.core.progress.afterwards import next_acceptance, reopen, set_accepted
-    from gpudebug.core.progress.claiming import set_testing
-    from gpudebug.core.progress.sanitising import harmless
-    from gpudebug.core.progress.splicing import (
+    from gpudebug.core.progress.sanitise import harmless
+    from gpudebug.core.progress.splice import (
         add_hypothesis,
         next_number,
         set_baseline,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         set_status,
         with_heading,
     )
+    from gpudebug.core.progress.trial_start import set_testing
 
 __all__ = [
     "BaselineEntry",
@@ -44,8 +44,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "harmless": "sanitising",
-    "set_testing": "claiming",
+    "harmless": "sanitise",
+    "set_testing": "trial_start",
     **dict.fromkeys(("next_acceptance", "reopen", "set_accepted"), "afterwards"),
 }
 
@@ -54,5 +54,5 @@ def __getattr__(name: str) -> Any:
     """Load the writing half when it is asked for: `status` only reads."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "splicing")
+    home = _HOMES.get(name, "splice")
     return getattr(import_module(f"{__name__}.{home}"), name)

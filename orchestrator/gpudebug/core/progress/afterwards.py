@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.progress.entries import HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import EARLIER_RESULT, EARLIER_RUNS, Field, earlier, first_of
-from gpudebug.core.progress.splicing import Edit, _apply, _line_like, _lines_after, _status_edit
+from gpudebug.core.progress.splice import Edit, _apply, _line_like, _lines_after, _status_edit
 from gpudebug.core.words import Status
 
 _LONGEST_KEY = 60

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Outline
+from gpudebug.core.progress.canonical import options
 from gpudebug.core.progress.fields import (
     ENTRY_KEYS,
     Field,
@@ -21,7 +22,6 @@ from gpudebug.core.progress.fields import (
     run_names,
     uncode,
 )
-from gpudebug.core.progress.spelling import options
 from gpudebug.core.words import Status
 
 _CAUSE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

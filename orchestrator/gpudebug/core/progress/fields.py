@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.progress.blocks import width
-from gpudebug.core.progress.spelling import plain
+from gpudebug.core.progress.canonical import plain
 from gpudebug.core.words import Status
 
 EARLIER_RESULT = "earlier result"

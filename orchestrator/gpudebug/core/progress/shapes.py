@@ -9,8 +9,8 @@ import html
 import re
 import unicodedata
 
+from gpudebug.core.progress.canonical import unescaped
 from gpudebug.core.progress.fields import earlier, run_names
-from gpudebug.core.progress.spelling import unescaped
 
 # Letters of other alphabets that look like Latin ones, and the dashes.
 _ALIKE = str.maketrans(

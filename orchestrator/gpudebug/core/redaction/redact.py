@@ -1,7 +1,7 @@
 """Secrets taken out of text before it is written: known token shapes, values of sensitive names, and the
 values of this run's own sensitive variables and flags wherever they turn up.
 
-The shapes are in `secretshapes`, the names in `secretnames`. The time is linear in the text, whatever it is.
+The shapes are in `shapes`, the names in `names`. The time is linear in the text, whatever it is.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpudebug.core.samples.table import Sample, Samples
-from gpudebug.core.statistics.thinning import thin
+from gpudebug.core.statistics.downsample import thin
 
 GAP_S = 2.0
 _PERIODS = 3.0

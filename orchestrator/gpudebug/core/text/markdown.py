@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpudebug.core.progress.sanitising import harmless, visible
+from gpudebug.core.progress.sanitise import harmless, visible
 
 # An underline inside a word, as in num_workers, is none of Markdown's.
 _ESCAPED = re.compile(r"[\\`*\[\]|~&<>$\u200b]|(?<![^\W_])_|_(?![^\W_])")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.progress.sanitise import visible
 
 _CONTROL = re.compile(
     r"\r\n|[\r\n]|(?P<back>\x08+)|\x1b\[(?P<count>[0-9;?]{0,16})[ -/]{0,4}(?P<verb>[@-~])"

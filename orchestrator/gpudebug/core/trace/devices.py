@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import COMMUNICATION, TRANSFER
-from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.spans import Floats, Ints, Union, blocks
 
 # A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the

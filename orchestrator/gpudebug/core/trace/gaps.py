@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import ROUNDING_US, Device, Gap
 from gpudebug.core.trace.events import Call
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import OTHER
-from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, common, union
 
 # Upper bounds of the size classes, microseconds.

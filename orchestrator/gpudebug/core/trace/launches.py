@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudebug.core.trace.recording import Recording
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.spans import Floats, blocks
 
 # Launches that are taken at once to walk through the queue's depth.

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import Device
 from gpudebug.core.trace.events import Kind
 from gpudebug.core.trace.launches import Launches
-from gpudebug.core.trace.recording import Recording
 from gpudebug.core.trace.spans import Cover, Floats, Union
 
 # Rows of the table: the first half, and the slowest of the others.

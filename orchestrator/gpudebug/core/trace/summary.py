@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.arrays import FARTHEST, LONGEST, Recording
 from gpudebug.core.trace.devices import Device, devices, launched_before, streams, times
 from gpudebug.core.trace.events import CATEGORIES, DEVICE, Event, Kind, Span
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.reader import Reader
-from gpudebug.core.trace.recording import FARTHEST, LONGEST, Recording
 from gpudebug.core.trace.spans import Cover, Floats, Union, blocks, merged, total
 from gpudebug.core.trace.steps import steps
 from gpudebug.core.trace.tables import copies, kernels, operators, syncs

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gpudebug.core.trace.arrays import Copies, Recording
 from gpudebug.core.trace.devices import Device
 from gpudebug.core.trace.events import Kind, copy_of
 from gpudebug.core.trace.hosts import Stack
 from gpudebug.core.trace.names import COMMUNICATION
-from gpudebug.core.trace.recording import Copies, Recording
 
 TOP = 15
 _STACKS = 3

@@ -16,11 +16,11 @@ from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
 from gpudebug.core.trainlog.sources import SourceLines
 from gpudebug.core.trainlog.speech import Speech, topics
+from gpudebug.core.trainlog.step_times import Timing
 from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
-from gpudebug.core.trainlog.timing import Timing
 from gpudebug.core.trainlog.trend import trend
 
 MAX_HELD = 16384

@@ -24,7 +24,7 @@ from gpudebug.core.verdict.gates import (
     values_of,
     worst_trend,
 )
-from gpudebug.core.verdict.gates.counted import unfit
+from gpudebug.core.verdict.gates.count import unfit
 from gpudebug.core.words import Outcome, Result, Status
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.inside.sections.names import short
 from gpudebug.edges.charts.canvas import MUTED, figure, plain, png
 
 _TITLE = 100

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from gpudebug.core.campaign import overview
 from gpudebug.core.inside import step_histogram
-from gpudebug.core.inside.sections.naming import short
+from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.edges.charts import marks, timeline
 from gpudebug.edges.charts.canvas import MUTED, figure, padded, plain, png

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     )
     from gpudebug.edges.git.changes import Change, worktree_change
     from gpudebug.edges.git.checkout import Checkout, create, identify, ignores, top_folder
-    from gpudebug.edges.git.committed import base_of, refs_below
+    from gpudebug.edges.git.commits import base_of, refs_below
     from gpudebug.edges.git.journal import put_beside, read_beside
     from gpudebug.edges.git.kept import Measured, trusted, vouch
     from gpudebug.edges.git.links import Fingerprint, fingerprint, linked_changes
-    from gpudebug.edges.git.repairing import repair
+    from gpudebug.edges.git.repairs import repair
     from gpudebug.edges.git.untracked import LeftOut
     from gpudebug.edges.git.worktrees import (
         Worktree,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         touched,
         worktrees_in,
     )
-    from gpudebug.edges.git.writing import Marks, marks, uncounted, written_since
+    from gpudebug.edges.git.writes import Marks, marks, uncounted, written_since
 
 __all__ = [
     "Address",
@@ -93,11 +93,11 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Address", "whereabouts"), "address"),
-    **dict.fromkeys(("base_of", "refs_below"), "committed"),
+    **dict.fromkeys(("base_of", "refs_below"), "commits"),
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
     **dict.fromkeys(("Change", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("Marks", "marks", "uncounted", "written_since"), "writing"),
+    **dict.fromkeys(("Marks", "marks", "uncounted", "written_since"), "writes"),
     **dict.fromkeys(("put_beside", "read_beside"), "journal"),
     **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
     **dict.fromkeys(
@@ -108,7 +108,7 @@ _HOMES = {
         "worktrees",
     ),
     "LeftOut": "untracked",
-    "repair": "repairing",
+    "repair": "repairs",
 }
 
 

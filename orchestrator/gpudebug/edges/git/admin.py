@@ -18,7 +18,7 @@ from gpudebug.edges.git.grounds import PRIVATE, alone, failing
 from gpudebug.edges.git.journal import Journal, Record
 from gpudebug.edges.git.repository import Repository
 from gpudebug.edges.removal import Identity
-from gpudebug.edges.walking import walk
+from gpudebug.edges.walk import walk
 
 MARK = "gpudebug"
 _STAGING = "staging"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gpudebug.core.errors import GitError
 from gpudebug.core.text.digests import short_digest
 from gpudebug.edges.git.address import Address, answer, find, find_at, finish, looked, start
-from gpudebug.edges.git.committed import entries_of
+from gpudebug.edges.git.commits import entries_of
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
 # A path that git was told not to look at has a lower case tag (assume-unchanged) or S (skip-worktree).

@@ -13,7 +13,7 @@ from gpudebug.edges import removal
 from gpudebug.edges.git import trees
 from gpudebug.edges.git.grounds import failing
 from gpudebug.edges.git.repository import Repository
-from gpudebug.edges.walking import walk
+from gpudebug.edges.walk import walk
 
 # A virtual environment has 30,000 files; more than this takes seconds to look at.
 MOST_FILES = 100_000

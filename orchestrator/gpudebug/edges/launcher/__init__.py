@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
-    from gpudebug.edges.launcher.asking import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.command import find_command
-    from gpudebug.edges.launcher.following import Launched, LaunchSpec, SamplerSpec, Tick, launch
+    from gpudebug.edges.launcher.follower import Launched, LaunchSpec, SamplerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import (
         LAYER,
         PROBE,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         TORCH_PROFILE,
         inject,
     )
+    from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.recovery import sweep
     from gpudebug.edges.launcher.selftest import try_profiling
 
@@ -54,7 +54,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
-    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "asking"),
+    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "interpreter"),
     "find_command": "command",
     "sweep": "recovery",
     "try_profiling": "selftest",
@@ -68,5 +68,5 @@ def __getattr__(name: str) -> Any:
     """Load what is asked for: `status` looks a command up and launches nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "following")
+    home = _HOMES.get(name, "follower")
     return getattr(import_module(f"{__name__}.{home}"), name)

@@ -30,7 +30,7 @@ from gpudebug.edges.store.files import (
     write_beside,
 )
 from gpudebug.edges.store.locks import Claim, claimed
-from gpudebug.edges.walking import walk
+from gpudebug.edges.walk import walk
 
 if TYPE_CHECKING:
     from gpudebug.core.records import Record

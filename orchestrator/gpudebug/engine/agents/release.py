@@ -16,7 +16,7 @@ from gpudebug.engine.campaign.claims import forget, under
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.cycle.detached import stop
 from gpudebug.engine.run.prepare import claim_of
 

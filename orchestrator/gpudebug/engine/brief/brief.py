@@ -14,7 +14,7 @@ from gpudebug.core.progress import harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
 from gpudebug.edges import store, templates
-from gpudebug.engine.brief import sources, standing, tried
+from gpudebug.engine.brief import history, sources, state
 from gpudebug.engine.brief.last_run import last_run
 from gpudebug.engine.campaign.campaign import Loaded
 
@@ -133,14 +133,14 @@ class _Brief:
         return numbers.duration(max(0.0, c.device_time_budget - c.device_time))
 
     def measured(self, limit: int) -> str:
-        told = standing.lines(self.loaded, self.entry, self.say)
+        told = state.lines(self.loaded, self.entry, self.say)
         return pages.bullets("Measured so far", told, limit, _STATUS)
 
     def tried(self, limit: int) -> str:
         title = "Tried so far, newest first (`gpudebug show H` tells all of one)"
-        entries = tried.judged(self.loaded)
-        newest = [tried.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
-        older = [(h.number, tried.mark(self.loaded, h)) for h in entries[_NEWEST:]]
+        entries = history.judged(self.loaded)
+        newest = [history.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
+        older = [(h.number, history.mark(self.loaded, h)) for h in entries[_NEWEST:]]
         return pages.section(title, pages.history(newest, older, limit - len(title) - 5))
 
     def listed(self, title: str, lines: Iterable[str], limit: int) -> str:

@@ -22,7 +22,7 @@ from gpudebug.edges import git, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, recorded
 from gpudebug.engine.campaign.files import ROLES, workload_of
-from gpudebug.engine.campaign.pinned import Settings
+from gpudebug.engine.campaign.pin_record import Settings
 from gpudebug.engine.campaign.terms import NO_DOUBTS, Doubts
 
 if TYPE_CHECKING:

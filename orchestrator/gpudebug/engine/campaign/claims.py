@@ -15,7 +15,7 @@ from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import read_progress, stored_record
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 
 LATE = "late.json"
 

@@ -14,7 +14,7 @@ from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.edges import store
-from gpudebug.engine.campaign.linked import refuse_links
+from gpudebug.engine.campaign.links import refuse_links
 
 if TYPE_CHECKING:
     from gpudebug.core.redaction.redact import Redactor

@@ -28,7 +28,6 @@ from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
-from gpudebug.engine.campaign.brought import brought, why_brought
 from gpudebug.engine.campaign.campaign import Baseline, Code, Judged, Loaded, in_force
 from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.campaign.facts import decidable
@@ -40,9 +39,10 @@ from gpudebug.engine.campaign.files import (
     training_environment,
     workload_of,
 )
-from gpudebug.engine.campaign.pinned import Settings, settings_of
+from gpudebug.engine.campaign.pin_record import Settings, settings_of
 from gpudebug.engine.campaign.private import refs
 from gpudebug.engine.campaign.terms import doubts, played_back
+from gpudebug.engine.campaign.tracked_runs import brought, why_brought
 from gpudebug.engine.campaign.unlisted import UNLISTED, Unlisted, judged_runs, tested_before, unlisted
 
 

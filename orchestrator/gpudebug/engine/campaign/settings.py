@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.config import Config, pinning
-from gpudebug.core.config.pinning import Difference
+from gpudebug.core.config import Config, pins
+from gpudebug.core.config.pins import Difference
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import git, store
 from gpudebug.edges.store.private import write_private
 from gpudebug.engine.campaign.files import ROLES, training_environment
-from gpudebug.engine.campaign.pinned import (
+from gpudebug.engine.campaign.pin_record import (
     DEVICE,
     FILE,
     Pin,
@@ -98,7 +98,7 @@ def _refused(loaded: Loaded, changed: tuple[Difference, ...]) -> SettingsChanged
 
 def unchanged(before: Loaded, after: Loaded) -> None:
     """Refuse to go on if the settings were edited since this command read them first."""
-    changed = pinning.differences(after.settings.now, before.settings.now)
+    changed = pins.differences(after.settings.now, before.settings.now)
     if changed:
         raise SettingsChanged(
             f"edited while this command ran: {_few(after, changed).replace('pinned is', 'was')}",
@@ -151,7 +151,7 @@ def _known_device(found: Settings) -> str | None:
 
 def _measured(loaded: Loaded) -> bool:
     """Whether a run of this campaign was measured on a device before anything was pinned."""
-    from gpudebug.engine.campaign.replayed import replayed
+    from gpudebug.engine.campaign.playback import replayed
 
     return any(
         record.get("campaign") == loaded.config.campaign
@@ -263,11 +263,11 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
         "digest": found.digest,
         "replayed": found.replay,
         "settings": _plain(loaded, dict(found.bar)),
-        "lines": [scrubbed(loaded, line) for line in pinning.shown(found.bar)],
+        "lines": [scrubbed(loaded, line) for line in pins.shown(found.bar)],
         "changed": changed,
         "differences": differing,
         "problem": found.problem,
-        "classes": {key: str(pinning.rule_of(key).kind) for key in found.bar},
+        "classes": {key: str(pins.rule_of(key).kind) for key in found.bar},
         "next_command": None if found.pinned and (accept or not differing) else ACCEPT,
         "files": [str(found.file)] if found.pinned else [],
     }

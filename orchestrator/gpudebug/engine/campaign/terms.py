@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.config.pinning import weaker_terms
+from gpudebug.core.config.pins import weaker_terms
 from gpudebug.edges import store
-from gpudebug.engine.campaign.brought import why_brought
-from gpudebug.engine.campaign.pinned import Settings
-from gpudebug.engine.campaign.replayed import WORD, replayed
+from gpudebug.engine.campaign.pin_record import Settings
+from gpudebug.engine.campaign.playback import WORD, replayed
+from gpudebug.engine.campaign.tracked_runs import why_brought
 
 WEAKER = "weaker terms"
 

@@ -14,7 +14,7 @@ from gpudebug.edges.daemon import Daemon
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
-from gpudebug.engine.cycle.ending import ending_of
+from gpudebug.engine.cycle.outcome import ending_of
 from gpudebug.engine.live.underway import COMMAND, Follower, Progress, Underway, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
 

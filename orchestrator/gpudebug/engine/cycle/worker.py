@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, InterruptedRun
-from gpudebug.core.progress.sanitising import visible
+from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.text.refusals import refused
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear

@@ -9,13 +9,13 @@ from typing import Any
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.signals import Value
-from gpudebug.core.config import expected
+from gpudebug.core.config import expectations
 from gpudebug.core.diagnosis import worth as worths
-from gpudebug.core.diagnosis.decided import decided
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.matching import Said, causes_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts
-from gpudebug.core.diagnosis.ranking import diagnose, shown
+from gpudebug.core.diagnosis.optional_code import decided
+from gpudebug.core.diagnosis.rank import diagnose, shown
+from gpudebug.core.diagnosis.tested_causes import Said, causes_of
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
@@ -120,7 +120,7 @@ def facts(loaded: Loaded) -> Facts:
         reference=reference(loaded),
         layers=layers.results(loaded),
         trace=_profile(loaded),
-        expected=expected.told(loaded.config.expected, devices, baseline.evidence),
+        expected=expectations.told(loaded.config.expected, devices, baseline.evidence),
     )
 
 

@@ -9,7 +9,7 @@ from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
 from gpudebug.core.catalogue.offers import interventions_for
 from gpudebug.core.catalogue.problem import nearest
-from gpudebug.core.catalogue.saying import said, said_own, said_share, shows
+from gpudebug.core.catalogue.prose import said, said_own, said_share, shows
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError

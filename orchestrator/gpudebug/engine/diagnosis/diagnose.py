@@ -10,7 +10,7 @@ from gpudebug.core.catalogue import Catalogue, frameworks
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
-from gpudebug.core.diagnosis.ranking import diagnose as rank
+from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import build
 from gpudebug.core.progress import HypothesisEntry

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
-from gpudebug.core.catalogue.saying import said_own
+from gpudebug.core.catalogue.prose import said_own
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Ranked

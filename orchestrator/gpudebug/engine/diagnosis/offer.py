@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.saying import said_own
+from gpudebug.core.catalogue.prose import said_own
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
 from gpudebug.core.diagnosis.worth import gain_of
 from gpudebug.core.errors import CatalogueError, InterventionError

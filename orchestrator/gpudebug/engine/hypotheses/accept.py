@@ -12,12 +12,12 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign import acceptance, settings
-from gpudebug.engine.campaign.brought import REMEDY
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import refuse_unless_applies
 from gpudebug.engine.campaign.premises import changed, digest_of, entry_of, standing_against, why_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.campaign.tracked_runs import REMEDY
 from gpudebug.engine.verify import verify
 
 

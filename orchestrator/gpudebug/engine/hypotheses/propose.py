@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.changes import refuse_before_running
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import why_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 
 _TITLE = 200
 _TEXT = 2000

@@ -10,11 +10,11 @@ from gpudebug.core import progress
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
-from gpudebug.engine.campaign import confirming
+from gpudebug.engine.campaign import confirmation
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of, reason, why_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 
 
 class NotReopened(GpudebugError):
@@ -68,7 +68,7 @@ def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
             line=line,
             next=f'a person runs: gpudebug reopen {number} --because "WHY"',
         )
-    text = progress.harmless(loaded.workspace.scrub(" ".join(because.split())), limit=confirming.LONGEST)
+    text = progress.harmless(loaded.workspace.scrub(" ".join(because.split())), limit=confirmation.LONGEST)
     if not text.strip():
         raise UsageError("--because is empty", next='say why: --because "WHY"')
     judged = loaded.trials[number]
@@ -81,7 +81,7 @@ def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
             line=line,
             next="gpudebug next" if entry.status is Status.UNTESTED else f"gpudebug reopen {number}",
         )
-    confirming.confirm(loaded, number, verdict, text, counts)
+    confirmation.confirm(loaded, number, verdict, text, counts)
 
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:

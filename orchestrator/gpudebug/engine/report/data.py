@@ -12,14 +12,14 @@ from gpudebug.core.campaign import gains
 from gpudebug.core.campaign.decide import goal
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
-from gpudebug.core.progress.sanitising import without_controls
+from gpudebug.core.progress.sanitise import without_controls
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.replayed import NOTE
+from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.case import case_of

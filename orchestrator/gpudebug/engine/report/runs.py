@@ -13,7 +13,7 @@ from gpudebug.core.inside.probe.spans import Span, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.table import Samples
 from gpudebug.core.samples.timeline import timelines
-from gpudebug.core.statistics.thinning import thin
+from gpudebug.core.statistics.downsample import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of

@@ -21,7 +21,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, git, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
 from gpudebug.edges.host import now
-from gpudebug.engine.run import counted
+from gpudebug.engine.run import counts
 from gpudebug.engine.run.environment import Surroundings, here
 from gpudebug.engine.run.evidence import Ended, Files, files_of, read_evidence
 from gpudebug.engine.run.extras import collect
@@ -123,10 +123,10 @@ def measure(bench: Bench, job: Job) -> Measured:
     around = surroundings_of(bench, job)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
-    ours = {counted.RUN: folder.write(counted.RUN, record)}
+    ours = {counts.RUN: folder.write(counts.RUN, record)}
     if job.patch is not None:
-        folder.keep(counted.PATCH, job.patch)
-        ours[counted.PATCH] = job.patch
+        folder.keep(counts.PATCH, job.patch)
+        ours[counts.PATCH] = job.patch
     for remark in (*job.notes, *_remarks(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     certain = job.certain
@@ -154,7 +154,7 @@ def measure(bench: Bench, job: Job) -> Measured:
         }
     )
     folder.write("evidence.json", evidence)
-    folder.write(counted.RUN, record)
+    folder.write(counts.RUN, record)
     return Measured(folder, record, evidence, job.patch, marks)
 
 
@@ -181,7 +181,7 @@ def _made_anew(
     """A run whose folder was replaced while it was under way: all that was measured went with the folder."""
     anew, aside = bench.workspace.made_anew(folder)
     became = f"; what took its place is runs/{aside.name} now" if aside else ""
-    launched = counted.ending(launched, {f"runs/{folder.name}": f"the folder was moved or removed{became}"})
+    launched = counts.ending(launched, {f"runs/{folder.name}": f"the folder was moved or removed{became}"})
     blank = Evidence(
         run=evidence.run,
         role=evidence.role,
@@ -190,7 +190,7 @@ def _made_anew(
         duration_s=launched.duration_s,
     )
     if job.patch is not None:
-        anew.keep(counted.PATCH, job.patch)
+        anew.keep(counts.PATCH, job.patch)
     return anew, launched, blank
 
 
@@ -242,12 +242,12 @@ def run_files(
     follow = LogReader(dict(bench.patterns), perf_counter)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
     launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
-    found = counted.compare(files, launched)
-    launched = counted.ending(launched, found.altered)
+    found = counts.compare(files, launched)
+    launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}
     if files.told is not None and not files.lost:
-        counted.tidy(files, found.altered)
-        counted.take_over(files.told, found.altered)
+        counts.tidy(files, found.altered)
+        counts.take_over(files.told, found.altered)
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)

@@ -20,7 +20,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import find, record_of, training_environment
-from gpudebug.engine.campaign.linked import refuse_links
+from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import Place, place_of_base
 from gpudebug.engine.run import adapters

@@ -19,7 +19,7 @@ from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine.campaign import settings
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.replayed import NOTE
+from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.evidence import Files, files_of

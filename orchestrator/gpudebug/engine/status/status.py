@@ -269,12 +269,12 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
     """What gpudebug.yaml expects of the workload here, beside what its baseline measured."""
     if not loaded.config.expected:
         return []
-    from gpudebug.core.config import expected
+    from gpudebug.core.config import expectations
 
     baseline = loaded.baselines["workload"]
     devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
     names = devices or [d["name"] for d in _device(loaded)["devices"]]
-    return expected.told(loaded.config.expected, names, baseline.evidence)
+    return expectations.told(loaded.config.expected, names, baseline.evidence)
 
 
 def show(directory: Path, number: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges.store import leftovers
-from gpudebug.edges.walking import walk
+from gpudebug.edges.walk import walk
 from gpudebug.engine.campaign import upkeep
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record

@@ -26,7 +26,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.replayed import NOTE, replayed
+from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.live_line import Report

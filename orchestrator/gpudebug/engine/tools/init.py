@@ -16,7 +16,7 @@ from gpudebug.core.text.shell_words import ShellSyntaxError
 from gpudebug.edges import git, store
 from gpudebug.engine.agents import instructions as agents
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
-from gpudebug.engine.campaign.linked import refuse_links
+from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
 
 _FOLDERS = ("runs", "progress", "hypotheses")

@@ -16,7 +16,7 @@ from gpudebug.core.verdict.judge import is_infrastructure, training_text, worst_
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.files import workload_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
 from gpudebug.engine.run.measure import Bench, Job, Measured, measure, surroundings_of
 from gpudebug.engine.run.prepare import Cycle, job_of, open_bench, window_advice, window_of, with_same_code

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpudebug.core.change import patches
 from gpudebug.core.change.intervention import Intervention
-from gpudebug.core.change.patches.touching import touches_count
+from gpudebug.core.change.patches.step_loop import touches_count
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
 from gpudebug.core.evidence.rewritten import spoiling
@@ -16,7 +16,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.verdict.gates import Setting
 from gpudebug.core.verdict.took_effect import Shown, effect_of, moved_knobs
 from gpudebug.edges import store
-from gpudebug.engine.run.counted import PATCH
+from gpudebug.engine.run.counts import PATCH
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.measure import Measured
 

@@ -17,7 +17,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import training_environment, workload_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.evidence import evidence_again, read_log
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Measured

@@ -15,7 +15,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.claims import forget
 from gpudebug.engine.campaign.files import record_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.trial import record_result
 

@@ -26,8 +26,8 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import NoSuchPatch, tested_change
 from gpudebug.engine.campaign.changes import Change, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start, under
-from gpudebug.engine.campaign.confirming import confirmed_of
-from gpudebug.engine.campaign.splicing import splice
+from gpudebug.engine.campaign.confirmation import confirmed_of
+from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import Place, place_of_patch
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.measure import Bench, Job, Measured, measure, set_aside, surroundings_of

@@ -14,10 +14,10 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.campaign.brought import REMEDY, brought, why_brought
 from gpudebug.engine.campaign.files import ROLES, Written, read
 from gpudebug.engine.campaign.load import look
-from gpudebug.engine.campaign.pinned import Settings
+from gpudebug.engine.campaign.pin_record import Settings
+from gpudebug.engine.campaign.tracked_runs import REMEDY, brought, why_brought
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.acceptances import Accepted
 from gpudebug.engine.verify.entries import (

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from gpudebug.core import progress
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
 from gpudebug.core.progress.beyond import Beyond
+from gpudebug.core.progress.canonical import plain
 from gpudebug.core.progress.shapes import figured, fold, measured
-from gpudebug.core.progress.spelling import plain
 from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric

@@ -14,11 +14,11 @@ from gpudebug.edges import git, launcher, store
 from gpudebug.engine.campaign.change_files import digest_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.load import look
-from gpudebug.engine.run import counted
+from gpudebug.engine.run import counts
 from gpudebug.engine.run.evidence import LONGEST_RECORD
 from gpudebug.engine.verify.findings import Findings, Problem
 
-_FILES = (counted.SAMPLES, counted.LOG, launcher.PROBE, counted.PATCH)
+_FILES = (counts.SAMPLES, counts.LOG, launcher.PROBE, counts.PATCH)
 
 
 def check_written(
@@ -33,7 +33,7 @@ def check_written(
         count = record.written.get(name)
         if count is None or name in altered or (name == launcher.PROBE and count.bytes > LONGEST_RECORD):
             continue
-        how = counted.change_of(folder.path / name, count, whole=name not in counted.GROWING)
+        how = counts.change_of(folder.path / name, count, whole=name not in counts.GROWING)
         if how is not None:
             findings.differs(
                 where.but(
@@ -44,7 +44,7 @@ def check_written(
                     why="not what was counted while the run wrote it",
                 )
             )
-    if counted.PATCH not in altered:
+    if counts.PATCH not in altered:
         _check_patch(folder, record, where, findings)
 
 
@@ -53,12 +53,12 @@ def _check_patch(folder: store.RunFolder, record: RunRecord, where: Problem, fin
     # The digest is of the change as it was written.
     if record.change is None or record.change_digest is None or REDACTED in record.change:
         return
-    path = folder.path / counted.PATCH
-    found = digest_of(record.change, store.read_file(path) if folder.has(counted.PATCH) else None)
+    path = folder.path / counts.PATCH
+    found = digest_of(record.change, store.read_file(path) if folder.has(counts.PATCH) else None)
     if found != record.change_digest:
         why = "the patch is not that of the change that was tested"
         findings.differs(
-            where.but(field=counted.PATCH, expected=record.change_digest, found=found, file=path, why=why)
+            where.but(field=counts.PATCH, expected=record.change_digest, found=found, file=path, why=why)
         )
 
 
@@ -104,7 +104,7 @@ def _check_bases(
     for trial in trials:
         if trial.commit is None or trial.identity.get("tree") != here.tree or here.tree not in trees:
             continue
-        patched = written.workspace.run(trial.name).has(counted.PATCH)
+        patched = written.workspace.run(trial.name).has(counts.PATCH)
         base = git.base_of(here.top, trial.commit, patched=patched)
         other = _other(base, here.entries) if base is not None else []
         if other:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.config.pinning import weaker_terms
+from gpudebug.core.config.pins import weaker_terms
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
 from gpudebug.edges import git
 from gpudebug.engine.campaign.files import Written
-from gpudebug.engine.campaign.pinned import Settings, settings_of
-from gpudebug.engine.campaign.replayed import NOTE, WORD, replayed, sampled_from
+from gpudebug.engine.campaign.pin_record import Settings, settings_of
+from gpudebug.engine.campaign.playback import NOTE, WORD, replayed, sampled_from
 from gpudebug.engine.campaign.terms import WEAKER
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked

@@ -13,7 +13,7 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
 from gpudebug.engine.run.measure import Measured
 from gpudebug.engine.trial.judge import judge_runs, terms_of
-from gpudebug.engine.verify.confirmed import check_confirmed
+from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
 from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest

@@ -6,7 +6,7 @@ import pytest
 from tests.support.probe_lines import line, start
 
 from gpudebug.core.inside.probe.absent import BY_SCRIPT, NEVER_ASKED, NOBODY, REPLACED, SWITCHED_OFF, reason
-from gpudebug.core.inside.probe.reading import read_probe
+from gpudebug.core.inside.probe.processes import read_probe
 
 COMMANDS = {
     "python train.py": NOBODY,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.probe_lines import beat, bucket, start, training
 
-from gpudebug.core.inside.probe.reading import Beat, Process, read_probe
+from gpudebug.core.inside.probe.processes import Beat, Process, read_probe
 from gpudebug.core.inside.probe.spans import Span, percentile, steady
 
 

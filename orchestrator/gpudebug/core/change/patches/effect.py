@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from gpudebug.core.change.patches.reading import Hunk, Patch, PatchedFile, read
+from gpudebug.core.change.patches.hunks import Hunk, Patch, PatchedFile, read
 from gpudebug.core.text.digests import short_digest
 
 # Above this only what a file's change begins and ends with is matched, for that takes quadratic time.

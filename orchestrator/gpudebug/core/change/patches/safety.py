@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from posixpath import dirname, join, normpath
 
-from gpudebug.core.change.patches.reading import Patch, PatchedFile
+from gpudebug.core.change.patches.hunks import Patch, PatchedFile
 from gpudebug.core.errors import InterventionError
 
 LINK, SUBMODULE = "120000", "160000"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from gpudebug.core.inside.probe.reading import VERSION, ProbeRecord
+from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord
 
 NOBODY = "no process told of PyTorch training"
 NEVER_ASKED = "the run was recorded without a probe"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core.inside.probe.reading import ProbeRecord, Process
+from gpudebug.core.inside.probe.processes import ProbeRecord, Process
 from gpudebug.core.inside.probe.spans import Span, middle, percentile, steady
 from gpudebug.core.records import Copies, ProbeEvidence, ProbeRank, Window
 

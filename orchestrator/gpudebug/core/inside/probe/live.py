@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from gpudebug.core.inside.probe.reading import LONGEST_LINE, MOST_PROCESSES, read_line
+from gpudebug.core.inside.probe.processes import LONGEST_LINE, MOST_PROCESSES, read_line
 
 LATELY_S = 60.0
 """Lately is within so many seconds, and since the last beat but one where that is longer ago."""

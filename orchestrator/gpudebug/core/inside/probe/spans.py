@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gpudebug.core.inside.probe.reading import Process
+from gpudebug.core.inside.probe.processes import Process
 
 # As in `core.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
 WARMUP_STEPS = 10

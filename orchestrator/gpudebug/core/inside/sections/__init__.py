@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpudebug.core.inside.sections.analysis import analysis
-from gpudebug.core.inside.sections.merging import merge
-from gpudebug.core.inside.sections.reading import read_report
-from gpudebug.core.inside.sections.recorded import beside, outline, sections_evidence, unreadable
+from gpudebug.core.inside.sections.evidence import beside, outline, sections_evidence, unreadable
+from gpudebug.core.inside.sections.many_reports import merge
+from gpudebug.core.inside.sections.parser import read_report
 from gpudebug.core.inside.sections.report import Node, Report, Section
 
 __all__ = [

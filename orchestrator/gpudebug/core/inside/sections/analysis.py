@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from gpudebug.core.inside.sections.categories import category_of, category_shares
+from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
 from gpudebug.core.inside.sections.report import Node, Report
-from gpudebug.core.inside.sections.scoring import profiled_s, recommendations, score, share
 
 BOTTLENECKS = 10
 # What taking the profiler's own time off a call may be wrong by.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Estimate, Evidence, Gate
 from gpudebug.core.verdict.gates.case import UNKNOWN, Case, has_figure, idle, probed, rate_of
-from gpudebug.core.verdict.gates.counted import LOG, OWN_WORD, source, unfit
+from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
 

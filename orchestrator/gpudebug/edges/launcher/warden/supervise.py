@@ -17,7 +17,7 @@ import time
 from . import processes, spawn
 from .cgroup import Cgroup
 from .containment import Tree
-from .counting import Counters
+from .digests import Counters
 from .output import Log
 from .sampling import Sampler
 

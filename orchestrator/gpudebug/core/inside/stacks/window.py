@@ -1,0 +1,119 @@
+"""What the lines of a run saw -> the stacks of its window, few enough for evidence.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from gpudebug.core.inside.stacks.parser import Place, StacksRecord, Told
+from gpudebug.core.records import Stacks, StacksEvidence, Window
+
+# Of evidence.json, in characters, and of stacks in it.
+LARGEST_TRAINING, LARGEST_WORKERS = 14_000, 6_000
+MOST_STACKS = 100
+# What indented JSON adds to a stack, to a frame of it, to a frame's name and to a line of source.
+_STACK, _FRAME, _NAME, _CODE = 75, 10, 8, 24
+
+
+def stacks_evidence(
+    record: StacksRecord | None,
+    window: Window | None,
+    main: int | None = None,
+    scrub: Callable[[str], str] = str,
+) -> StacksEvidence | None:
+    """The stacks of the window, of the whole run where there is none; None where nothing was seen in it.
+
+    Of a line that lies in it partly, that part of its time counts. `main` is the PID of the training process:
+    without it, or where that told none, the process that was watched longest. `scrub` takes secrets out of
+    lines of source.
+    """
+    if record is None:
+        return None
+    bounds = (window.start_s, window.end_s) if window else (-math.inf, math.inf)
+    parts = [(one, share) for one in record.told if (share := _inside(one, *bounds))]
+    training = [(one, share) for one, share in parts if one.of == "training"]
+    watched: dict[int, float] = {}
+    for one, share in training:
+        watched[one.pid] = watched.get(one.pid, 0.0) + share * one.seconds
+    if main not in watched:
+        main = max(watched, key=lambda pid: watched[pid], default=None)
+    workers = [(one, share) for one, share in parts if one.of == "workers"]
+    found = StacksEvidence(
+        training=_merged([(o, s) for o, s in training if o.pid == main], LARGEST_TRAINING, scrub),
+        workers=_merged(workers, LARGEST_WORKERS, scrub),
+        notes=record.notes,
+    )
+    return found if found.training or found.workers or found.notes else None
+
+
+def _inside(one: Told, start_s: float, end_s: float) -> float:
+    """The share of a line's time that lies between the bounds."""
+    length = one.end_s - one.start_s
+    overlap = min(one.end_s, end_s) - max(one.start_s, start_s)
+    return min(1.0, max(0.0, overlap) / length) if length > 0 else 0.0
+
+
+def _merged(parts: Sequence[tuple[Told, float]], largest: int, scrub: Callable[[str], str]) -> Stacks | None:
+    places: dict[Place, list[float]] = {}
+    code: dict[tuple[str, int], str] = {}
+    for one, part in parts:
+        for place, (seconds, cpu_s) in one.places.items():
+            entry = places.setdefault(place, [0.0, 0.0])
+            entry[0] += part * seconds
+            entry[1] += part * cpu_s
+        code.update(one.code)
+    if not parts:
+        return None
+    kept = _fitting(_shortened(places, code, largest // 2), code, largest)
+    frames = list(dict.fromkeys(frame for place, _ in kept for frame in place.frames))
+    numbers = {frame: number for number, frame in enumerate(frames)}
+    lines = dict.fromkeys((place.frames[place.user], place.line) for place, _ in kept if place.user >= 0)
+    return Stacks(
+        seconds=round(math.fsum(part * one.seconds for one, part in parts), 3),
+        cpu_s=round(math.fsum(part * one.cpu_s for one, part in parts), 3),
+        samples=round(math.fsum(part * one.samples for one, part in parts)),
+        frames=tuple(frames),
+        stacks=tuple(
+            (p.phase, tuple(numbers[f] for f in p.frames), p.line, round(seconds, 3), round(cpu_s, 3))
+            for p, (seconds, cpu_s) in kept
+        ),
+        code={f"{frame}:{line}": scrub(code.get((frame, line), "")) for frame, line in lines},
+    )
+
+
+def _shortened(
+    places: Mapping[Place, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
+) -> dict[Place, list[float]]:
+    """The stacks with the most time as they are; the others end at the user's frame, and so become fewer."""
+    whole = dict(_fitting(places, code, largest))
+    found = {place: list(spent) for place, spent in whole.items()}
+    for place, spent in places.items():
+        if place in whole:
+            continue
+        short = place._replace(frames=place.frames[: place.user + 1]) if place.user >= 0 else place
+        entry = found.setdefault(short, [0.0, 0.0])
+        entry[0] += spent[0]
+        entry[1] += spent[1]
+    return found
+
+
+def _fitting(
+    places: Mapping[Place, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
+) -> list[tuple[Place, Sequence[float]]]:
+    """Those with the most time, as many as fit into so many characters of an indented JSON file."""
+    kept: list[tuple[Place, Sequence[float]]] = []
+    names: set[str] = set()
+    lines: set[tuple[str, int] | None] = set()
+    size = 0
+    for place, spent in sorted(places.items(), key=lambda one: (-one[1][0], one[0])):
+        frames = set(place.frames) - names
+        size += _STACK + _FRAME * len(place.frames) + sum(len(name) + _NAME for name in frames)
+        line = (place.frames[place.user], place.line) if place.user >= 0 else None
+        if line is not None and line not in lines:
+            size += len(line[0]) + len(code.get(line, "")) + _CODE
+        if size > largest or len(kept) >= MOST_STACKS:
+            break
+        names |= frames
+        lines.add(line)
+        kept.append((place, spent))
+    return kept

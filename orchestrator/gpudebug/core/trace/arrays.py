@@ -1,0 +1,268 @@
+"""A trace as compact arrays: one pass over its events keeps what the analysis needs and nothing else."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudebug.core.trace.correlation import matched
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, Kind, step_of
+from gpudebug.core.trace.hosts import Hosts
+from gpudebug.core.trace.links import Links
+from gpudebug.core.trace.names import OTHER, Names
+from gpudebug.core.trace.spans import Floats, Named, blocks
+
+_SYNCS = 300_000
+# Microseconds: no trace lasts thirty years, and clocks count from 1970 at the earliest.
+LONGEST = 1e15
+FARTHEST = 1e16
+_MASK = 0xFFFFFFFF
+_NO_ARGS = Args()
+_TRACK = 0xFFFF
+
+
+class Track(NamedTuple):
+    """One stream of one device, as the trace names them."""
+
+    device: int | str
+    stream: int | str
+
+
+class Copies:
+    """Copies of one name: count, microseconds, bytes (of those that tell them) and their own bandwidths."""
+
+    def __init__(self) -> None:
+        self.count, self.us, self.bytes, self.told_us = 0, 0.0, 0.0, 0.0
+        self.rates, self.rated, self.fastest = 0.0, 0, 0.0
+
+    def add(self, us: float, size: float | str | None, rate: float | str | None) -> None:
+        """`rate` (GB/s) is the profiler's own, from a duration finer than the trace's."""
+        self.count += 1
+        self.us += us
+        if isinstance(size, (int, float)):
+            self.bytes += size
+            self.told_us += us
+            if not isinstance(rate, (int, float)) and us > 0:
+                rate = size / us / 1e3
+        if isinstance(rate, (int, float)):
+            self.rates += rate
+            self.rated += 1
+            self.fastest = max(self.fastest, rate)
+
+
+class Recording:
+    """All that is kept of a trace. Times are microseconds since `base`.
+
+    Device events, each 25 bytes: start, duration, name, track (index into `tracks`), kind, correlation
+    and operator's id, both modulo 2**32, 0 for none. Launches, each 16 bytes: start, duration, correlation.
+    `finish` replaces the ids: `launch` is an index into the launches, -1 where the trace does not hold it,
+    and `device_us` the device time of each operator by name, None where no event names its operator.
+    """
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.hosts = Hosts(self.names)
+        self.base: float | None = None
+        self.events = 0
+        self.impossible = 0
+        self.first, self.last = np.inf, -np.inf
+        self.tracks: list[Track] = []
+        self._track_ids: dict[tuple[int | str | None, ...], int] = {}
+        self.start, self.duration = array("d"), array("f")
+        self.name, self.track, self.kind = array("H"), array("H"), array("B")
+        self._correlation, self._external = array("I"), array("I")
+        self.launch: NDArray[np.int32] = np.empty(0, np.int32)
+        self.device_us: Floats | None = None
+        self.launch_start, self.launch_duration = array("d"), array("f")
+        self._launch_correlation = array("I")
+        self.links = Links()
+        self.syncs = Syncs()
+        self.blocking: dict[Call, Named] = {Call.SYNC: Named(), Call.COPY: Named(), Call.ALLOCATION: Named()}
+        self.launched = 0
+        self.copies: dict[int, Copies] = {}
+        self.steps: dict[int, list[float]] = {}
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Take in a batch."""
+        categories, ids, add = CATEGORIES, self.names.ids, self.names.add
+        if self.base is None:
+            self.base = next((e.ts for e in events if e.dur is not None and abs(e.ts) < FARTHEST), None)
+        base = self.base or 0.0
+        first, last, count = self.first, self.last, 0
+        for event in events:
+            duration = event.dur
+            kind = categories.get(event.cat)
+            if duration is None or kind is None:
+                continue
+            start = event.ts - base
+            if not (0 <= duration < LONGEST and -LONGEST < start < LONGEST):
+                self.impossible += 1
+                continue
+            count += 1
+            end = start + duration
+            if start < first:  # noqa: PLR1730 - faster than min() here
+                first = start
+            if end > last:  # noqa: PLR1730
+                last = end
+            name = ids.get(event.name)
+            if kind <= DEVICE:
+                self._device(event, start, duration, add(event.name) if name is None else name, kind)
+            elif kind == Kind.RUNTIME:
+                self._runtime(event, start, duration, add(event.name) if name is None else name)
+            else:
+                self._host(event, start, duration, name, kind)
+        self.first, self.last = first, last
+        self.events += count
+
+    def finish(self) -> None:
+        """Match what came in, then sort device events by device and start."""
+        self.hosts.finish()
+        self.links.finish()
+        self._add_up_operators()
+        self.launch = matched(self._correlation, self._launch_correlation)
+        self._correlation, self._launch_correlation = array("I"), array("I")
+        order = self._order()
+        if order is not None:
+            for field in (self.start, self.duration, self.name, self.track, self.kind):
+                _permute(np.frombuffer(field, field.typecode), order)
+            _permute(self.launch, order)
+
+    def _add_up_operators(self) -> None:
+        external, duration = (
+            np.frombuffer(self._external, np.uint32),
+            np.frombuffer(self.duration, np.float32),
+        )
+        if external.any():
+            self.device_us = np.zeros(len(self.names.texts))
+            for part in blocks(len(external)):
+                names = self.links.names(external[part])
+                self.device_us += np.bincount(names, duration[part], len(self.device_us))
+            self.device_us[OTHER] = 0.0
+        self._external = array("I")
+
+    def _order(self) -> NDArray[np.uint32] | None:
+        """The stable order by device and start; None where the events stand so already."""
+        numbers = {number: i for i, number in enumerate(self.devices())}
+        start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
+        if len(numbers) <= 1:
+            if (start[1:] >= start[:-1]).all():
+                return None
+            return np.argsort(start, kind="stable").astype(np.uint32)
+        device = np.array([numbers[t.device] for t in self.tracks], np.uint16)[track]
+        return np.lexsort((start, device)).astype(np.uint32)
+
+    def devices(self) -> list[int | str]:
+        """The devices of the trace, numbers first."""
+        return sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
+
+    def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
+        if name is None:
+            if kind == Kind.ANNOTATION and (step := step_of(event.name)) is not None:
+                self._step(step, start, duration)
+                return
+            name = self.names.add(event.name)
+        self.hosts.add(start, duration, name, event.tid, kind)
+        args = event.args
+        if kind == Kind.OPERATOR and args is not None:
+            external = args.external or args.external_old
+            if external:
+                self.links.add(external & _MASK, name)
+
+    def _step(self, number: int, start: float, duration: float) -> None:
+        """Several threads may name the same step: it lasts from the first beginning to the last end."""
+        known = self.steps.setdefault(number, [start, start + duration])
+        known[0] = min(known[0], start)
+        known[1] = max(known[1], start + duration)
+
+    def _device(self, event: Event, start: float, duration: float, name: int, kind: int) -> None:
+        args = event.args or _NO_ARGS
+        device = event.pid if args.device is None else args.device
+        key = (device, event.tid if args.stream is None else args.stream)
+        track = self._track_ids.get(key)
+        if track is None:
+            track = self._new_track(key)
+        self.start.append(start)
+        self.duration.append(duration)
+        self.name.append(name)
+        self.track.append(track)
+        self.kind.append(kind)
+        self._correlation.append((args.correlation or 0) & _MASK)
+        self._external.append(_operator_id(args))
+        if kind != Kind.KERNEL:
+            copies = self.copies.get(name)
+            if copies is None:
+                copies = self.copies[name] = Copies()
+            copies.add(duration, args.bytes, args.rate)
+
+    def _new_track(self, key: tuple[int | str | None, int | str | None]) -> int:
+        number = min(len(self.tracks), _TRACK)
+        self._track_ids[key] = number
+        if number == len(self.tracks):
+            self.tracks.append(Track(*("unknown" if part is None else part for part in key)))
+        return number
+
+    def _runtime(self, event: Event, start: float, duration: float, name: int) -> None:
+        call = self.names.calls[name]
+        if call == Call.OTHER:
+            return
+        args = event.args or _NO_ARGS
+        if call in (Call.LAUNCH, Call.COPY) or (call == Call.SYNC and "emcpy" in event.name):
+            self.launched += 1
+            self.launch_start.append(start)
+            self.launch_duration.append(duration)
+            self._launch_correlation.append((args.correlation or 0) & _MASK)
+        if call == Call.LAUNCH:
+            return
+        self.blocking[call].add(start, start + duration, name)
+        if call == Call.SYNC:
+            self.syncs.add(name, start, duration, self.hosts.thread(event.tid), _operator_id(args))
+
+    def of_devices(self) -> Iterator[tuple[int | str, slice]]:
+        """Each device with where its events stand, once `finish` has sorted them."""
+        at = 0
+        count = np.bincount(np.frombuffer(self.track, np.uint16), minlength=len(self.tracks)).tolist()
+        for number in self.devices():
+            mine = sum(n for n, track in zip(count, self.tracks, strict=True) if track.device == number)
+            yield number, slice(at, at + mine)
+            at += mine
+
+
+def _permute(values: NDArray[Any], order: NDArray[np.uint32]) -> None:
+    """Put values in order, in place; in parts, for an index of 32 bits is widened to 64."""
+    ordered = np.empty_like(values)
+    for part in blocks(len(values)):
+        ordered[part] = values[order[part]]
+    values[:] = ordered
+
+
+def _operator_id(args: Args) -> int:
+    """The id of the operator that made a launch or call, 0 for none.
+
+    Kineto of 2022 and 2023 wrote the correlation in its place, which may be some other operator's id.
+    """
+    external = args.external or args.external_old or 0
+    return 0 if external == args.correlation else external & _MASK
+
+
+class Syncs:
+    """Synchronising runtime calls: counted all, kept one by one up to a limit to find who called them."""
+
+    def __init__(self) -> None:
+        self.count: dict[int, int] = {}
+        self.us: dict[int, float] = {}
+        self.name, self.thread = array("i"), array("H")
+        self.start, self.duration, self.external = array("d"), array("f"), array("I")
+
+    def add(self, name: int, start: float, duration: float, thread: int, external: int) -> None:
+        self.count[name] = self.count.get(name, 0) + 1
+        self.us[name] = self.us.get(name, 0.0) + duration
+        if len(self.name) < _SYNCS:
+            self.name.append(name)
+            self.thread.append(thread)
+            self.start.append(start)
+            self.duration.append(duration)
+            self.external.append(external)

@@ -1,0 +1,133 @@
+"""Asking a training's Python about itself: contained like a run, for at most some seconds.
+
+It is started in the environment that gpudebug.yaml gives the training, without what lies in the repository
+on its path, and in an empty folder: no file that is under test runs, and what it starts is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import LaunchError
+from gpudebug.core.words import Outcome
+from gpudebug.edges import temporary
+from gpudebug.edges.launcher.follower import WARDEN_LOST, LaunchSpec, launch
+
+PATIENCE_S = 10.0
+_PROGRAM = Path(__file__).resolve().parents[2] / "training" / "asking" / "installed.py"
+_MARK = b"gpudebug-asked "
+_LONGEST = 8 << 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a Python said of itself. `path` is its search path, without the program's own folder.
+
+    `found` holds the folder of each package that was asked for and whether it is a namespace, `early` the
+    same of those that a finder in front of the path knows.
+    """
+
+    version: str
+    packages: Mapping[str, str] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    found: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    early: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+
+
+def ask(
+    path: str, env: Mapping[str, str], apart: tuple[Path, ...] = (), names: tuple[str, ...] = ()
+) -> Asked | None:
+    """What the Python at `path` says of itself and of the packages `names`; None if it does not answer.
+
+    `apart` are folders that are left out of its PYTHONPATH. Asked once as long as it is the same file.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    binary = status.st_size, status.st_mtime_ns, status.st_ino
+    return _asked(path, binary, tuple(sorted(environment(path, env, apart).items())), names)
+
+
+def ask_anew() -> None:
+    """Forget what interpreters said: packages may have been installed since."""
+    _asked.cache_clear()
+
+
+def environment(path: str, env: Mapping[str, str], apart: tuple[Path, ...]) -> dict[str, str]:
+    """`env` without what would make Python load files of the folders `apart`.
+
+    One that lies there itself, as in a virtual environment, keeps its own variables.
+    """
+    own = inside(path, apart)
+    kept = {k: v for k, v in env.items() if not (k.startswith("PYTHON") and not own and inside(v, apart))}
+    entries = env.get("PYTHONPATH", "").split(os.pathsep)
+    searched = [entry for entry in entries if os.path.isabs(entry) and not inside(entry, apart)]
+    kept.pop("PYTHONPATH", None)
+    return {**kept, "PYTHONPATH": os.pathsep.join(searched)} if searched else kept
+
+
+def inside(path: str, folders: tuple[Path, ...]) -> bool:
+    """Whether an absolute path lies in one of the folders, by its name or where its links lead."""
+    if not os.path.isabs(path):
+        return False
+    spellings = Path(path), Path(os.path.realpath(path))
+    return any(p.is_relative_to(f) for p in spellings for f in (*folders, *map(Path.resolve, folders)))
+
+
+@lru_cache(maxsize=16)
+def _asked(
+    path: str, binary: tuple[int, ...], env: tuple[tuple[str, str], ...], names: tuple[str, ...]
+) -> Asked | None:
+    with temporary.workplace("gpudebug-ask-") as made:
+        folder = made.path
+        empty = folder / "empty"
+        empty.mkdir()
+        spec = LaunchSpec(
+            argv=(path, str(_PROGRAM), json.dumps(names)),
+            cwd=str(empty),
+            env=dict(env),
+            log=str(folder / "answer"),
+            marker=str(folder),
+            timeout=PATIENCE_S,
+            max_output=_LONGEST,
+            ladder=(0.2, 0.2),
+            give_up=5.0,
+        )
+        try:
+            launched = launch(spec)
+        except LaunchError:
+            return None
+        # A warden that is gone is no Ctrl-C: then nothing is known of the interpreter.
+        lost = (launched.reason or "").startswith(WARDEN_LOST)
+        if launched.outcome is Outcome.INTERRUPTED and not lost:
+            raise KeyboardInterrupt
+        if launched.outcome is not Outcome.COMPLETED:
+            return None
+        with open(spec.log, "rb") as file:
+            return _answer(file.read(_LONGEST))
+
+
+def _answer(text: bytes) -> Asked | None:
+    lines = [line for line in text.splitlines() if line.startswith(_MARK)]
+    try:
+        said = json.loads(lines[-1].removeprefix(_MARK))
+        return Asked(
+            str(said["version"]),
+            {str(name): str(version) for name, version in sorted(said["packages"].items())},
+            tuple(map(str, said["path"])),
+            _places(said["found"]),
+            _places(said["early"]),
+        )
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _places(said: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
+    return {str(name): (str(folder), bool(namespace)) for name, (folder, namespace) in said.items()}

@@ -1,0 +1,104 @@
+"""Expected figures by device, and how a measured one compares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.config.expectations import DEFAULT, FAULT, Expectation, Standing, compare, row_for, told
+
+RANGES = {
+    "NVIDIA A100": (1500.0, 2500.0),
+    "NVIDIA A100-SXM4-80GB": (1800.0, 2600.0),
+    "Tesla V100": (800.0, 1200.0),
+    DEFAULT: (150.0, 250.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("devices", "row"),
+    [
+        (["NVIDIA A100"], "NVIDIA A100"),
+        (["NVIDIA A100-PCIE-40GB"], "NVIDIA A100"),
+        (["NVIDIA A100-SXM4-80GB"], "NVIDIA A100-SXM4-80GB"),
+        (["nvidia a100-sxm4-80gb"], "NVIDIA A100-SXM4-80GB"),
+        (["Tesla V100-SXM2-16GB", "NVIDIA A100"], "Tesla V100"),
+        (["NVIDIA H200", "Tesla V100"], "Tesla V100"),
+        (["NVIDIA H200"], DEFAULT),
+        (["a default GPU"], DEFAULT),
+        ([], DEFAULT),
+    ],
+)
+def test_a_row_is_found_by_name_then_part_of_it_then_default(devices: list[str], row: str) -> None:
+    assert row_for(RANGES, devices) == row
+
+
+def test_without_a_default_an_unknown_device_has_no_row() -> None:
+    ranges = {"Tesla V100": (800.0, 1200.0)}
+    assert row_for(ranges, ["NVIDIA H200"]) is None
+    assert compare({"steps_per_s": ranges}, ["NVIDIA H200"], [{"steps_per_s": 5.0}]) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "measured", "standing"),
+    [
+        ("steps_per_s", 74.9, Standing.FAULTY),
+        ("steps_per_s", 75.0, Standing.BELOW),
+        ("steps_per_s", 149.9, Standing.BELOW),
+        ("steps_per_s", 150.0, Standing.WITHIN),
+        ("steps_per_s", 250.0, Standing.WITHIN),
+        ("steps_per_s", 250.1, Standing.ABOVE),
+        ("steps_per_s", 0.0, Standing.FAULTY),
+        ("steps_per_s", None, Standing.UNKNOWN),
+        # Of a time, the upper bound is the worse end: twice as long is half as good.
+        ("step_time_p50", 500.1, Standing.FAULTY),
+        ("step_time_p50", 499.9, Standing.BELOW),
+        ("step_time_p50", 200.0, Standing.WITHIN),
+        ("latency_p50", 149.0, Standing.ABOVE),
+        ("latency_p50", 0.0, Standing.ABOVE),
+    ],
+)
+def test_standing(figure: str, measured: float | None, standing: Standing) -> None:
+    assert Expectation(figure, DEFAULT, 150.0, 250.0, measured).standing is standing
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.booleans())
+def test_more_of_a_figure_never_stands_worse(a: float, b: float, bound: float, less_is_better: bool) -> None:
+    order = [Standing.FAULTY, Standing.BELOW, Standing.WITHIN, Standing.ABOVE]
+    figure = "latency_p50" if less_is_better else "steps_per_s"
+    low, high = sorted((a, b))
+    ranks = [
+        order.index(Expectation(figure, DEFAULT, bound, 2 * bound, value).standing) for value in (low, high)
+    ]
+    assert ranks == sorted(ranks, reverse=less_is_better)
+
+
+@pytest.mark.parametrize(
+    ("figure", "runs", "measured", "said"),
+    [
+        (
+            "steps_per_s",
+            [{"steps_per_s": 60.0}, {"steps_per_s": 60.0}],
+            60.0,
+            f"less than half of what is expected: {FAULT}",
+        ),
+        ("steps_per_s", [{"steps_per_s": 200.0}, {"steps_per_s": None}], 200.0, None),
+        ("samples_per_s", [{"samples_per_s": 100.0}], 100.0, None),
+        ("gpu_util", [{"utilisation": 160.0}], 160.0, None),
+        ("latency_p50", [{"latency_p50_s": 501.0}], 501.0, f"more than twice what is expected: {FAULT}"),
+        ("log:fps", [{"logged": {"fps": 170.0}}], 170.0, None),
+        ("steps_per_s", [{"steps_per_s": None}], None, "no step rate in the log"),
+        ("steps_per_s", [], None, "not measured yet"),
+        ("SPS", [{"steps_per_s": 200.0}], None, "no metric has this name; there are gpu_util, steps_per_s"),
+    ],
+)
+def test_what_is_told(
+    figure: str, runs: list[dict[str, Any]], measured: float | None, said: str | None
+) -> None:
+    (row,) = told({figure: RANGES}, ["CPU"], runs)
+    assert (row["figure"], row["device"], row["range"]) == (figure, DEFAULT, [150.0, 250.0])
+    assert row["measured"] == pytest.approx(measured)
+    assert row["note"] == said or (said and row["note"].startswith(said))

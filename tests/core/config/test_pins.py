@@ -1,0 +1,135 @@
+"""Which settings bind a campaign, and how two values of one compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudebug.core import config
+from gpudebug.core.config import pins
+from gpudebug.core.config.defaults import all_keys
+from gpudebug.core.config.pins import TABLE, Class
+
+
+def loaded(text: str = "") -> dict[str, Any]:
+    return pins.pinnable(config.load(f"campaign: test\nworkload: {{command: python train.py}}\n{text}", "x"))
+
+
+@pytest.mark.parametrize("key", [*pins.fields()])
+def test_every_setting_of_the_schema_has_a_class(key: str) -> None:
+    assert key in TABLE, f"{key} needs a class in core/config/pins.py: ordered, different or free"
+
+
+def test_every_documented_setting_is_one_of_the_schema() -> None:
+    known = set(pins.fields())
+    missing = [
+        k
+        for path in all_keys()
+        if not any(f == (k := ".".join(path)) or f.startswith(f"{k}.") for f in known)
+    ]
+    assert missing == []
+
+
+def test_free_settings_are_not_pinned() -> None:
+    free = {key for key, rule in TABLE.items() if rule.kind is Class.FREE}
+    assert free == {"goal", "auto_propose", "expected", "context", "guidelines"}
+    assert not free & loaded("goal: x\nguidelines: y\nexpected: {steps_per_s: {default: [1, 2]}}\n").keys()
+
+
+def test_every_ordered_setting_says_which_way_is_weaker() -> None:
+    for key, rule in TABLE.items():
+        assert (rule.weaker is not None) == (rule.kind is Class.ORDERED), key
+        assert rule.text
+
+
+@pytest.mark.parametrize(
+    ("key", "pinned", "weaker", "stricter"),
+    [
+        ("criteria.success", 20.0, 19.9, 21.0),
+        ("criteria.failure", 10.0, 0.0, 11.0),
+        ("criteria.loss", "converging", "any", None),
+        ("criteria.throughput", "not_worse", "any", "better"),
+        ("target", 80.0, 60.0, 90.0),
+        ("locked", ["--batch_size"], [], ["--batch_size", "--lr"]),
+        ("protocol.min_window", 30.0, 5.0, 60.0),
+        ("protocol.baseline_runs", 4, 1, 5),
+        ("protocol.max_runs", 6, 9, 3),
+        ("protocol.early_stop", False, True, None),
+        ("budget.hypotheses", 20, 99, 5),
+        ("budget.device_time", 7200.0, 9000.0, 60.0),
+        ("probe", True, False, None),
+        ("workload.timeout", 60.0, 90.0, 30.0),
+        ("allow_env", ["A"], ["A", "B"], []),
+        ("allow_flags", {"torchrun": ["--a"]}, {"torchrun": ["--a", "--b"]}, {}),
+    ],
+)
+def test_ordered_settings_are_weaker_one_way_only(key: str, pinned: Any, weaker: Any, stricter: Any) -> None:
+    (down,) = pins.differences({key: weaker}, {key: pinned})
+    assert down.weaker is True
+    assert down.text.endswith("(weaker)")
+    if stricter is not None:
+        (up,) = pins.differences({key: stricter}, {key: pinned})
+        assert up.weaker is False
+
+
+def test_a_time_s_target_is_weaker_if_it_is_longer() -> None:
+    bar = {"target": 1.0, "direction": "lower"}
+    assert [d.weaker for d in pins.differences({**bar, "target": 2.0}, bar)] == [True]
+    assert [d.weaker for d in pins.differences({**bar, "target": 0.5}, bar)] == [False]
+
+
+def test_what_was_resolved_may_grow() -> None:
+    assert pins.differences({"resolved.device": "cpu"}, {}) == ()
+    assert pins.differences({}, {"resolved.device": "cpu"}) == ()
+    assert len(pins.differences({"resolved.device": "cpu"}, {"resolved.device": "nvml"})) == 1
+
+
+def test_a_setting_of_a_later_version_is_compared() -> None:
+    (found,) = pins.differences({"later": 1}, {})
+    assert found.text == "later is 1, pinned is not set"
+
+
+def test_a_variable_that_differs_is_named() -> None:
+    (found,) = pins.differences({"workload.env": {"A": "1", "B": "2"}}, {"workload.env": {"A": "1"}})
+    assert found.text == "workload.env.B is 2, pinned is not set"
+
+
+def test_terms_are_weaker_by_what_they_keep() -> None:
+    bar = loaded("target: 50\nlocked: [--lr]\n")
+    terms = {
+        "metric": "gpu_util",
+        "direction": "higher",
+        "locked": ["--lr"],
+        "criteria": {"success": 20.0, "failure": 10.0, "loss": "converging", "throughput": "better"},
+        "protocol": {"min_window": 30.0, "max_runs": 6, "warmup": None},
+    }
+    assert pins.weaker_terms(terms, bar) == ()
+    lower = {**terms, "criteria": {**terms["criteria"], "success": 1}, "locked": []}  # type: ignore[dict-item]
+    assert [d.key for d in pins.weaker_terms(lower, bar)] == ["criteria.success", "locked"]
+    other = {**terms, "metric": "steps_per_s"}
+    assert [d.key for d in pins.weaker_terms(other, bar)] == ["metric"]
+    stricter = {**terms, "criteria": {**terms["criteria"], "success": 40}}  # type: ignore[dict-item]
+    assert pins.weaker_terms(stricter, bar) == ()
+
+
+@pytest.mark.parametrize("value", ["20", [], {}, {"a": 1}])
+def test_terms_that_gpudebug_does_not_write_are_weaker(value: Any) -> None:
+    terms = {"criteria": {"success": value}, "protocol": value, "locked": value}
+    assert "criteria.success" in [d.key for d in pins.weaker_terms(terms, loaded())]
+
+
+def test_terms_of_nothing_are_not_compared() -> None:
+    terms = {"criteria": {"success": None}, "protocol": None, "locked": None}
+    assert pins.weaker_terms(terms, loaded()) == ()
+
+
+def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert pins.digest({"a": 1, "b": 2}) == pins.digest({"b": 2, "a": 1})
+    assert pins.digest({"a": 1}) != pins.digest({"a": 2})
+
+
+def test_the_table_can_be_printed() -> None:
+    lines = pins.as_markdown().splitlines()
+    assert len(lines) == len(TABLE) + 2
+    assert "| `criteria.success` | ordered | lower is weaker |" in lines

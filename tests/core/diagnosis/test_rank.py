@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.diagnoses import cause, facts, stacks
+
+from gpudebug.core.diagnosis import model
+from gpudebug.core.diagnosis.rank import diagnose, shown
+
+WAITS = cause(
+    "dl-waits",
+    waits=True,
+    signature=[
+        {"signal": "data_wait_share", "above": 0.2, "weight": 8},
+        {"signal": "loader_workers", "equals": 0, "weight": 3},
+        {"signal": "step_time_spread", "below": 1.5, "weight": 1.3},
+        {"signal": "log_data_share", "above": 0.2, "weight": 2},
+        {"signal": "layer_cached_batch_ratio", "above": 1.2, "weight": 3, "otherwise": 0.2},
+    ],
+    exposed=[{"signal": "data_wait_share"}],
+)
+READS = cause(
+    "sync-item",
+    signature=[
+        {"signal": "blocking_read_share", "above": 0.2, "weight": 6},
+        {"signal": "blocking_reads_per_step", "above": 5, "weight": 6, "otherwise": 0.3},
+    ],
+    exposed=[{"signal": "blocking_read_share"}],
+)
+DEBUG = cause("debug-mode", gate=True, signature=[{"signal": "anomaly", "equals": True, "weight": 20}])
+ALL = (WAITS, READS, DEBUG)
+
+
+def test_the_cause_with_the_signs_is_first_with_its_facts_and_ceiling() -> None:
+    known = facts(
+        gpu_util=30.0, device_stand_in=False, steps_per_s=10.0, data_wait_share=0.6, loader_workers=0,
+        log_data_share=0.6, step_time_spread=1.1, blocking_read_share=0.01, blocking_reads_per_step=1,
+    )  # fmt: skip
+    found = diagnose(ALL, known)
+    first = found.causes[0]
+    assert first.id == "dl-waits"
+    assert first.probability > 0.9
+    assert first.speaks_for == (
+        "training waits 60% of its time for batches",
+        "loader workers: 0",
+        "the log's data time is 60% of a step",
+    )
+    assert first.speaks_against == ()
+    assert (first.ceiling_pp, first.expected_util) == (pytest.approx(45.0), pytest.approx(75.0))
+    assert (first.ceiling_ratio, first.ceiling_steps_per_s) == (pytest.approx(2.5), pytest.approx(25.0))
+    assert next(c for c in found.causes if c.id == "sync-item").speaks_against == (
+        "blocking reads of tensors: 1 a step",
+    )
+    assert (found.gates, found.abstains) == ((), None)
+
+
+def test_on_the_stand_in_only_what_waits_can_show_in_utilisation() -> None:
+    known = facts(gpu_util=50.0, device_stand_in=True, data_wait_share=0.5, blocking_read_share=0.5)
+    by_id = {c.id: c for c in diagnose(ALL, known).causes}
+    assert by_id["dl-waits"].ceiling_pp == pytest.approx(50.0)
+    assert by_id["sync-item"].ceiling_pp is None
+    assert by_id["sync-item"].ceiling_ratio == pytest.approx(2.0)
+
+
+def test_a_gate_that_is_definite_stands_apart_and_is_ranked() -> None:
+    found = diagnose(ALL, facts(anomaly=True, data_wait_share=0.02))
+    assert [g.id for g in found.gates] == ["debug-mode"]
+    assert found.causes[0].id == "debug-mode"
+    assert diagnose(ALL, facts(anomaly=False)).gates == ()
+
+
+def test_a_rejection_brings_the_next_cause_to_the_front() -> None:
+    known = facts(data_wait_share=0.4, loader_workers=0, blocking_read_share=0.3, blocking_reads_per_step=9)
+    assert diagnose(ALL, known).causes[0].id == "dl-waits"
+    rejected = model.Tested(("dl-waits",), "REJECTED", 0.9, 1)
+    assert diagnose(ALL, known, [rejected]).causes[0].id == "sync-item"
+    old = model.Tested(("dl-waits",), "REJECTED", 0.9, 1, before_accepting=True)
+    assert diagnose(ALL, known, [old]).causes[0].id == "dl-waits"
+
+
+def test_what_is_ruled_out_is_not_named() -> None:
+    needs = cause("dl-few-workers", requires=[{"signal": "loader_workers", "above": 0}])
+    assert [c.id for c in diagnose((needs, WAITS), facts(loader_workers=0)).causes] == ["dl-waits"]
+
+
+def test_equal_causes_stand_in_the_order_of_their_ids() -> None:
+    assert [c.id for c in diagnose((cause("b"), cause("c"), cause("a")), facts()).causes] == ["a", "b", "c"]
+
+
+SHARES = st.none() | st.floats(0, 1)
+
+
+@given(
+    SHARES, SHARES, st.none() | st.floats(0, 100), st.none() | st.integers(0, 8), st.none() | st.booleans()
+)
+def test_probabilities_are_a_distribution_with_room_for_none(
+    wait: float | None, read: float | None, util: float | None, workers: int | None, stand_in: bool | None
+) -> None:
+    signals: dict[str, Any] = {
+        "data_wait_share": wait, "blocking_read_share": read, "gpu_util": util, "loader_workers": workers,
+        "device_stand_in": stand_in,
+    }  # fmt: skip
+    found = diagnose(ALL, facts(**{k: v for k, v in signals.items() if v is not None}))
+    chances = [c.probability for c in found.causes]
+    assert all(0.0 < p < 1.0 for p in chances)
+    assert sum(chances) < 1.0
+    assert chances == sorted(chances, reverse=True)
+    assert all(c.ceiling_pp is None or 0.0 <= c.ceiling_pp <= 100.0 for c in found.causes)
+
+
+@given(st.floats(0.05, 1), st.floats(0.05, 1))
+def test_a_longer_wait_never_ranks_lower(one: float, other: float) -> None:
+    places = []
+    for wait in sorted((one, other)):
+        known = facts(data_wait_share=wait, blocking_read_share=0.3, blocking_reads_per_step=9)
+        places.append([c.id for c in diagnose(ALL, known).causes].index("dl-waits"))
+    assert places[1] <= places[0]
+
+
+def test_the_code_that_a_cause_shows_in() -> None:
+    seen = stacks(
+        ("data", "t.py:main d.py:Set.to_square PIL/ImageOps.py:pad", 7, 3.0, 3.0),
+        ("other", "t.py:main", 2, 1.0, 1.0),
+        code={"d.py:Set.to_square:7": "return pad(photo, side)", "t.py:main:2": "pass"},
+    )
+    resizes = cause("pp-resize-cpu", signature=[{"stack": "PIL/", "above": 0.2, "weight": 5}])
+    sleeps = cause("dl-storage", signature=[{"code": "sleep", "above": 0.2, "weight": 5}])
+    assert shown([resizes, sleeps, WAITS], facts(stacks=seen, data_wait_share=0.9)) == {
+        "pp-resize-cpu": "Set.to_square return pad(photo, side)"
+    }

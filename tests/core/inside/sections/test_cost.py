@@ -1,0 +1,117 @@
+"""Shares, scores and recommendations of sections."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.section_reports import a_section
+
+from gpudebug.core.inside.sections import Node, Report, Section
+from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
+
+SCORES = {
+    "nothing": (a_section(mean=0.0), 0.0, 0.0),
+    "all of the time": (a_section(mean=0.0), 1.0, 40.0),
+    "50 ms a call": (a_section(mean=0.05), 0.0, 15.0),
+    "a second a call is no more than 100 ms": (a_section(mean=1.0), 0.0, 30.0),
+    "50 MB": (a_section(mean=0.0, mem_peak_mb=50.0), 0.0, 7.5),
+    "a GB is no more than 100 MB": (a_section(mean=0.0, gpu_peak_mb=1024.0), 0.0, 15.0),
+    "everything": (a_section(mean=0.1, mem_peak_mb=100.0, gpu_peak_mb=100.0), 1.0, 100.0),
+    "a part of each": (a_section(mean=0.0125, mem_peak_mb=20.0, gpu_peak_mb=40.0), 0.253, 22.87),
+}
+
+
+@pytest.mark.parametrize(("section", "part", "expected"), SCORES.values(), ids=SCORES)
+def test_a_score_is_the_weighted_sum(section: Section, part: float, expected: float) -> None:
+    assert score(section, part) == pytest.approx(expected)
+
+
+FIGURES = st.floats(0, 1e6)
+
+
+@given(FIGURES, st.none() | FIGURES, st.none() | FIGURES, st.floats(0, 1), st.floats(1, 10))
+def test_a_score_is_bounded_and_grows_with_each_part(
+    mean: float, host: float | None, gpu: float | None, part: float, more: float
+) -> None:
+    def scored(mean: float, host: float | None, gpu: float | None, part: float) -> float:
+        return score(a_section(mean=mean, mem_peak_mb=host, gpu_peak_mb=gpu), part)
+
+    base = scored(mean, host, gpu, part)
+    assert 0 <= base <= 100 + 1e-9
+    assert scored(mean * more, host, gpu, part) >= base
+    assert scored(mean, (host or 0) * more, gpu, part) >= base
+    assert scored(mean, host, (gpu or 0) * more, part) >= base
+    assert scored(mean, host, gpu, min(1.0, part * more)) >= base
+
+
+def test_the_profiled_time_is_that_of_the_roots() -> None:
+    nested = (a_section("step", mean=0.03, self_s=1.0), a_section("load", mean=0.02))
+    roots = (Node("step", 100, 3.5, (Node("load", 100, 2.0),)), Node("save", 1, 0.5))
+    assert profiled_s(Report(nested, roots)) == 4.0
+    assert profiled_s(Report(nested)) == 3.0
+    assert profiled_s(Report(tuple(a_section(n, self_s=0.0) for n in "ab"))) == 2.0
+    assert profiled_s(Report(())) == 0.0
+
+
+@pytest.mark.parametrize(("profiled", "expected"), [(4.0, 0.25), (0.5, 1.0), (0.0, 0.0)])
+def test_a_share_is_between_0_and_1(profiled: float, expected: float) -> None:
+    assert share(a_section(), profiled) == expected
+
+
+def levels(*sections: Section, tree: tuple[Node, ...] = ()) -> list[tuple[str, str]]:
+    rest = a_section("rest", calls=1000, mean=0.097, self_s=97.0)
+    found = recommendations(Report((*sections, rest), tree))
+    return [(str(r.level), r.section) for r in found if r.section != "rest"]
+
+
+def test_only_what_exceeds_a_threshold_is_named() -> None:
+    assert levels(a_section("x", mean=0.03, mem_peak_mb=100.0, gpu_peak_mb=100.0)) == []
+    assert levels(a_section("x", calls=10, mean=0.1)) == []
+    assert levels(a_section("x", calls=10, mean=0.1001)) == [("SLOW", "x")]
+    assert levels(a_section("x", mean=0.03, mem_peak_mb=100.1)) == [("MEMORY", "x")]
+    assert levels(a_section("x", mean=0.03, gpu_peak_mb=100.1)) == [("GPU MEMORY", "x")]
+    assert levels(a_section("x", calls=1000, mean=0.0415)) == []
+    assert levels(a_section("x", calls=1000, mean=0.0416)) == [("CRITICAL", "x")]
+
+
+def test_the_most_pressing_stands_first() -> None:
+    first = a_section("first", calls=100, mean=0.6, mem_peak_mb=200.0)
+    second = a_section("second", calls=10, mean=0.2, mem_peak_mb=300.0, gpu_peak_mb=101.0)
+    assert levels(second, first) == [
+        ("CRITICAL", "first"),
+        ("SLOW", "first"),
+        ("SLOW", "second"),
+        ("MEMORY", "first"),
+        ("MEMORY", "second"),
+        ("GPU MEMORY", "second"),
+    ]
+
+
+def said(*sections: Section, tree: tuple[Node, ...] = ()) -> str:
+    return recommendations(Report(sections, tree))[0].text
+
+
+def test_the_advice_leads_into_what_is_below() -> None:
+    step, load = a_section("step", mean=0.05, self_s=1.0), a_section("load", mean=0.04)
+    tree = (Node("step", 100, 5.0, (Node("load", 100, 4.0), Node("log", 100, 0.1))),)
+    assert said(step, load, tree=tree) == "takes 100.0% of the time: 80% of that in 'load', look there first"
+
+
+def test_the_advice_follows_the_name_once() -> None:
+    only = Report((a_section("data_loading", mean=0.2),))
+    critical, slow = (r.text for r in recommendations(only))
+    assert "workers" in critical
+    assert slow.startswith("takes 200 ms a call, 100 times: ")
+    assert "pin memory" not in slow
+
+
+def test_a_name_that_tells_nothing_has_advice_too() -> None:
+    assert said(a_section("zzz")) == (
+        "takes 100.0% of the time: split it into sections to see what in it takes so long"
+    )
+
+
+def test_a_recursive_section_is_not_below_itself() -> None:
+    tree = (Node("walk", 9, 1.0, (Node("walk", 8, 0.9),)),)
+    assert "look there" not in said(a_section("walk"), tree=tree)

@@ -1,0 +1,77 @@
+"""What became of each hypothesis: figures of verified verdicts, claims of all others marked as such."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.support.briefs import grown
+from tests.support.campaigns import Campaign
+
+from gpudebug.core.progress import harmless
+from gpudebug.engine.brief import history
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.load import load
+
+
+@pytest.fixture(scope="module")
+def known(original_told: Campaign) -> Loaded:
+    return load(original_told.folder)
+
+
+def say(text: str) -> str:
+    return harmless(text, limit=1000)
+
+
+def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
+    (entry,) = history.judged(known)
+    told = history.tried(known, entry, say)
+    assert (told.number, told.mark) == (1, "VALIDATED")
+    assert told.first == 'h1 VALIDATED "The loader waits", `--set --lr=0.2`'
+    figures, why = told.details
+    assert re.match(r"gpu_util 20\.0% to (59|60)\.\d%: \+\d+\.\dpp \(95% CI ", figures)
+    assert figures.endswith("; throughput 10 to 30 steps/s (3.00x); training SUCCESS, loss CONVERGING")
+    assert why.startswith('why: "delta +')
+    assert (
+        re.match(r'h1 VALIDATED \+(39|40)\.\dpp "The loader waits", `--set', told.brief)
+        and len(told.brief) <= 152
+    )
+
+
+def test_the_newest_stands_first(known: Loaded) -> None:
+    assert [h.number for h in history.judged(grown(known, 3))] == [5, 4, 3, 1]
+
+
+def test_a_claim_by_hand_is_marked_and_quoted(known: Loaded) -> None:
+    loaded = grown(known, 1, lambda n: f'"done" {"x" * 300}', by_hand=lambda n: True)
+    told = history.tried(loaded, loaded.document.hypothesis(3), say)
+    assert told.mark == "REJECTED UNVERIFIED"
+    assert told.first.startswith('h3 REJECTED UNVERIFIED, by hand, claimed "+1.0pp" "\'done\' xxx')
+    assert told.details == () and len(told.brief) <= 150
+
+
+def test_training_output_in_a_verdict_is_quoted(known: Loaded) -> None:
+    loaded = grown(known, 1)
+    verdict = loaded.trials[3].verdict
+    assert verdict is not None
+    verdict |= {
+        "training": "FAILED - CRASHED: do as I say",
+        "why": "outcome: do `as` \x1b[1mI\x1b[0m say\n# now",
+    }
+    told = history.tried(loaded, loaded.document.hypothesis(3), say)
+    assert "training FAILED, " in told.details[0]
+    assert told.details[1] == 'why: "outcome: do `as` I say # now"'
+
+
+@pytest.mark.parametrize(
+    ("status", "accepted", "is_"),
+    [("VALIDATED", "1", False), ("VALIDATED", "soon", False), ("REJECTED", "1", False)],
+)
+def test_a_line_by_hand_accepts_nothing(told: Campaign, status: str, accepted: str, is_: bool) -> None:
+    told.add(
+        f"\n### Hypothesis 9: x\n- Change: --set --a=1\n- **Status**: {status}\n- **Accepted**: {accepted}\n"
+    )
+    loaded = load(told.folder)
+    entry = loaded.document.hypothesis(9)
+    assert history.accepted(loaded, entry) is is_
+    assert history.mark(loaded, entry) == f"{status} UNVERIFIED"

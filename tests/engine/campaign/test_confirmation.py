@@ -1,0 +1,91 @@
+"""A person's word on counts is kept out of the work tree, for one change alone, and beside no link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import make_campaign
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges.store.private import read_private, write_private
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.confirmation import FILE, because, confirm, confirmed_of, records
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.private import campaign_folder
+from gpudebug.engine.verify.confirmation import check_confirmed
+from gpudebug.engine.verify.findings import Findings
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Loaded:
+    return load(make_campaign(tmp_path / "repo", progress="## Hypotheses\n").folder)
+
+
+def path_of(loaded: Loaded) -> Path:
+    return campaign_folder(loaded.workspace.root, loaded.config.campaign, loaded.checkout) / FILE
+
+
+def test_it_is_kept_for_this_change_and_the_newest_counts(loaded: Loaded) -> None:
+    assert confirmed_of(loaded, 1, "a") is None
+    confirm(loaded, 1, {"change_digest": "a"}, "micro-batches", "4 steps of the log")
+    confirm(loaded, 1, {"change_digest": "a"}, "micro-batches, I looked", "4 steps of the log")
+    assert confirmed_of(loaded, 1, "a") == "micro-batches, I looked"
+    assert (confirmed_of(loaded, 1, "b"), confirmed_of(loaded, 2, "a")) == (None, None)
+    path = path_of(loaded)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert path.is_relative_to(loaded.workspace.root / ".git" / "gpudebug" / "campaigns")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"hypothesis": 1}]', "[" * 100_000])
+def test_a_file_that_is_none_is_named(loaded: Loaded, text: str) -> None:
+    confirm(loaded, 1, {"change_digest": "a"}, "why", "counts")
+    path_of(loaded).write_text(text)
+    with pytest.raises(StoreError, match="is not what gpudebug writes") as caught:
+        confirmed_of(loaded, 1, "a")
+    assert (caught.value.file, caught.value.next) == (str(path_of(loaded)), "move it away, and confirm again")
+
+
+def test_no_link_is_followed(loaded: Loaded, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    path = path_of(loaded)
+    path.parent.parent.mkdir(parents=True)
+    path.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError):
+        confirm(loaded, 1, {"change_digest": "a"}, "why", "counts")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_private_files_are_replaced_whole(tmp_path: Path) -> None:
+    assert read_private(tmp_path, ("a", "b"), "x") is None
+    write_private(tmp_path, ("a", "b"), "x", b"1")
+    write_private(tmp_path, ("a", "b"), "x", b"2")
+    assert read_private(tmp_path, ("a", "b"), "x") == b"2"
+    assert [p.name for p in (tmp_path / "a" / "b").iterdir()] == ["x"]
+
+
+def test_the_newest_word_counts() -> None:
+    known = [{"hypothesis": 1, "change_digest": "a", "because": text} for text in ("old", "new")]
+    assert because(known, 1, "a") == "new"
+    assert because([], 1, "a") is None
+
+
+def test_nothing_confirmed_is_nothing_to_check(loaded: Loaded) -> None:
+    from gpudebug.engine.campaign.files import read
+    from gpudebug.engine.verify.findings import Problem
+
+    class Stored:
+        confirmed: str | None = None
+        hypothesis, change_digest = 1, "a"
+
+    written, findings, stored = read(loaded.workspace.root), Findings(), Stored()
+    check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
+    assert findings.ok is True
+    stored.confirmed = "because"
+    check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
+    assert findings.ok is None
+    confirm(loaded, 1, {"change_digest": "b"}, "because", "counts")
+    check_confirmed(written, stored, Problem("verdict.json"), findings)
+    assert [p.field for p in findings.problems] == ["confirmed"]
+    assert len(records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)) == 1

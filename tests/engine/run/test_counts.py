@@ -1,0 +1,71 @@
+"""How a run ends whose files are not what was counted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpudebug.core.records import Counted
+from gpudebug.core.words import Outcome
+from gpudebug.edges.launcher import Launched
+from gpudebug.engine.run.counts import change_of, compare, ending
+from gpudebug.engine.run.evidence import Files
+
+
+def count(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def launched(**changes: Any) -> Launched:
+    facts: dict[str, Any] = {"outcome": Outcome.COMPLETED, "reason": None, "sampler": None, **changes}
+    return Launched(exit_status=0, signal=None, t0=0.0, duration_s=1.0, leaked=0, **facts)
+
+
+@pytest.mark.parametrize(
+    ("content", "whole", "how"),
+    [
+        (b"abcd", True, None),
+        (b"abcde", False, None),
+        (b"abcde", True, "it has 5 bytes, 4 had been written to it"),
+        (b"abc", False, "it has 3 bytes, 4 had been written to it"),
+        (b"abXd", False, "the 4 bytes that had been written to it were changed"),
+        (None, False, "it was removed, or another thing was put in its place"),
+    ],
+)
+def test_how_a_file_differs(tmp_path: Path, content: bytes | None, whole: bool, how: str | None) -> None:
+    if content is not None:
+        (tmp_path / "f").write_bytes(content)
+    assert change_of(tmp_path / "f", Counted(**count(b"abcd")), whole=whole) == how
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_row_behind_the_last_count_is_a_killed_samplers_or_somebodys(
+    tmp_path: Path, finished: bool
+) -> None:
+    files = Files(tmp_path / "samples.csv", tmp_path / "train.log", tmp_path / "sampler.json")
+    files.samples.write_bytes(b"abcd and a row")
+    found = compare(files, launched(sampler={"counted": count(b"abcd"), "finished": finished}))
+    assert ("samples.csv" in found.altered) is finished
+    assert files.samples.read_bytes() == (b"abcd and a row" if finished else b"abcd")
+
+
+def test_without_counts_nothing_is_known(tmp_path: Path) -> None:
+    files = Files(Path(os.devnull), Path(os.devnull), tmp_path / "sampler.json")
+    assert compare(files, launched()).written == {}
+    assert compare(files, launched(sampler={"counted": None})).altered == {}
+
+
+def test_an_altered_run_is_lost_unless_a_person_or_the_device_ended_it() -> None:
+    how = {"samples.csv": "x"}
+    said = "samples.csv was altered during the run: x"
+    assert ending(launched(), {}) == launched()
+    for outcome in (Outcome.COMPLETED, Outcome.CRASHED, Outcome.ENDED_EARLY, Outcome.TIMED_OUT):
+        ended = ending(launched(outcome=outcome), how)
+        assert (ended.outcome, ended.reason) == (Outcome.SAMPLER_LOST, said)
+    stopped = ending(launched(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard"), how)
+    assert stopped.outcome is Outcome.INTERRUPTED
+    assert stopped.reason == f"interrupted from the keyboard; {said}"
