@@ -1,6 +1,6 @@
 """gpudebug finds why a GPU sits idle in training, one measured hypothesis at a time."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "disable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -175,6 +176,17 @@ def test_evidence_that_another_version_read_otherwise_is_said_and_not_called_tam
     found = answer(told)
     assert any("gpudebug 0.0.1 read its samples and log otherwise" in line for line in found["unchecked"])
     assert {p["field"] for p in found["problems"]} <= {"evidence.json"}
+
+
+def test_evidence_that_another_version_worded_otherwise_is_the_same(told: Campaign) -> None:
+    run = told.folder / "runs" / told.runs()[0]
+    rewrite(run / "run.json", gpudebug="0.1.0")
+    evidence = json.loads((run / "evidence.json").read_text())
+    assert evidence["missing"]
+    rewrite(run / "evidence.json", missing={key: "no counter of it" for key in evidence["missing"]})
+    reseal(run)
+    assert {p.field for p in problems(told)} <= {"evidence.json"}
+    assert not any("otherwise than" in line for line in answer(told)["unchecked"])
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import PROGRESS, Campaign
-from tests.support.tampering import reseal, rewrite
+from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
 Change = Callable[[dict[str, Any]], object]
@@ -132,3 +132,49 @@ def test_a_verdict_by_the_rule_before_is_judged_again_by_that_rule(told: Campaig
     assert (found["ok"], found["problems"], found["unchecked"]) == (True, [], [])
     change(run, lambda v: gate(v, "throughput").update(result="skipped"))
     assert [p.field for p in problems(told)] == ["gates[throughput].result"]
+
+
+def older(campaign: Campaign, run: Path, edit: Change) -> None:
+    """Leave the campaign as another version would have, with its own words in its verdict."""
+    for name in campaign.runs():
+        rewrite(campaign.folder / "runs" / name / "run.json", gpudebug="0.1.0")
+        reseal(campaign.folder / "runs" / name)
+    change(run, edit)
+
+
+def other_words(v: dict[str, Any]) -> None:
+    v.update(why=f"all gates are passed: delta is {gate(v, 'delta')['value']}")
+    gate(v, "loss").update(value=f"it is {gate(v, 'loss')['value']} in the end")
+    gate(v, "throughput").update(note="as it was worded then")
+
+
+def test_of_an_older_version_figures_are_compared_and_not_prose(told: Campaign, run: Path) -> None:
+    before = json.loads((run / "verdict.json").read_text())
+    older(told, run, other_words)
+    substitute(told.progress, before["why"], json.loads((run / "verdict.json").read_text())["why"])
+    found = answer(told)
+    assert (found["ok"], found["problems"], found["unchecked"]) == (True, [], [])
+
+
+def test_the_prose_of_an_older_entry_is_that_of_its_verdict(told: Campaign, run: Path) -> None:
+    older(told, run, other_words)
+    assert [p[:2] for p in problems(told)] == [(PROGRESS, "notes")]
+
+
+FIGURES: dict[str, tuple[Change, str]] = {
+    "in a reason": (lambda v: v.update(why=v["why"].replace("+", "+9", 1)), "why"),
+    "its sign": (lambda v: v.update(why=v["why"].replace("+", "-")), "why"),
+    "in a gate": (lambda v: gate(v, "delta").update(value="+99.0pp"), "gates[delta].value"),
+    "a result": (lambda v: gate(v, "loss").update(result="unknown"), "gates[loss].result"),
+    "an outcome": (lambda v: gate(v, "loss").update(value="DIVERGING"), "gates[loss].value"),
+    "a note": (lambda v: v.update(notes=["excellent"]), "notes"),
+    "the metric": (lambda v: v.update(throughput_unit="samples"), "throughput_unit"),
+}
+
+
+@pytest.mark.parametrize(("edit", "field"), FIGURES.values(), ids=FIGURES)
+def test_another_figure_in_an_older_verdict_is_named(
+    told: Campaign, run: Path, edit: Change, field: str
+) -> None:
+    older(told, run, edit)
+    assert (f"runs/{run.name}/verdict.json", field) in [p[:2] for p in problems(told)]

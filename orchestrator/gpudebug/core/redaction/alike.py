@@ -17,6 +17,14 @@ _OURS = re.compile(
     r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|CRASHED|SUCCESS|FAILED|CONVERGING|PLATEAU"
     r"|DIVERGING|unknown)\b"
 )
+# Keys of records that hold prose; every figure, verdict and outcome in it still counts.
+_PROSE = {"why", "value", "threshold", "note", "notes", "unexplained", "remarks"}
+_PROSE |= {"reason", "window_reason", "probe_reason", "advice", "missing"}
+_FIGURE = re.compile(
+    r"(?:(?<![\w.])[-+])?\d+(?:[.,]\d+)*"
+    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|CRASHED|SUCCESS|FAILED|CONVERGING|PLATEAU"
+    r"|DIVERGING)\b"
+)
 
 
 class Item(NamedTuple):
@@ -78,30 +86,47 @@ def _secret(text: str, before: str, after: str) -> bool:
     return whole and _OURS.search(text) is None
 
 
-def differences(expected: Any, found: Any, steps: tuple[Step, ...] = ()) -> Iterator[Difference]:
-    """Where two values of JSON differ. Items of a list that have a `name` are compared by it.
+def reworded(a: str, b: str) -> bool:
+    """Whether two texts have the same figures, verdicts and outcomes, in any words and any order."""
+    return sorted(_FIGURE.findall(a)) == sorted(_FIGURE.findall(b))
 
-    A key of `expected` that `found` lacks is none: the record was written before the field existed. Of a
-    series of values the first that differs stands for the rest.
+
+def differences(
+    expected: Any, found: Any, steps: tuple[Step, ...] = (), *, older: bool = False
+) -> Iterator[Difference]:
+    """Yield where two values of JSON differ. Items of a list that have a `name` are compared by it.
+
+    A key that `found` lacks is no difference: the record was written before the field existed. Of a series
+    of values only the first difference is given. Prose of an `older` version may have other words.
     """
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
         for key in [k for k in expected if k in found]:
-            yield from differences(expected[key], found[key], (*steps, key))
+            yield from differences(expected[key], found[key], (*steps, key), older=older)
     elif isinstance(expected, list) and isinstance(found, list):
-        yield from _in_lists(expected, found, steps)
-    elif not _same(expected, found):
+        yield from _in_lists(expected, found, steps, older)
+    elif not (_same(expected, found) or (older and _reworded(expected, found, steps))):
         yield Difference(steps, expected, found)
 
 
-def _in_lists(expected: list[Any], found: list[Any], steps: tuple[Step, ...]) -> Iterator[Difference]:
+def _reworded(expected: Any, found: Any, steps: tuple[Step, ...]) -> bool:
+    texts = isinstance(expected, str) and isinstance(found, str)
+    return (
+        texts and not _PROSE.isdisjoint(s for s in steps if isinstance(s, str)) and reworded(expected, found)
+    )
+
+
+def _in_lists(
+    expected: list[Any], found: list[Any], steps: tuple[Step, ...], older: bool
+) -> Iterator[Difference]:
     ours, theirs = _by_name(expected), _by_name(found)
     if ours is not None and theirs is not None:
         places = {name: index for index, name in enumerate(theirs)}
         for name in dict.fromkeys([*ours, *theirs]):
-            yield from differences(ours.get(name), theirs.get(name), (*steps, Item(name, places.get(name))))
+            item = Item(name, places.get(name))
+            yield from differences(ours.get(name), theirs.get(name), (*steps, item), older=older)
     elif len(expected) == len(found):
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            inside = differences(one, other, (*steps, Item(str(index), index)))
+            inside = differences(one, other, (*steps, Item(str(index), index)), older=older)
             if isinstance(one, Mapping):
                 yield from inside
             elif first := next(inside, None):

@@ -11,8 +11,9 @@ from gpudebug.core.progress.beyond import Beyond
 from gpudebug.core.progress.canonical import plain
 from gpudebug.core.progress.shapes import figured, fold, measured
 from gpudebug.core.records import Verdict
-from gpudebug.core.redaction.alike import alike
+from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
+from gpudebug.core.statistics.numbers import UNKNOWN
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.change_files import tested_change
@@ -20,7 +21,7 @@ from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.trial import result_block, runs_of
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.verify.runs import Checked
+from gpudebug.engine.verify.runs import Checked, is_older
 
 
 class Former(NamedTuple):
@@ -60,12 +61,15 @@ class Shown:
     def differs(self, field: str, **said: Any) -> None:
         self.findings.differs(self.at(field).but(**said))
 
-    def compare(self, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-        """Each value of `expected`, and every figure of a checked key that `expected` lacks."""
+    def compare(self, expected: Mapping[str, str], found: Mapping[str, str], *, older: bool = False) -> None:
+        """Compare each value of `expected`, and every figure of a checked key that `expected` lacks.
+
+        An entry of an `older` version may give another reason why a value is unknown.
+        """
         for field, value in expected.items():
-            said = found.get(field)
-            if said is None or not _says(field, value, said):
-                self.differs(field, expected=value, found=said)
+            text = found.get(field)
+            if text is None or not (_says(field, value, text) or (older and _same_unknown(value, text))):
+                self.differs(field, expected=value, found=text)
         for field in sorted(_CHECKED & found.keys() - expected.keys()):
             if measured(fold(found[field])):
                 self.differs(field, found=found[field], why=_NONE_WRITTEN)
@@ -87,6 +91,11 @@ def _says(field: str, expected: str, found: str) -> bool:
     return False
 
 
+def _same_unknown(expected: str, found: str) -> bool:
+    unknown = all(text.partition(" ")[0] == UNKNOWN for text in (expected, found))
+    return unknown and reworded(expected, found)
+
+
 def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) -> None:
     """Each figure of a baseline's entry beside that of the entry which would be written now."""
     measured = [run.measured for run in runs if run.measured is not None]
@@ -101,7 +110,8 @@ def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) 
             )
     text = templates.render("baseline.md.j2", **baseline.entry_fields(entry.role, measured, _metric(entry)))
     expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
-    shown.compare({k: v for k, v in expected.fields.items() if k != "runs"}, entry.fields)
+    fields = {k: v for k, v in expected.fields.items() if k != "runs"}
+    shown.compare(fields, entry.fields, older=is_older(measured))
 
 
 def _metric(entry: BaselineEntry) -> Metric:

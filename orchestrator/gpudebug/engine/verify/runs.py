@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Checked:
     folder: store.RunFolder
     measured: Measured | None = None
     altered: frozenset[str] = frozenset()
+
+
+def is_older(runs: Iterable[Measured]) -> bool:
+    """Whether another version recorded one of these runs, so that its prose may have other words."""
+    return any(run.record.gpudebug != __version__ for run in runs)
 
 
 class Runs:
@@ -156,10 +161,11 @@ class Runs:
         except (ValueError, TypeError, ArithmeticError, LookupError):
             why = "its samples and log cannot be read as it says"
             raise GpudebugError(why, file=str(folder.path / "run.json")) from None
-        differences = list(alike.differences(again.model_dump(mode="json"), stored))
+        older = record.gpudebug != __version__
+        differences = list(alike.differences(again.model_dump(mode="json"), stored, older=older))
         if not differences:
             return Measured(folder, record, evidence)
-        if record.gpudebug != __version__ and not altered:
+        if older and not altered:
             self._read_otherwise(folder, record, differences)
             return Measured(folder, record, evidence)
         # Where samples or log are not what they were, the evidence that was sealed is nearer to the truth.

@@ -16,7 +16,7 @@ from gpudebug.engine.trial.judge import judge_runs, terms_of
 from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.entries import Shown
 from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.verify.runs import Checked, Runs, report, short_digest
+from gpudebug.engine.verify.runs import Checked, Runs, is_older, report, short_digest
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -27,9 +27,10 @@ _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 def check_verdict(
     shown: Shown, entry: HypothesisEntry, runs: Runs, names: Sequence[str], at: Problem
 ) -> Verdict | None:
-    """The verdict that an entry must show: as it follows now, else as it is stored. None without one.
+    """Return the verdict that an entry must show: as it follows now, else as it is stored. None without one.
 
-    `names` are the runs that a Result of it names, `at` is the problem if none of them holds a verdict.
+    An older version's must have the same figures, in its own words. `names` are the runs that a Result of it
+    names, `at` is the problem if none of them holds a verdict.
     """
     findings, workspace = shown.findings, shown.written.workspace
     folder = next((f for f in map(workspace.run, reversed(names)) if f.has(_NAME)), None)
@@ -53,9 +54,10 @@ def check_verdict(
     if again is None:
         return stored
     same_rule = stored.rule in RULES
+    older = used is not None and is_older(used[1])
     expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
-    report(findings, where, folder, _NAME, list(alike.differences(expected, folder.read(_NAME))))
-    return again if same_rule else stored
+    report(findings, where, folder, _NAME, list(alike.differences(expected, folder.read(_NAME), older=older)))
+    return again if same_rule and not older else stored
 
 
 def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
