@@ -182,8 +182,8 @@ def test_evidence_that_another_version_worded_otherwise_is_the_same(told: Campai
     run = told.folder / "runs" / told.runs()[0]
     rewrite(run / "run.json", gpudebug="0.1.0")
     evidence = json.loads((run / "evidence.json").read_text())
-    assert evidence["missing"]
-    rewrite(run / "evidence.json", missing={key: "no counter of it" for key in evidence["missing"]})
+    assert evidence["probe_reason"]
+    rewrite(run / "evidence.json", probe_reason="the probe was not on")
     reseal(run)
     assert {p.field for p in problems(told)} <= {"evidence.json"}
     assert not any("otherwise than" in line for line in answer(told)["unchecked"])
