@@ -136,7 +136,7 @@ def test_nothing_runs_while_frames_of_another_thread_are_walked(tmp_path: Path) 
     code = """
 import linecache
 from gpudebug_probe.threads import stack_of
-met, collected, found, halt = [0], [0], set(), []
+met, collected, deepest, found, halt = [0], [0], [0], set(), []
 class Loop:
     def __init__(self): self.me = self
     def __del__(self):
@@ -149,16 +149,18 @@ def look():
     for _ in range(300):
         time.sleep(0.0003)
         stack = stack_of(main, sampler._collects)
-        found.add(len(stack) > 60 and all(hasattr(frame, "f_code") for frame in stack))
+        # On a busy machine single looks miss the deep part: the depth is that of all looks.
+        deepest[0] = max(deepest[0], len(stack))
+        found.add(all(hasattr(frame, "f_code") for frame in stack))
     halt.append(1)
 main, looker = get_ident(), threading.Thread(target=look)
 gc.set_threshold(30, 1, 1)
 looker.start()
 while not halt: deep(60)
-print(met[0], collected[0] > 100, found, len(stack_of(12345, True)), gc.isenabled())
+print(met[0], collected[0] > 100, found, deepest[0] > 60, len(stack_of(12345, True)), gc.isenabled())
 """
     done = alone(tmp_path, code)
-    assert (done.status, done.out) == (0, "0 True {True} 0 True\n"), done
+    assert (done.status, done.out) == (0, "0 True {True} True 0 True\n"), done
 
 
 def test_source_is_told_without_what_could_be_a_secret(tmp_path: Path) -> None:
