@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.terminal.compare import WIDTH, compare, seconds, times
+from gpudebug.terminal.compare import WIDTH, compare, times
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -145,13 +145,6 @@ def test_long_texts_are_wrapped() -> None:
         answer["a"]["label"] = "python train.py " * 20
 
     assert max(len(line) for line in shown(long).splitlines()) <= WIDTH
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "unknown"), (0.0005, "0.5 ms"), (2.345, "2.35 s"), (250, "4 min 10 s")]
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert seconds(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.234, "1.23x"), (123.4, "123x"), (0.0123, "0.0123x")])

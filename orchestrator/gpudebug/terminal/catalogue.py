@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpudebug.terminal.fit import short
+from gpudebug.terminal.fit import short, wrap
 
 Answer = Mapping[str, Any]
 _WIDTH = 80
@@ -23,8 +22,8 @@ def overview(answer: Answer) -> str:
         for cause in group["causes"]:
             marks = [word for word in ("gate", "own") if cause[word]]
             lines.append(f"  {cause['id']}" + (f"  ({', '.join(marks)})" if marks else ""))
-            lines += _wrapped(cause["title"], 4)
-            lines += _wrapped(f"shows: {cause['shows']}", 4)
+            lines += _indented(cause["title"], 4)
+            lines += _indented(f"shows: {cause['shows']}", 4)
         lines.append("")
     count = answer["count"]
     lines.append(f"{count} root cause{'s' if count != 1 else ''}. One in full: {answer['next_command']}")
@@ -35,7 +34,7 @@ def one(answer: Answer) -> str:
     """All of one cause."""
     lines = [f"{answer['id']}: {answer['title']}", ""]
     for paragraph in answer["explanation"].split("\n\n"):
-        lines += [*_wrapped(paragraph, 0), ""]
+        lines += [*_indented(paragraph, 0), ""]
     lines += _labelled("Group", answer["group"] + (" (a gate: it needs no run)" if answer["gate"] else ""))
     lines += _listed("Only if", answer["requires"])
     lines += _listed("Signs", [_sign(sign) for sign in answer["signs"]])
@@ -46,9 +45,9 @@ def one(answer: Answer) -> str:
         lines += _test(test)
     for knob in answer["knobs"]:
         names = ", ".join(f"/{short(name, 60)}/" for name in knob["names"])
-        lines += _wrapped(f"options of other programs like {names}: {knob['direction']}", 2)
+        lines += _indented(f"options of other programs like {names}: {knob['direction']}", 2)
     if answer["layer"]:
-        lines += _wrapped(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)
+        lines += _indented(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)
     lines.append("")
     lines += _labelled("Fix", answer["fix"])
     lines += _listed("Moves", answer["own_signal"])
@@ -79,8 +78,8 @@ def _here(here: Answer) -> list[str]:
     lines = ["", "For the command in gpudebug.yaml", *(f"  {change}" for change in changes)]
     written = [offer["instructions"] for offer in here["offers"] if offer["instructions"]]
     if not changes:
-        lines += _wrapped(written[0] if written else "nothing that the catalogue knows", 2)
-    return lines + [line for why in here["refused"] for line in _wrapped(f"not offered: {why}", 2)]
+        lines += _indented(written[0] if written else "nothing that the catalogue knows", 2)
+    return lines + [line for why in here["refused"] for line in _indented(f"not offered: {why}", 2)]
 
 
 def _test(test: Answer) -> list[str]:
@@ -89,14 +88,14 @@ def _test(test: Answer) -> list[str]:
     if test["change"]:
         lines.append(f"    {test['change']}")
     if test["code"]:
-        lines += _wrapped(test["code"], 4)
+        lines += _indented(test["code"], 4)
     if test["note"]:
-        lines += _wrapped(test["note"], 4)
+        lines += _indented(test["note"], 4)
     return lines
 
 
 def _labelled(label: str, text: str) -> list[str]:
-    lines = _wrapped(text, _LABEL)
+    lines = _indented(text, _LABEL)
     return [f"{label:<{_LABEL}}{lines[0].strip()}", *lines[1:]] if lines else []
 
 
@@ -107,13 +106,5 @@ def _listed(label: str, items: Iterable[str]) -> list[str]:
     return lines
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
-    space = " " * indent
-    return textwrap.wrap(
-        " ".join(text.split()),
-        _WIDTH,
-        initial_indent=space,
-        subsequent_indent=space,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _indented(text: str, indent: int) -> list[str]:
+    return wrap(" ".join(text.split()), _WIDTH, " " * indent)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpudebug.core.statistics import numbers
+from gpudebug.terminal.fit import wrap
 
 Answer = Mapping[str, Any]
 WIDTH = 80
@@ -19,17 +20,17 @@ _FIGURES = {"throughput": "throughput", "latency": "latency", "wall_time": "wall
 def compare(answer: Answer) -> str:
     """A table of A and B, the verdict in a sentence, what else differs, where the files are."""
     a, b = answer["a"], answer["b"]
-    lines = [*_wrapped("A  ", a["label"]), *_wrapped("B  ", b["label"]), ""]
+    lines = [*_behind("A  ", a["label"]), *_behind("B  ", b["label"]), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
     lines.append(_row("gpu_util", _utilisation(a), _utilisation(b)))
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
     lines += _memory("host memory", "peak_rss_mb", a, b) + _memory("device memory", "peak_device_mb", a, b)
-    lines += ["", *_wrapped("", f"Verdict: {_verdict(answer)}"), *_inside(a, b), *_sections(answer)]
+    lines += ["", *wrap(f"Verdict: {_verdict(answer)}", WIDTH, rest="  "), *_inside(a, b), *_sections(answer)]
     lines += ["", *_differences(answer), *_same(answer["same"])]
-    lines += _wrapped("Unknown: ", ", ".join(answer["unknown"])) if answer["unknown"] else []
+    lines += _behind("Unknown: ", ", ".join(answer["unknown"])) if answer["unknown"] else []
     for note in answer["notes"]:
-        lines += _wrapped("note: ", note)
+        lines += _behind("note: ", note)
     return "\n".join([*lines, "Files:", *(f"  {f}" for f in answer["files"])])
 
 
@@ -70,16 +71,7 @@ def _rate(figure: Answer, which: str) -> str:
 
 
 def _time(figure: Answer, which: str) -> str:
-    return seconds(figure[f"{which}_s"])
-
-
-def seconds(value: float | None) -> str:
-    """`12.3 ms`, `2.34 s`, `4 min 10 s`."""
-    if value is None:
-        return numbers.UNKNOWN
-    if value < 1:
-        return numbers.number(1000 * value, "ms")
-    return numbers.number(value, "s") if value < 60 else numbers.duration(value)
+    return numbers.seconds(figure[f"{which}_s"])
 
 
 def _ratio(answer: Answer, name: str) -> str:
@@ -145,7 +137,7 @@ def _differences(answer: Answer) -> list[str]:
     for d in shown:
         said = f"{d['a']} -> {d['b']}" + ("" if d["matters"] else "  (does not matter)")
         said += f"  ({d['why']})" if d["why"] and d["matters"] else ""
-        lines += _wrapped(f"  {d['name']:<{width}}  ", said)
+        lines += _behind(f"  {d['name']:<{width}}  ", said)
     more = len(packages) - _PACKAGES
     return [*lines, f"  and {more} more package{'s' if more > 1 else ''} (--json)"] if more > 0 else lines
 
@@ -153,19 +145,8 @@ def _differences(answer: Answer) -> list[str]:
 def _same(same: Mapping[str, str]) -> list[str]:
     """With its value where that says how the figures are to be read."""
     named = [f"{name} ({value})" if name in _VALUED else name for name, value in same.items()]
-    return _wrapped("Same: ", ", ".join(named)) if named else []
+    return _behind("Same: ", ", ".join(named)) if named else []
 
 
-def _wrapped(head: str, text: str) -> list[str]:
-    """`text` behind `head` within 80 columns where its words allow that, later lines below the first."""
-    import textwrap
-
-    indent = " " * min(len(head), 24)
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=indent or "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [head.rstrip()]
+def _behind(head: str, text: str) -> list[str]:
+    return wrap(text, WIDTH, head) or [head.rstrip()]

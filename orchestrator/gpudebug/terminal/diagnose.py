@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.statistics import numbers
+from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
 
 Answer = Mapping[str, Any]
@@ -19,10 +19,10 @@ def diagnose(answer: Answer) -> str:
     """The answer in full; what is improbable is left out."""
     lines = [_head(answer), ""]
     if answer["abstains"]:
-        lines += [*_wrapped(f"No cause is named: {answer['abstains']}.", ""), ""]
+        lines += [*wrap(f"No cause is named: {answer['abstains']}.", _WIDTH), ""]
     for gate in answer["gates"]:
         facts = f" ({'; '.join(gate['for'])})" if gate["for"] else ""
-        lines += _wrapped(f"Known without a run: {gate['id']}: {gate['title']}{facts}", "  ")
+        lines += wrap(f"Known without a run: {gate['id']}: {gate['title']}{facts}", _WIDTH, rest="  ")
     lines += [""] if answer["gates"] else []
     shown = [c for c in answer["causes"] if c["probability"] >= _LIKELY][
         : 1 if answer["abstains"] else _SHOWN
@@ -30,10 +30,10 @@ def diagnose(answer: Answer) -> str:
     for place, cause in enumerate(shown, 1):
         lines += [*_cause(place, cause, answer), ""]
     beside = around(answer)
-    lines += [*(one for line in beside for one in _wrapped(line, "  ", "")), ""] if beside else []
+    lines += [*(one for line in beside for one in wrap(line, _WIDTH, rest="  ")), ""] if beside else []
     for missing in answer["missing"]:
-        lines += _wrapped(
-            f"Missing: {missing['what']} ({missing['why']}). To have it: {missing['next']}", "  "
+        lines += wrap(
+            f"Missing: {missing['what']} ({missing['why']}). To have it: {missing['next']}", _WIDTH, rest="  "
         )
     lines += [""] if answer["missing"] else []
     lines.append(f"Next     {answer['next_command']}")
@@ -55,9 +55,9 @@ def _head(answer: Answer) -> str:
 def _cause(place: int, cause: Answer, answer: Answer) -> Iterator[str]:
     yield f"{place}. {cause['id']}  {100 * cause['probability']:.0f}%  {cause['title']}"
     for fact in cause["for"]:
-        yield from _wrapped(f"for      {fact}", "            ", "   ")
+        yield from wrap(fact, _WIDTH, "   for      ")
     for fact in cause["against"]:
-        yield from _wrapped(f"against  {fact}", "            ", "   ")
+        yield from wrap(fact, _WIDTH, "   against  ")
     yield f"   ceiling  {_ceiling(cause, answer)}"
     yield from _test(cause)
 
@@ -78,25 +78,12 @@ def _test(cause: Answer) -> Iterator[str]:
     test = cause["hypothesis"]
     cost = f" ({numbers.duration(test['cost_s'])} of the device)" if test["cost_s"] else ""
     if test["number"] is not None:
-        yield from _wrapped(
-            f"test     hypothesis {test['number']}: {test['title']}{cost}", "            ", "   "
-        )
+        yield from wrap(f"hypothesis {test['number']}: {test['title']}{cost}", _WIDTH, "   test     ")
         return
     if test["refused"]:
         after = f": {test['command']}" if test["command"] else ""
-        yield from _wrapped(f"test     none is left: {test['refused']}{after}", "            ", "   ")
+        yield from wrap(f"none is left: {test['refused']}{after}", _WIDTH, "   test     ")
         return
     change = test["change"] or ("code to be written" if test["instructions"] else None)
     said = ", ".join(text for text in (test["command"], change) if text) or "somebody has to say how"
-    yield from _wrapped(f"test     {said}{cost}", "            ", "   ")
-
-
-def _wrapped(text: str, indent: str, first: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    yield from wrap(f"{said}{cost}", _WIDTH, "   test     ")

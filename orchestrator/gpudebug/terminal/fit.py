@@ -147,6 +147,23 @@ def width(text: str) -> int:
     )
 
 
+def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> list[str]:
+    """A text behind `first` in lines of at most `columns`, broken between words alone.
+
+    Later lines begin with `rest`: as many blanks as `first` has letters (at most 24) unless it is given.
+    """
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        columns,
+        initial_indent=first,
+        subsequent_indent=" " * min(len(first), 24) if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 

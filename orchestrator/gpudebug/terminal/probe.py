@@ -81,14 +81,7 @@ def _site(site: Answer) -> str:
 
 def _reads(site: Answer, figures: Answer) -> str:
     per = numbers.number(site["count"] / figures["steps"]) if figures["steps"] else numbers.UNKNOWN
-    return f"{per} a step, {_seconds(site['seconds'] / site['count'])}" if site["count"] else "none"
-
-
-def _seconds(value: float) -> str:
-    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-        if value >= scale:
-            return numbers.number(value / scale, unit)
-    return numbers.number(value * 1e6, "us")
+    return f"{per} a step, {numbers.seconds(site['seconds'] / site['count'])}" if site["count"] else "none"
 
 
 def _rate(f: Answer) -> str | None:
@@ -103,7 +96,7 @@ def _step_time(f: Answer) -> str | None:
     p50, p95 = f["step_time_p50_s"], f["step_time_p95_s"]
     if p50 is None:
         return None
-    return f"p50 {_seconds(p50)}" + (f", p95 {_seconds(p95)}" if p95 is not None else "")
+    return f"p50 {numbers.seconds(p50)}" + (f", p95 {numbers.seconds(p95)}" if p95 is not None else "")
 
 
 def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:

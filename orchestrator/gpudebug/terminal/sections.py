@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
+from gpudebug.terminal.fit import wrap
 
 Answer = Mapping[str, Any]
 WIDTH = 100
@@ -32,7 +32,7 @@ def sections(answer: Answer, *, whole: bool = False) -> str:
         _recommendations(answer, most),
         _categories(answer),
         _tree(answer, whole),
-        [line for note in answer["notes"] for line in _wrapped("note: ", note)],
+        [line for note in answer["notes"] for line in _behind("note: ", note)],
     ]
     if answer.get("comparison"):
         parts.append(_comparison(answer["comparison"], most))
@@ -114,14 +114,9 @@ def _recommendations(answer: Answer, most: int) -> list[str]:
     lines = [
         line
         for r in rows[:most]
-        for line in _wrapped(f"  {r['level']:<11} ", f"{short(r['section'], _LONGEST_NAME)} {r['text']}")
+        for line in _behind(f"  {r['level']:<11} ", f"{short(r['section'], _LONGEST_NAME)} {r['text']}")
     ]
     return ["RECOMMENDATIONS:", *lines, *_more(len(rows) - most)] if lines else []
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    indent = " " * min(len(head), 14)
-    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _categories(answer: Answer) -> list[str]:
@@ -168,7 +163,7 @@ def _own(node: Answer) -> float:
 
 def _comparison(answer: Answer, most: int) -> list[str]:
     a, b = answer["a"], answer["b"]
-    lines = ["SIDE BY SIDE (ms a call):", *_wrapped("  A  ", a["label"]), *_wrapped("  B  ", b["label"]), ""]
+    lines = ["SIDE BY SIDE (ms a call):", *_behind("  A  ", a["label"]), *_behind("  B  ", b["label"]), ""]
     rows = answer["sections"][:most]
     width = _name_width([r["name"] for r in rows])
     titles = "".join(f"{f'{letter} {what}':>10}" for letter in "AB" for what in ("mean", "min", "max"))
@@ -183,14 +178,14 @@ def _comparison(answer: Answer, most: int) -> list[str]:
         lines.append(f"{short(r['name'], width):<{width}}{cells}{ratio}")
     lines += _more(len(answer["sections"]) - most)
     rates = [numbers.number(side["iterations_per_s"], "iterations/s") for side in (a, b)]
-    lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_wrapped("Verdict: ", _verdict(answer))]
+    lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_behind("Verdict: ", _verdict(answer))]
     return [*lines, "", "CHECKLIST:", *(line for c in answer["checklist"] for line in _check(c))]
 
 
 def _check(check: Answer) -> list[str]:
     mark = " " if check["answer"] is None else "!" if check["concern"] else "x"
-    lines = _wrapped(f"  [{mark}] ", check["question"])
-    return lines if check["answer"] is None else lines + _wrapped("      ", check["answer"])
+    lines = _behind(f"  [{mark}] ", check["question"])
+    return lines if check["answer"] is None else lines + _behind("      ", check["answer"])
 
 
 def _verdict(answer: Answer) -> str:
@@ -215,7 +210,7 @@ def of_run(found: Answer | None) -> list[str]:
         return []
     rows = found["sections"][:_SHOWN_OF_A_RUN]
     if not rows:
-        why = [line for note in found["notes"] for line in _wrapped("  note: ", note)]
+        why = [line for note in found["notes"] for line in _behind("  note: ", note)]
         return [f"sections {numbers.UNKNOWN}", *why]
     more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
     lines = [f"sections {found['count']}, {numbers.number(found['profiled_s'], 's')} profiled{more}:"]
@@ -237,3 +232,7 @@ def beside(rows: Sequence[Answer], parts: tuple[str, str] = ("A", "B")) -> list[
         lines.append(f"  {short(r['name'], 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
     left = len(rows) - _SHOWN_BESIDE
     return [*lines, f"  and {left} more (--json)"] if left > 0 else lines
+
+
+def _behind(head: str, text: str) -> list[str]:
+    return wrap(text, WIDTH, head)

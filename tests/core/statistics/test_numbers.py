@@ -81,6 +81,21 @@ def test_throughput(before: float | None, after: float | None, unit: str | None,
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "unknown"),
+        (5e-6, "5 us"),
+        (0.0005, "500 us"),
+        (0.0415, "41.5 ms"),
+        (2.345, "2.35 s"),
+        (250, "4 min 10 s"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert numbers.seconds(value) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0, "0.0 s"),

@@ -104,13 +104,6 @@ def test_the_lines_of_a_patch() -> None:
     assert [line for line, _ in turned] == ["+if access != 'user\\u202e\\u2066// check':\\x0c", "+\tpass"]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "unknown"), (2.0, "2 s"), (0.0415, "41.5 ms"), (5e-6, "5 us")]
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert pageparts.seconds(value) == text
-
-
 def test_the_ladder_leads_from_the_unmodified_workload_to_what_is_measured_now() -> None:
     gained = reports.gain(accepted=[reports.accepted(1, 63.6)], now=61.0)
     rungs = pageparts.ladder(gained, Metric())

@@ -138,6 +138,16 @@ def throughput_change(before: float | None, after: float | None, unit: str | Non
     return f"{number(before)} to {number(after)} {_per_second(unit)}"
 
 
+def seconds(value: float | None) -> str:
+    """A time with three digits: `850 us`, `41 ms`, `3.2 s`; from a minute on as `duration`."""
+    if value is None:
+        return UNKNOWN
+    for scale, unit in ((60.0, ""), (1.0, "s"), (1e-3, "ms")):
+        if value >= scale:
+            return number(value / scale, unit) if unit else duration(value)
+    return number(value * 1e6, "us")
+
+
 def duration(seconds: float) -> str:
     """`7.3 s`, `4 min 10 s`, `2 h 5 min`."""
     if round(seconds, 1) < 60:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent
+from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent, seconds
 from gpudebug.core.text.markdown import legible
 
 Data = Mapping[str, Any]
@@ -154,16 +154,6 @@ def _kind(text_line: str) -> str:
     if text_line.startswith(("@@", "diff ", "--- ", "+++ ", "index ")):
         return "place"
     return {"+": "add", "-": "cut"}.get(text_line[:1], "same")
-
-
-def seconds(value: float | None) -> str:
-    """`3.2 s`, `41 ms`, `850 us`."""
-    if value is None:
-        return UNKNOWN
-    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-        if value >= scale:
-            return number(value / scale, unit)
-    return number(value * 1e6, "us")
 
 
 _ENDS = (("Unmodified workload", "start"), ("Now, all of it together", "now"))
