@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 from gpudebug.cli import app
 from gpudebug.core import errors
 from gpudebug.core.catalogue.signals import SIGNALS
-from gpudebug.core.config import pinning, print_defaults
+from gpudebug.core.config import pins, print_defaults
 from gpudebug.engine.diagnosis import catalogue_view
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -90,7 +91,7 @@ def _meaning(param: Any) -> str:
 
 def configuration() -> str:
     """gpudebug.yaml with its defaults, and what pinning means for each setting."""
-    rows = [(f"`{key}`", rule.kind.value, rule.text) for key, rule in pinning.TABLE.items()]
+    rows = [(f"`{key}`", rule.kind.value, rule.text) for key, rule in pins.TABLE.items()]
     return _joined(
         [
             "# gpudebug.yaml",
@@ -118,7 +119,9 @@ def catalogue() -> str:
         "[hypotheses/README.md](../../hypotheses/README.md) how to add one.",
     ]
     for group in overview["groups"]:
-        rows = [(f"`{cause['id']}`", cause["title"], cause["shows"]) for cause in group["causes"]]
+        rows = [
+            (f"`{cause['id']}`", _plain(cause["title"]), _plain(cause["shows"])) for cause in group["causes"]
+        ]
         parts += [f"## {group['group']}", table(("id", "root cause", "shows"), rows)]
     rows = [(f"`{name}`", signal.unit, signal.source, signal.said) for name, signal in SIGNALS.items()]
     parts += ["## Signals", "What conditions can read, as `gpudebug catalogue --signals` lists it."]
@@ -157,6 +160,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; cells keep their text, line ends and bars made harmless."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Text in which nothing is Markdown: signs have regular expressions in them."""
+    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", text)
 
 
 def _cell(text: str) -> str:

@@ -1,0 +1,64 @@
+"""docs/benchmarks.md has the rows and bounds of the programs that print it; its figures are recorded."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+import pytest
+from tests.bench.__main__ import PARTS
+from tests.bench.diagnosis.__main__ import main as diagnose
+from tests.bench.verdicts.tables import COLUMNS, headline
+from tests.support.documents import ROOT, page
+
+PAGE = page(ROOT / "docs" / "benchmarks.md")
+
+
+def rows() -> Iterator[tuple[str, str]]:
+    """Expressions for the name and the bound of each `Row(…)` in tests/bench, as they are printed."""
+    for part in PARTS.values():
+        for node in ast.walk(ast.parse(inspect.getsource(part))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Row":
+                yield _expression(node.args[0]), _bound(node.args[2], vars(part))
+
+
+def _expression(name: ast.expr) -> str:
+    if isinstance(name, ast.Constant):
+        return re.escape(str(name.value))
+    assert isinstance(name, ast.JoinedStr)
+    return "".join(_expression(v) if isinstance(v, ast.Constant) else ".+" for v in name.values)
+
+
+def _bound(expression: ast.expr, names: dict[str, object]) -> str:
+    code = compile(ast.Expression(expression), "bound", "eval")
+    try:
+        value = float(eval(code, dict(names)))
+    except NameError:  # computed where it is printed
+        return ".*"
+    return re.escape(f"{value:.2f} ") if math.isfinite(value) else ""
+
+
+def test_each_cost_is_a_row_of_the_benchmark_with_its_bound() -> None:
+    known = {name: re.compile(rf"{name} +-?[\d.]+ +{bound}(?! *\d+\.).*") for name, bound in rows()}
+    recorded = [b.text.splitlines()[1:] for b in PAGE.blocks if b.mark == "rows: cost"]
+    assert [line for line in chain(*recorded) if not any(p.fullmatch(line) for p in known.values())] == []
+    missing = [name for name, p in known.items() if not any(p.fullmatch(line) for line in recorded[0])]
+    assert missing == []
+
+
+def test_the_table_of_verdicts_has_the_columns_and_bounds_of_the_simulation() -> None:
+    head, _, *_, bounds = PAGE.table("rows: verdicts")
+    printed = headline([])[0].splitlines()
+    assert [head, bounds] == [printed[0], printed[-1]]
+    assert all(column.title in head for column in COLUMNS)
+
+
+def test_a_row_of_the_diagnosis_is_replayed(capsys: pytest.CaptureFixture[str]) -> None:
+    diagnose(["street_scenes"])
+    printed = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert len(printed) == 3
+    assert set(printed) <= set(PAGE.table("rows: diagnosis"))
