@@ -178,11 +178,12 @@ ROOMS = {
         change: command errors text
         redaction: command words
         statistics: progress records redaction
-        config: change command errors statistics text words
+        yaml: errors
+        config: change command errors statistics text words yaml
         inside: command errors records statistics text words
         campaign: change config errors progress statistics words
-        catalogue: change command config errors inside records text
-        trainlog: config errors records redaction statistics text
+        catalogue: change command config errors inside records text yaml
+        trainlog: errors records redaction statistics text yaml
         samples: errors records statistics trainlog
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics words

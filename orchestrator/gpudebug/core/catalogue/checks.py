@@ -22,14 +22,14 @@ from gpudebug.core.catalogue.model import (
     Sign,
     Term,
 )
-from gpudebug.core.catalogue.problem import Problem, named, nearest
 from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change import intervention as interventions
-from gpudebug.core.config.document import Path
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.inside.stacks.patterns import LEAST
 from gpudebug.core.text.expressions import Unbounded, bounded
+from gpudebug.core.yaml.document import Path
+from gpudebug.core.yaml.problem import Problem, named, nearest
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")

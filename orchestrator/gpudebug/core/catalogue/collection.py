@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.catalogue.model import GROUPS, Cause
-from gpudebug.core.catalogue.problem import nearest
 from gpudebug.core.errors import CatalogueError, UsageError
+from gpudebug.core.yaml.problem import nearest
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pydantic_core import ErrorDetails
 
 from gpudebug.core.catalogue.adapter import Framework
 from gpudebug.core.catalogue.model import GROUPS, Cause, Strict
-from gpudebug.core.catalogue.problem import Problem, named, nearest
-from gpudebug.core.config.document import Document, Path, read
 from gpudebug.core.config.values import shown
 from gpudebug.core.errors import CatalogueError, ConfigError
+from gpudebug.core.yaml.document import Document, Path, read
+from gpudebug.core.yaml.problem import Problem, named, nearest, refuse
 
 _LARGEST = 1 << 17
 _R = TypeVar("_R", bound=Strict)
@@ -56,7 +56,7 @@ def read_cause(
     if not trusted:
         from gpudebug.core.catalogue.checks import problems
 
-        _refuse(_all(cause, document, problems(cause, frameworks)), document)
+        refuse(_all(cause, document, problems(cause, frameworks)), document, CatalogueError)
     return cause
 
 
@@ -65,7 +65,7 @@ def read_framework(text: str, file: str) -> Framework:
     document = _read(text, file, "name: my-framework")
     framework = _validated(Framework, document)
     if framework.name != PurePosixPath(file).stem:
-        _refuse([_renamed("name", framework.name, file)], document)
+        refuse([_renamed("name", framework.name, file)], document, CatalogueError)
     return framework
 
 
@@ -88,18 +88,8 @@ def _validated(model: type[_R], document: Document) -> _R:
         return model.model_validate(document.value)
     except ValidationError as error:
         found = [_explained(model, detail) for detail in error.errors(include_url=False)]
-    _refuse(found, document)
+    refuse(found, document, CatalogueError)
     raise AssertionError("a record that is refused has a problem")
-
-
-def _refuse(found: Iterable[Problem], document: Document) -> None:
-    """Raise for the first of the problems, where there is one."""
-    # What is missing comes last: a misspelt key is missing too, and its own line says more.
-    placed = sorted(((p.missing, document.line(p.path, key=p.key), p) for p in found), key=lambda e: e[:2])
-    if placed:
-        _, line, first = placed[0]
-        more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
-        raise CatalogueError(first.message + more, file=document.file, line=line, next=first.next)
 
 
 def _explained(model: type[Strict], detail: ErrorDetails) -> Problem:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpudebug.core.text import shell_words
+from gpudebug.core.yaml.document import Path
 
 from ..errors import ConfigError
-from .document import Path
 from .schema import SPLIT_NEXT, split_command
 
 

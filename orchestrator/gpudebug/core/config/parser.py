@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpudebug.core.text import shell_words
+from gpudebug.core.yaml.document import Document, Path, read
+from gpudebug.core.yaml.problem import Problem, nearest, refuse
 
 from ..errors import ConfigError
 from . import schema, values
-from .document import Document, Path, read
 from .schema import Config, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
-
-
-class _Problem(NamedTuple):
-    line: int
-    message: str
-    next: str | None
-    missing: bool = False
 
 
 def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
@@ -42,15 +36,10 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
         config = Config.model_validate(_completed(document.value, campaign))
     except ValidationError as error:
         problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
-    else:
-        problems = list(_contradictions(config, document))
-        if not problems:
-            return config
-    # What is missing comes last: a misspelt key is missing too, and its own line says more.
-    problems.sort(key=lambda problem: (problem.missing, problem.line))
-    first, rest = problems[0], len(problems) - 1
-    more = f" (and {rest} more)" if rest else ""
-    raise ConfigError(first.message + more, file=file, line=first.line, next=first.next)
+        refuse(problems, document, ConfigError)
+        raise AssertionError("settings that are refused have a problem") from None
+    refuse(_contradictions(config, document), document, ConfigError)
+    return config
 
 
 def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
@@ -97,21 +86,21 @@ def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str,
     return merged
 
 
-def _from_pydantic(detail: ErrorDetails, document: Document) -> _Problem:
+def _from_pydantic(detail: ErrorDetails, document: Document) -> Problem:
     path: Path = detail["loc"]
     name = ".".join(str(part) for part in path)
     if detail["type"] == "extra_forbidden":
         message, next = _unknown_key(path)
-        return _Problem(document.line(path, key=True), message, next)
+        return Problem(path, message, next, key=True)
     if detail["type"] == "missing":
-        return _Problem(
-            document.line(path[:-1], key=True), f"{name} is missing", f"add {_example(path)}", True
-        )
+        return Problem(path[:-1], f"{name} is missing", f"add {_example(path)}", key=True, missing=True)
     cause = detail.get("ctx", {}).get("error")
     what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
-    return _Problem(
-        _value_line(path, what, document), f"{name}: {what}", f"write {_example_here(path, document)}"
-    )
+    # The message may begin with the entry inside it that is meant.
+    inner: Path = (*path, what.split(":", 1)[0])
+    place = inner if inner in document.keys else path
+    key = place is inner
+    return Problem(place, f"{name}: {what}", f"write {_example_here(path, document)}", key=key)
 
 
 def _example_here(path: Path, document: Document) -> str:
@@ -122,12 +111,6 @@ def _example_here(path: Path, document: Document) -> str:
     return _example(path)
 
 
-def _value_line(path: Path, what: str, document: Document) -> int:
-    """The line of the value, or of the entry inside it that the message begins with."""
-    inner = (*path, what.split(":", 1)[0])
-    return document.keys.get(inner) or document.line(path)
-
-
 def _example(path: Path) -> str:
     from .defaults import example
 
@@ -135,23 +118,21 @@ def _example(path: Path) -> str:
 
 
 def _unknown_key(path: Path) -> tuple[str, str]:
-    from difflib import get_close_matches
-
     from .defaults import all_keys
 
     name = ".".join(str(part) for part in path)
     parent, key = path[:-1], str(path[-1])
     siblings = [keys[-1] for keys in all_keys() if keys[:-1] == parent]
-    near = get_close_matches(key.lower().replace("-", "_"), siblings, n=1, cutoff=0.6)
+    near = nearest(key.replace("-", "_"), siblings)
     if near:
-        return f"unknown key {name}", f"write {'.'.join((*map(str, parent), near[0]))}"
+        return f"unknown key {name}", f"write {'.'.join((*map(str, parent), near))}"
     elsewhere = [".".join(keys) for keys in all_keys() if keys[-1] == key]
     if elsewhere:
         return f"unknown key {name}", f"write it as {elsewhere[0]}"
     return f"unknown key {name}", f"valid here: {', '.join(siblings) or 'nothing'}"
 
 
-def _contradictions(config: Config, document: Document) -> Iterator[_Problem]:
+def _contradictions(config: Config, document: Document) -> Iterator[Problem]:
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield from _command(part, workload, document)
@@ -159,54 +140,49 @@ def _contradictions(config: Config, document: Document) -> Iterator[_Problem]:
     yield from _thresholds(config, document)
     yield from _own_metric(config, document)
     if config.metric == "gpu_util" and config.target is not None and config.target > 100:
-        yield _Problem(document.line(("target",)), "target: expected at most 100 percent", "write target: 80")
+        yield Problem(("target",), "target: expected at most 100 percent", "write target: 80")
     for knob in config.locked:
         if not knob.strip("-+ "):
-            yield _Problem(
-                document.line(("locked",)), f"locked: {knob!r} names no flag", "write [--batch_size]"
-            )
+            yield Problem(("locked",), f"locked: {knob!r} names no flag", "write [--batch_size]")
 
 
-def _command(part: str, workload: Workload, document: Document) -> Iterator[_Problem]:
+def _command(part: str, workload: Workload, document: Document) -> Iterator[Problem]:
     try:
         schema.split_command(workload.command, shell=workload.shell)
     except shell_words.ShellSyntaxError as error:
         path: Path = (part, "command")
-        line = document.line(path)
-        if path in document.blocks and isinstance(workload.command, str):
-            line += workload.command.count("\n", 0, error.position)
-        yield _Problem(line, f"{part}.command: {error}", schema.SPLIT_NEXT)
+        block = path in document.blocks and isinstance(workload.command, str)
+        below = str(workload.command).count("\n", 0, error.position) if block else 0
+        yield Problem(path, f"{part}.command: {error}", schema.SPLIT_NEXT, below=below)
 
 
-def _direction(config: Config, document: Document) -> Iterator[_Problem]:
+def _direction(config: Config, document: Document) -> Iterator[Problem]:
     if config.metric.startswith("log:"):
         if "direction" not in document.value:
             message = f"direction is missing: nobody knows which way {config.metric} is better"
-            yield _Problem(document.line(("metric",)), message, "add direction: higher, or lower")
+            yield Problem(("metric",), message, "add direction: higher, or lower")
         return
     better = "lower" if _is_lower(config.metric) else "higher"
     if config.direction != better:
         message = f"direction: {config.metric} is better when {better}"
-        yield _Problem(document.line(("direction",)), message, f"write direction: {better}, or leave it out")
+        yield Problem(("direction",), message, f"write direction: {better}, or leave it out")
 
 
-def _own_metric(config: Config, document: Document) -> Iterator[_Problem]:
+def _own_metric(config: Config, document: Document) -> Iterator[Problem]:
     """`log:NAME` must be one of the patterns of `log`; loss and step are read for themselves."""
     if not config.metric.startswith("log:"):
         return
     name = config.metric.removeprefix("log:")
     if name in ("loss", "step"):
         message = f"metric: log:{name} is no figure of speed"
-        yield _Problem(
-            document.line(("metric",)), message, "name another pattern of log:, or use steps_per_s"
-        )
+        yield Problem(("metric",), message, "name another pattern of log:, or use steps_per_s")
     elif name not in config.log:
         message = f"metric: log has no pattern {name}"
         example = f"add log: {{{name}: '{name}=(?P<value>[0-9.]+)'}}"
-        yield _Problem(document.line(("metric",)), message, example)
+        yield Problem(("metric",), message, example)
 
 
-def _thresholds(config: Config, document: Document) -> Iterator[_Problem]:
+def _thresholds(config: Config, document: Document) -> Iterator[Problem]:
     points = config.metric == "gpu_util"
     wanted = "percentage points such as 20" if points else "a ratio such as 1.2x"
     wrong = False
@@ -215,11 +191,11 @@ def _thresholds(config: Config, document: Document) -> Iterator[_Problem]:
             wrong = True
             message = f"criteria.{name}: expected {wanted} for {config.metric}"
             example = _example_here(("criteria", name), document)
-            yield _Problem(document.line(("criteria", name)), message, f"write {example}")
+            yield Problem(("criteria", name), message, f"write {example}")
     if not wrong and config.criteria.failure > config.criteria.success:
         unit = "" if points else "x"
         success, failure = (f"{v:g}{unit}" for v in (config.criteria.success, config.criteria.failure))
         message = f"criteria: failure ({failure}) is above success ({success})"
         at = "failure" if ("criteria", "failure") in document.keys else "success"
         both = "success: 20 and failure: 10" if points else "success: 1.2x and failure: 1.1x"
-        yield _Problem(document.line(("criteria", at)), message, f"write {both}")
+        yield Problem(("criteria", at), message, f"write {both}")

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpudebug.core.config import document
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.redaction.redact import Redactor, secret_pair
 from gpudebug.core.text.json_lines import parse
+from gpudebug.core.yaml import document
 
 LONGEST = 128 << 10
 """What is read of a log, in bytes: programs print their configuration first."""

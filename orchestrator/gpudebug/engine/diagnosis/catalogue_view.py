@@ -8,11 +8,11 @@ from typing import Any
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.problem import nearest
 from gpudebug.core.catalogue.prose import said, said_own, said_share, shows
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError
+from gpudebug.core.yaml.problem import nearest
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config, training_environment
 from gpudebug.engine.run import adapters, catalogue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.catalogue.problem import named, nearest
+from gpudebug.core.yaml.problem import named, nearest
 
 
 def test_places_and_names_as_a_person_says_them() -> None:

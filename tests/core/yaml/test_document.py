@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.config import document
 from gpudebug.core.errors import ConfigError
+from gpudebug.core.yaml import document
 
 BOMB = "a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\n"
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from ..errors import ConfigError
+from gpudebug.core.errors import ConfigError
 
 LARGEST_BYTES = 2**20
 DEEPEST = 12
