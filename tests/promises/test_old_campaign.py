@@ -63,10 +63,18 @@ def test_it_is_reported(old: OldCampaign) -> None:
 
 def test_reading_commands_write_nothing(old: OldCampaign) -> None:
     before = contents(old.folder)
-    for words in (("status",), ("show", "1"), ("verify",), ("diagnose",)):
+    for words in (("status",), ("show", "1"), ("verify",)):
         old.run(*words).expect(0)
     assert contents(old.folder) == before
     assert not (old.folder / ".git" / "gpudebug").exists()
+
+
+def test_diagnose_writes_the_order_for_status_and_nothing_else(old: OldCampaign) -> None:
+    before = contents(old.folder)
+    old.run("diagnose").expect(0)
+    after = contents(old.folder)
+    assert {name for name in after if name.startswith("runs/.status")} == after.keys() - before.keys()
+    assert {name: after[name] for name in before} == before
 
 
 def test_with_its_own_interpreter_it_exports_what_it_did(

@@ -122,12 +122,23 @@ def _ahead(answer: Answer, here: Screen) -> list[str]:
         *here.labelled("Target   ", answer["target_text"]),
         *here.labelled("Budget   ", said),
         *_next(f"{after['action']}: {after['why']}", here),
+        *_order(answer.get("order"), here),
     ]
     if answer.get("progress"):
         from gpudebug.terminal.underway import progress
 
         lines += here.labelled("Progress ", progress(answer["progress"]))
     return lines
+
+
+def _order(order: Answer | None, here: Screen) -> list[str]:
+    """When the order of what waits was recorded, and from which baseline."""
+    if order is None:
+        return []
+    age = numbers.UNKNOWN if order["age_s"] is None else f"{numbers.span(order['age_s'])} ago"
+    runs = [f"runs/{name}" for name in order["baseline"]]
+    made = f", from {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}" if runs else ""
+    return here.labelled("Order    ", f"recorded by {order['by']} {age}{made}")
 
 
 def _next(said: str, here: Screen) -> list[str]:

@@ -12,6 +12,7 @@ from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.diagnosis.diagnose import diagnose
 from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
@@ -85,6 +86,7 @@ def test_what_is_locked_is_left_to_somebody_who_writes(waiting: Campaign) -> Non
 
 def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign) -> None:
     configured(waiting, AUTO)
+    diagnose(waiting.folder)
     told = status(waiting.folder)["next"]
     assert told["action"] == "propose"
     assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told["why"]

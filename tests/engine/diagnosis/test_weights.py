@@ -11,6 +11,7 @@ from tests.support.waiting import CAUSE, add_cause
 
 from gpudebug.core.campaign.decide import decide
 from gpudebug.engine.campaign.load import load
+from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.diagnosis.weights import proposes, weighed
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
@@ -24,6 +25,7 @@ def test_what_promises_most_is_tested_first(waiting: Campaign) -> None:
     add(waiting, "Learning rate", "--lr=0.2")
     add(waiting, "No workers load the batches", "--num_workers=4")
     add(waiting, "Nothing", "--nothing=1")
+    record_order(load(waiting.folder), "gpudebug next")
     found = status(waiting.folder)["next"]
     assert (found["action"], found["hypothesis"]) == ("test", 2)
     assert "hypothesis 2 is untested: expected gain " in found["why"]
@@ -62,6 +64,7 @@ def test_a_broken_catalogue_keeps_nobody_from_testing(waiting: Campaign) -> None
     add(waiting, "One", "--x=1")
     add(waiting, "Two", "--num_workers=2")
     add_cause(waiting, CAUSE + "unknown: 1\n")
+    record_order(load(waiting.folder), "gpudebug next")
     found = status(waiting.folder)["next"]
     assert (found["action"], found["hypothesis"]) == ("test", 1)
     assert (
@@ -71,12 +74,14 @@ def test_a_broken_catalogue_keeps_nobody_from_testing(waiting: Campaign) -> None
     assert "unknown key unknown" in found["why"]
 
 
-def test_status_loads_the_catalogue_only_for_a_choice(waiting: Campaign) -> None:
+def test_status_loads_no_catalogue_even_for_a_choice(waiting: Campaign) -> None:
     """In a process of its own: this one has loaded everything."""
     add(waiting, "One", "--x=1")
+    add(waiting, "Two", "--num_workers=2")
+    record_order(load(waiting.folder), "gpudebug next")
     code = (
         "import sys\nfrom pathlib import Path\nfrom gpudebug.engine.status.status import status\n"
-        "status(Path('.'))\nprint([m for m in sys.modules if 'catalogue' in m or 'core.diagnosis' in m])\n"
+        "status(Path('.'))\nprint([m for m in sys.modules if 'catalogue' in m or 'diagnosis.case' in m])\n"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], cwd=waiting.folder, capture_output=True, text=True, check=True

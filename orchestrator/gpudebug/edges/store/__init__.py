@@ -44,6 +44,7 @@ from gpudebug.edges.store.folders import (
     run_number,
     slug,
 )
+from gpudebug.edges.store.kept import STATUS, get_order, put_order
 from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
 from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
 
@@ -58,6 +59,7 @@ __all__ = [
     "LEASE_S",
     "RECORDS",
     "RUNS",
+    "STATUS",
     "WORKTREES",
     "Claim",
     "Detached",
@@ -80,6 +82,7 @@ __all__ = [
     "file_digest",
     "find_root",
     "get_json",
+    "get_order",
     "held_by",
     "in_git",
     "leases",
@@ -90,6 +93,7 @@ __all__ = [
     "place_new",
     "put_file",
     "put_json",
+    "put_order",
     "read_file",
     "read_head",
     "read_tail",

@@ -23,6 +23,7 @@ from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import Case, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
+from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import adapters, catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
@@ -40,12 +41,14 @@ _FITS = 0.2
 def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
     """`diagnose`'s JSON: of the campaign's workload, or of a RUN: a run's name, its folder or its samples.
 
-    UsageError where RUN is none of these, StoreError where the run was not finished.
+    Of the campaign the order of what waits is recorded for `status`. UsageError where RUN is none of these,
+    StoreError where the run was not finished.
     """
     root = store.find_root(directory)
     if run is None:
         loaded = load(directory, session_of())
         case = case_of(loaded)
+        record_order(loaded, "gpudebug diagnose")
         return _answer(case.facts, case.diagnosis, _of(loaded, case))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)

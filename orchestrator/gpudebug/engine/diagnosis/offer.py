@@ -52,9 +52,11 @@ class Outlook:
 
     def why(self, before: str) -> str:
         """The reason of an action, `before`, with what the catalogue says of it."""
-        return f"{before}; {self._said()}"
+        return f"{before}; {self.said}"
 
-    def _said(self) -> str:
+    @property
+    def said(self) -> str:
+        """What the catalogue says of a campaign in which nothing is left to test."""
         if self.problem:
             return self.problem
         held = self._held()

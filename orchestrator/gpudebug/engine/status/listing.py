@@ -39,13 +39,20 @@ def spent(records: Sequence[Record | None]) -> dict[str, Any]:
     cost = sum(held)
     sure = len(known) == len(records)
     ended = max((at for r in known if (at := _moment(r.get("end")))), default=None) if sure else None
-    now = datetime.datetime.now(datetime.timezone.utc)
     return {
         "cost_s": round(cost, 1) if sure and held and 0 <= cost <= _LARGEST else None,
         "ended": ended.isoformat() if ended else None,
-        # A clock that was set back makes nothing younger than now.
-        "age_s": max(0, round((now - ended).total_seconds())) if ended else None,
+        "age_s": age(ended.isoformat()) if ended else None,
     }
+
+
+def age(when: object) -> int | None:
+    """Seconds since a time. None if it is no time; 0 if the clock was set back since."""
+    moment = _moment(when)
+    if moment is None:
+        return None
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return max(0, round((now - moment).total_seconds()))
 
 
 def _moment(text: object) -> datetime.datetime | None:

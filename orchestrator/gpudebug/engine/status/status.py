@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.order import NO_DIAGNOSIS, Order, ordered
 from gpudebug.core.progress import claims
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
@@ -16,7 +17,7 @@ from gpudebug.engine.campaign.campaign import Baseline, Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.terms import played_back
-from gpudebug.engine.diagnosis.weights import weighed
+from gpudebug.engine.diagnosis.order import recorded_order
 from gpudebug.engine.status import listing
 
 
@@ -35,7 +36,8 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
     """
     c = loaded.campaign
     running = loaded.workspace.claimed()
-    action = _under_way(loaded) if running else _next(loaded)
+    order = recorded_order(loaded)
+    action = _under_way(loaded, order) if running else _next(loaded, order)
     device_time = loaded.config.budget.device_time
     made = listing.made(loaded)
     hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
@@ -65,6 +67,7 @@ def status_of(loaded: Loaded) -> dict[str, Any]:
             "role": action.role,
             "why": action.why,
         },
+        "order": _order(order, action),
         "budget": {
             "hypotheses": c.hypothesis_budget,
             "hypotheses_used": c.tested,
@@ -90,14 +93,24 @@ def _settings(loaded: Loaded) -> dict[str, Any]:
     return {"pinned": pinned, "differences": differing, "problem": found.problem, "replayed": found.replay}
 
 
-def _next(loaded: Loaded) -> decide.Action:
-    """What `next` would do, in its words."""
-    action = decide.decide(weighed(loaded))
+def _next(loaded: Loaded, order: Order | None) -> decide.Action:
+    """What `next` would do by the order that is recorded."""
+    action = decide.decide(ordered(loaded.campaign, order))
     if action.kind is not decide.Kind.PROPOSE:
         return action
-    from gpudebug.engine.diagnosis.offer import outlook
+    offer = order.offer if order is not None and order.offer else NO_DIAGNOSIS
+    return replace(action, why=f"{action.why}; {offer}")
 
-    return replace(action, why=outlook(loaded).why(action.why))
+
+_BY_ORDER = (decide.Kind.TEST, decide.Kind.IMPLEMENT, decide.Kind.PROPOSE)
+
+
+def _order(order: Order | None, action: decide.Action) -> dict[str, Any] | None:
+    """When the order was recorded, by which command, and from which baseline; None if it decides nothing."""
+    if order is None or action.kind not in _BY_ORDER:
+        return None
+    made = {"when": order.when, "by": order.by, "baseline": list(order.baseline)}
+    return {**made, "age_s": listing.age(order.when)}
 
 
 def _progress(loaded: Loaded) -> dict[str, Any] | None:
@@ -115,11 +128,11 @@ def _target(loaded: Loaded) -> str:
     return numbers.figure(loaded.metric, goal)
 
 
-def _under_way(loaded: Loaded) -> decide.Action:
+def _under_way(loaded: Loaded, order: Order | None) -> decide.Action:
     """What the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
     if live is None:
-        return _next(loaded)
+        return _next(loaded, order)
     role = str(loaded.records[live.name].get("role"))
     why = f"run {live.name} is under way"
     if role.startswith("baseline-") and live.hypothesis is None:
@@ -127,7 +140,7 @@ def _under_way(loaded: Loaded) -> decide.Action:
     if live.hypothesis is not None:
         return decide.Action(decide.Kind.TEST, why, hypothesis=live.hypothesis)
     kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
-    after = decide.decide(weighed(loaded, replace(loaded.campaign, loose_runs=kept)))
+    after = decide.decide(ordered(replace(loaded.campaign, loose_runs=kept), order))
     return replace(after, why=f"{why}; after it: {after.why}")
 
 

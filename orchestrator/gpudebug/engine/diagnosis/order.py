@@ -1,0 +1,53 @@
+"""The order that `next` and `diagnose` find for what waits, recorded for `status`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.order import Order, order_in
+from gpudebug.core.errors import StoreError
+from gpudebug.edges import store
+from gpudebug.edges.host import now
+
+if TYPE_CHECKING:
+    from gpudebug.engine.campaign.campaign import Loaded
+
+
+def record_order(loaded: Loaded, by: str) -> None:
+    """Record the order of what waits now. A folder that cannot be written keeps nobody from going on."""
+    if not loaded.workspace.runs.is_dir():
+        return
+    with suppress(StoreError):
+        store.put_order(loaded.workspace, _order(loaded, by).as_json())
+
+
+def recorded_order(loaded: Loaded) -> Order | None:
+    """The order that was recorded last; None if there is none in the unit of the campaign's metric."""
+    found = order_in(store.get_order(loaded.workspace))
+    if found is None or found.metric != loaded.config.metric:
+        return None
+    return found if found.worths or found.unweighed or found.offer else None
+
+
+def _order(loaded: Loaded, by: str) -> Order:
+    from gpudebug.engine.diagnosis.offer import outlook
+    from gpudebug.engine.diagnosis.weights import weighed
+
+    campaign = weighed(loaded)
+    weighing = campaign is not loaded.campaign
+    worths = {h.number: h.worth for h in campaign.hypotheses if h.worth is not None} if weighing else None
+    cost = next((h.cost_s for h in campaign.hypotheses if h.cost_s is not None), None)
+    proposes = decide.decide(campaign).kind is Kind.PROPOSE
+    return Order(
+        when=now(),
+        by=by,
+        baseline=loaded.baselines["workload"].runs,
+        metric=loaded.config.metric,
+        worths=worths if campaign.unweighed is None else None,
+        cost_s=cost,
+        unweighed=campaign.unweighed,
+        offer=outlook(loaded).said if proposes else None,
+    )
