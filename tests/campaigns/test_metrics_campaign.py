@@ -193,5 +193,5 @@ def test_a_variable_that_names_the_batch_leaves_the_gain_open(tmp_path: Path) ->
     campaign.propose("--env BATCH_SIZE=4")
     answer = campaign.json("next")
     assert answer["verdict"] == "INCONCLUSIVE", answer
-    said = "the change names the batch, and samples per second are not told alike by all runs"
+    said = "the change names the batch, and not all runs report samples per second in the same way"
     assert gates(answer)["throughput"]["note"].startswith(said)

@@ -57,8 +57,11 @@ def test_a_training_that_is_killed_has_told(tmp_path: Path) -> None:
 
 
 SILENT = {
-    "no torch": ([sys.executable, "-c", "print('step 1 loss 2')"], "no process told of PyTorch training"),
-    "no Python": (["true"], "no process told of PyTorch training"),
+    "no torch": (
+        [sys.executable, "-c", "print('step 1 loss 2')"],
+        "the command ran no PyTorch training step",
+    ),
+    "no Python": (["true"], "the command ran no PyTorch training step"),
     "isolated": ([sys.executable, "-I", "-c", "pass"], "-I` keeps the probe out: it ignores PYTHONPATH"),
     "no site": (
         [sys.executable, "-S", "-c", "pass"],

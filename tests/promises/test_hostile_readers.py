@@ -161,7 +161,7 @@ def test_lines_without_an_end_stop_the_reading_of_samples() -> None:
         found = read_samples(io.StringIO(text, newline="\n"), "samples.csv")
         assert len(found.rows) == 1
         assert found.unreadable <= MOST_LONG_LINES * 2
-        assert found.refused == "samples.csv holds lines of more than 64 KB"
+        assert found.refused == "samples.csv has lines of more than 64 KB"
 
 
 def test_a_few_long_lines_are_unreadable_rows() -> None:

@@ -24,7 +24,7 @@ SIDE: dict[str, Any] = {
     "peak_rss_mb": 812.4,
     "peak_device_mb": 20480.0,
     "probe": None,
-    "probe_reason": "no process told of PyTorch training",
+    "probe_reason": "the command ran no PyTorch training step",
 }
 ANSWER: dict[str, Any] = {
     "ratio": 1.5,

@@ -131,7 +131,7 @@ def test_without_hypotheses_and_goal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_command_is_not_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     why = (
-        "every hypothesis has its verdict: a new one is needed; dl-slow, 90% likely, is hypothesis 1, "
+        "every hypothesis has its verdict: propose a new one; dl-slow, 90% likely, is hypothesis 1, "
         "VALIDATED: gpudebug accept 1; the catalogue's best fit is dl-no-workers, 68% likely: "
         "gpudebug propose --from-catalogue dl-no-workers"
     )

@@ -65,7 +65,7 @@ def test_a_trace_of_a_cpu_says_so_and_what_the_host_waited_for(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b'{"traceEvents": []}', "holds no events"),
+        (b'{"traceEvents": []}', "has no events"),
         (b'{"traceEvents": [{"ph": "X", "na', "cut off before its first event"),
         (gzip.compress(b'{"traceEvents": [', mtime=0)[:-9], "cut off before its first event"),
     ],

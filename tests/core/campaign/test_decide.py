@@ -344,19 +344,19 @@ def test_another_metric_solves_by_its_own_figure(
         (campaign(h(3, code=True)), ["hypothesis 3", "no change"]),
         (
             campaign(h(1, worth=0.1), h(2, worth=0.35, cost_s=35.0), h(3), h(4, Status.REJECTED)),
-            ["hypothesis 2 is untested: expected gain 12.2pp for 35.0 s, the most a second of 3 untested"],
+            ["hypothesis 2, the best expected gain per second of 3 untested (12.2pp for 35.0 s)"],
         ),
         (
             campaign(h(1), h(2), unweighed="my.yaml:3: unknown key"),
-            ["hypothesis 1 is untested, the first in the file: my.yaml:3: unknown key"],
+            ["hypothesis 1, the first in the file: my.yaml:3: unknown key"],
         ),
         (
             campaign(h(1, worth=0.01, cost_s=20.0), h(2), metric=Metric("steps_per_s")),
-            ["hypothesis 1 is untested: expected gain 20% for 20.0 s, the most a second of 2 untested"],
+            ["hypothesis 1, the best expected gain per second of 2 untested (20% for 20.0 s)"],
         ),
         (
             campaign(h(1, code=True), h(2, code=True, worth=0.5)),
-            ["no change to test yet: expected gain 0.5 a device-second, the most a second of 2 untested"],
+            ["no change to test yet, the best expected gain per second of 2 untested (0.5 a device-second)"],
         ),
     ],
 )

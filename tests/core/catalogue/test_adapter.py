@@ -31,7 +31,7 @@ def test_a_file_says_a_framework() -> None:
         ("programs", "progams", 3, "unknown key progams"),
         ("since", "sinse", 7, "unknown key flags.fast.sinse"),
         ("default: 50", "default: often", 5, "log.default: expected a whole number"),
-        ("name: mine", "name: other", 1, "the file's name says 'mine'"),
+        ("name: mine", "name: other", 1, "but the file is named 'mine'"),
         ("title: Mine\n", "", 1, "title is missing"),
     ],
 )

@@ -62,7 +62,7 @@ def knob(text: str) -> str:
         (having("- {signal: data_wait_share}", "- {signal: gpu_util}"), 13, "in percent", "times: 0.01"),
         (having("- {signal: data_wait_share}", "- {stack: a, times: 0}"), 13, "a number above 0", None),
         (having("- {signal: data_wait_share}", "- {stack: a, within: data_wait}"), 13, "no run has", None),
-        (having("  lerobot:", "  lerobo:"), 15, "no framework that gpudebug knows", "write lerobot"),
+        (having("  lerobot:", "  lerobo:"), 15, "not a framework that gpudebug knows", "write lerobot"),
         (having("{set: {num_workers: 4}}", "{note: x}"), 15, "changes nothing", "set"),
         (having("{set: {num_workers: 4}}", "{set: {'a b': 4}}"), 15, "names no flag", None),
         (having("{set: {num_workers: 4}}", "{env: {PATH: x}}"), 15, "which program runs", None),

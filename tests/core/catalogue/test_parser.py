@@ -39,7 +39,7 @@ def test_the_text_says_another_group_than_the_folder() -> None:
         (
             having("id: slow-thing", "id: slow"),
             1,
-            "the file's name says 'slow-thing'",
+            "but the file is named 'slow-thing'",
             "write id: slow-thing",
         ),
         (having("fix: Make it", "fix: &x Make it"), 20, "anchors and aliases", None),

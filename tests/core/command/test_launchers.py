@@ -149,7 +149,7 @@ def test_a_value_never_becomes_a_word_of_the_launcher(value: str) -> None:
 
 
 def test_a_launchers_flag_that_is_not_opened_names_the_line_that_opens_it() -> None:
-    with pytest.raises(InterventionError, match="stands before the program") as caught:
+    with pytest.raises(InterventionError, match="is before the program") as caught:
         intervention.parse("--set --nproc_per_node=4").apply(
             ["torchrun", "--nproc_per_node", "2", "t.py"], {}
         )

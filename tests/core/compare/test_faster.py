@@ -251,7 +251,7 @@ def test_what_is_unknown_is_none_and_never_zero() -> None:
 def test_steps_of_the_log_are_not_compared_with_those_of_the_probe() -> None:
     found = faster.compare([run(rate=10.0)], [run(rate=40.0, steps_by="probe")])
     assert found.figure.name is Name.WALL_TIME
-    assert "the probe those of others" in found.notes[0]
+    assert "those of others the probe's" in found.notes[0]
     alike = faster.compare([run(rate=10.0, steps_by="probe")], [run(rate=40.0, steps_by="probe")])
     assert alike.figure.name is Name.THROUGHPUT
 

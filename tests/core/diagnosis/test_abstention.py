@@ -19,9 +19,9 @@ WAITS = cause(
     ("known", "why"),
     [
         (facts(data_wait_share=0.6), None),
-        (Facts(), "no run of the workload tells anything yet"),
+        (Facts(), "no run of the workload has evidence yet"),
         (facts(gpu_util=20.0, absent={"probe": "`probe: false`"}), "the evidence is thin: `probe: false`"),
-        (facts(gpu_util=20.0), "the evidence is thin: nothing tells where the time goes"),
+        (facts(gpu_util=20.0), "the evidence is thin: nothing shows where the time goes"),
         (facts(data_wait_share=0.01), "nothing in the catalogue explains idling here"),
         (facts(log_data_share=0.3), "nothing in the catalogue explains idling here"),
         (

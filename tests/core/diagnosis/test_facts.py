@@ -126,7 +126,7 @@ def test_what_nothing_tells_is_absent_and_said() -> None:
     assert found.absent == {
         "probe": "`probe: false`",
         "stacks": "`probe: false`",
-        "log": "the log tells neither steps nor a loss nor data times",
+        "log": "the log prints no steps, no loss and no data times",
         "device": "the window is too short",
     }
     assert facts_of([]).runs == ()

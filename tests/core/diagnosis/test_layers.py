@@ -100,7 +100,7 @@ def test_variables_are_turned_as_flags_are() -> None:
 
 @pytest.mark.parametrize("words", ["python train.py", "python train.py --eval_steps=10 --lr=1"])
 def test_what_no_flag_silences_is_said(words: str) -> None:
-    with pytest.raises(LayerError, match="no flag is known"):
+    with pytest.raises(LayerError, match="no known flag"):
         quiet(command(words), told=True)
 
 
@@ -127,9 +127,9 @@ def test_twice_the_batch(words: str, source: str, changed: str) -> None:
 @pytest.mark.parametrize(
     ("words", "source", "said"),
     [
-        ("python train.py --eval_batch_size=8", "", "no flag of this command says"),
-        ("python train.py --batch_size=auto", "", "no flag of this command says"),
-        ("python train.py", TWO_BATCHES, "several flags say how large a batch is: --batch_size, --micro"),
+        ("python train.py --eval_batch_size=8", "", "no flag of this command sets"),
+        ("python train.py --batch_size=auto", "", "no flag of this command sets"),
+        ("python train.py", TWO_BATCHES, "several flags set the batch size: --batch_size, --micro"),
     ],
 )
 def test_a_batch_that_nobody_can_double(words: str, source: str, said: str) -> None:
@@ -155,8 +155,8 @@ REPLAYED = {"replay": {"layer": "cached_batch", "batches": 40}}
 @pytest.mark.parametrize(
     ("layer", "before", "after", "ratio", "said"),
     [
-        ("cached_batch", 10.0, 24.0, 2.4, "a step is 2.4 times as fast: 58% of the time lies before"),
-        ("cached_batch", 10.0, 10.2, 1.02, "a step is no faster (1.02 times): loading holds nothing up"),
+        ("cached_batch", 10.0, 24.0, 2.4, "a step is 2.4 times as fast: 58% of the time is data wait"),
+        ("cached_batch", 10.0, 10.2, 1.02, "a step is no faster (1.02 times): loading delays nothing"),
         ("cached_batch", 10.0, 300.0, 30.0, "a step is 30 times as fast: 97% of the time"),
         ("quiet", 10.0, 10.5, 1.05, "a step is 1.05 times as fast: 5% of the time goes into these"),
         ("double_batch", 10.0, 9.5, 1.9, "takes 1.05 times as long: it is flat, so the host bounds"),
@@ -207,7 +207,7 @@ def test_a_run_that_is_over_soon_is_timed_by_its_replayed_batches() -> None:
     found = judge("cached_batch", [before], [few], "")
     assert (found.ratio, found.notes[0]) == (
         None,
-        "no rate of steps is known on both sides: train for longer",
+        "the step rate is unknown on one side: train for longer",
     )
 
 

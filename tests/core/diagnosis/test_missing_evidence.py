@@ -26,10 +26,10 @@ def test_what_would_tell_more_and_how_to_record_it() -> None:
             absent={"probe": "`probe: false` in gpudebug.yaml", "stacks": "the same", "log": "no loss"},
         )
     )
-    assert "set probe: true" in found["what the training process tells of itself"].next
+    assert "set probe: true" in found["the probe's figures from inside the training"].next
     assert found["steps and loss in the log"].why == "no loss"
     assert found["layer test cached-batch"].next == "gpudebug diagnose --layer cached-batch"
-    assert "reference:" in found["a workload that is known to be good here"].next
+    assert "reference:" in found["a workload with good utilisation here"].next
     assert "stacks of the thread that trains" not in found
 
 
@@ -57,7 +57,7 @@ def test_stacks_and_device_say_why_they_are_absent() -> None:
 def test_a_layer_test_that_could_not_tell_was_made() -> None:
     found = missing(facts(loader_used=True, absent={"layer_cached_batch": "no batch was replayed"}))
     told = found["layer test cached-batch"]
-    assert told.why == "it would bound dl-waits: the one that was made could not tell: no batch was replayed"
+    assert told.why == "it would bound dl-waits: the last one was inconclusive: no batch was replayed"
     assert told.next == "mend that, then gpudebug diagnose --layer cached-batch"
 
 

@@ -47,7 +47,7 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
         ),
         ({"flag": "(num_)?workers"}, {"flags": {"workers": "0"}}, "--workers is 0"),
         ({"flag": "sync"}, {"flags": {"sync": True}}, "--sync is set"),
-        ({"printed": "workers"}, {"printed": {"d.workers": "0"}}, "the configuration says d.workers = 0"),
+        ({"printed": "workers"}, {"printed": {"d.workers": "0"}}, "the configuration has d.workers = 0"),
     ],
     ids=str,
 )

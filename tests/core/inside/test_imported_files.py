@@ -72,7 +72,7 @@ def test_many_files_are_two_thousand() -> None:
 
 def test_strays_are_named_with_both_paths() -> None:
     loaded = LoadedFiles(tree="/b", elsewhere={"/a": ("train/util.py",)})
-    assert strays(loaded) == ("train/util.py came from /a/train/util.py, not from /b/train/util.py",)
+    assert strays(loaded) == ("train/util.py was loaded from /a/train/util.py, not from /b/train/util.py",)
     many = LoadedFiles(tree="/b", elsewhere={"/a": ("x.py", "y.py"), "/c": ("p.py", "q.py", "r.py")})
     assert [said.partition(" ")[0] for said in strays(many)] == ["x.py", "y.py", "p.py", "2"]
     assert strays(LoadedFiles(tree="/b", files=("x.py",))) == ()

@@ -127,7 +127,7 @@ def test_what_the_processes_told(text: str, expected: dict[str, Any] | None) -> 
 @pytest.mark.parametrize(
     ("trace", "said"),
     [
-        (None, ["no trace: no process of the command trained"]),
+        (None, ["no trace: the probe saw no process of the command"]),
         ({"why": "it broke"}, ["no trace: it broke"]),
         ({"file": "trace.json.gz", "why": "ended after 6"}, ["the trace is not whole: ended after 6"]),
         ({"file": "trace.json.gz", "overhead": 0.15}, []),

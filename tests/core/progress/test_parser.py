@@ -259,9 +259,9 @@ def test_interventions(text: str, expected: str | None) -> None:
         ("### Hypothesis 1: A\n## Hypothesis 01 - B\n", 2, "2 is free"),
         ("### Hypothesis 1: A\n<<<<<<< HEAD\n- Status: TESTING\n=======\n>>>>>>> b\n", 2, "merge"),
         ("text\n=======\nmore\n>>>>>>> b\n", 4, "merge"),
-        ("### Hypothesis 1: A\n- **Status**: DONE\n", 2, "'DONE' is none of UNTESTED, TESTING"),
+        ("### Hypothesis 1: A\n- **Status**: DONE\n", 2, "'DONE' is not one of UNTESTED, TESTING"),
         ("### Hypothesis 1: A\n- **Status**: Validate\n", 2, "did you mean VALIDATED"),
-        ("### Hypothesis 1: A\n\n- a\n- Status:\n  ✅\n", 5, "none of"),
+        ("### Hypothesis 1: A\n\n- a\n- Status:\n  ✅\n", 5, "not one of"),
     ],
 )
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])

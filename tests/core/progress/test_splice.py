@@ -243,7 +243,7 @@ def test_numbers_go_on_after_the_highest() -> None:
     assert next_number(read("")) == 1
     doc = read("### Hypothesis 7: A\n### Hypothesis 3: B\n")
     assert next_number(doc) == 8
-    with pytest.raises(ProgressError, match="hypothesis 3 stands in the file already; next: use 8"):
+    with pytest.raises(ProgressError, match="hypothesis 3 is already in the file; next: use 8"):
         add_hypothesis(doc, ENTRY.format(3))
 
 

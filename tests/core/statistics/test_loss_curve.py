@@ -74,7 +74,7 @@ def test_runs_that_differ_widen_the_interval_and_so_do_more_looks() -> None:
 
 FLAT = [(n, 1.0 + 0.1 * (n % 3)) for n in range(0, 400, 2)]
 APART = {
-    "no curve": ([()], [curve(falling())], "tells no steps"),
+    "no curve": ([()], [curve(falling())], "prints no steps"),
     "no common steps": ([curve(falling())], [curve(falling(first=500, steps=900))], "no steps in common"),
     "few losses": ([((0.0, 2.0), (100.0, 1.0))], [curve(falling())], "fewer than 3 losses"),
     "no fall": ([curve(FLAT), curve([(n, v + 0.2) for n, v in FLAT])], [curve(FLAT)], "falls by less"),

@@ -136,11 +136,11 @@ def within(inner: dict[str, Any], outer: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b'{"traceEvents": []}', "holds no events"),
-        (b"[]", "holds no events"),
-        (b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "holds no events"),
+        (b'{"traceEvents": []}', "has no events"),
+        (b"[]", "has no events"),
+        (b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "has no events"),
         (b'{"traceEvents": [', "cut off before its first event"),
-        (b'{"traceEvents": [{"name": 1}]}', r"no event that can be read \(1 cannot\)"),
+        (b'{"traceEvents": [{"name": 1}]}', r"no readable event \(1 cannot\)"),
         (b"", "is empty"),
     ],
 )

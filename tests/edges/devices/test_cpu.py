@@ -313,4 +313,4 @@ def test_the_device_says_that_it_is_no_gpu() -> None:
     described = device.describe()[0]
     assert (described["uuid"], described["kind"], described["cores"]) == ("CPU", "cpu", 2.0)
     assert described["memory_total_mb"] > 100
-    assert "stands in" in device.missing["power_w"]
+    assert "stand-in" in device.missing["power_w"]

@@ -79,7 +79,7 @@ def test_a_lost_gpu_is_an_error_only_where_it_is_the_run_s(tmp_path: Path) -> No
 def test_mig_resolves_with_the_reason_for_what_it_lacks(tmp_path: Path) -> None:
     found = devices.resolve("auto", nvml.standin(tmp_path, "gpu 0 mig=1"))
     assert found.spec["uuids"][0].startswith("MIG-")
-    assert any("cannot say how busy" in note for note in found.notes)
+    assert any("reports no utilisation" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(("setting", "cores"), [("cpu:1", 1.0), ("cpu:0.5", 0.5), ("cpu", available_cores())])

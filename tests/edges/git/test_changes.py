@@ -144,7 +144,7 @@ def test_what_is_not_part_of_it_is_named(worktree: Path, commit: str) -> None:
     change = change_in(worktree, commit)
     assert dict(change.left_out) == {
         "big.bin": "larger than 1 MB (1.0 MB)",
-        "hf_token": "its name says that it holds a secret",
+        "hf_token": "by its name it holds a secret",
         "out.log": "git ignores it",
     }
     assert change.files == ()

@@ -54,7 +54,7 @@ def test_what_stays_out_is_named_with_the_reason(tmp_path: Path) -> None:
     commit_all(top / "nested")
     base = snapshot.snapshot(top, ref=REF, label="l")
     assert base.left_out == (
-        (".env", "its name says that it holds a secret"),
+        (".env", "by its name it holds a secret"),
         ("large.bin", "larger than 1 MB (1.0 MB)"),
         ("nested/", "a git repository of its own"),
         ("out", "a link out of the repository"),

@@ -155,7 +155,7 @@ class TestKills:
     ) -> None:
         monkeypatch.setattr(locks, "ENDING_S", 0.1)
         with inherited(tmp_path / "heir", A):
-            assert busy(A) == f"device {A} (NVIDIA H200) is in use; its holder is not known"
+            assert busy(A) == f"device {A} (NVIDIA H200) is in use by an unknown process"
             assert free(B)
 
     def test_of_16_that_fight_for_two_devices_one_has_them(self, folder: Path, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ class TestFiles:
         theirs = folder / f"{A}.{os.geteuid()}.holder"
         make(precious, theirs) if make in (os.link, os.symlink) else make(theirs)
         with holding(lambda: lock(A)):
-            assert busy(A).endswith("its holder is not known")
+            assert busy(A).endswith("by an unknown process")
         assert precious.read_text() == "mine"
         assert mode(precious) == 0o600
 
@@ -421,7 +421,7 @@ class TestUsers:
         assert free(A)
         open_folder.chmod(0o755)
         with holding(lambda: lock(A), NOBODY):
-            assert busy(A).endswith("its holder is not known")
+            assert busy(A).endswith("by an unknown process")
         assert as_user(NOBODY, lambda: _refused(B)) == 0
 
     def test_nobody_speaks_for_another_user(self, open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,10 +436,10 @@ class TestUsers:
 
         assert as_user(NOBODY, forge) == 0
         with holding(lambda: lock(A)), ExitStack() as held:
-            assert busy(A).endswith("its holder is not known")
+            assert busy(A).endswith("by an unknown process")
             forged = held.enter_context((open_folder / f"{A}.0.holder").open())
             fcntl.flock(forged, fcntl.LOCK_EX)
-            assert busy(A).endswith("its holder is not known")
+            assert busy(A).endswith("by an unknown process")
         assert (open_folder / f"{A}.0.holder").read_text() == '{"path": "/forged"}'
 
     def test_a_folder_that_is_closed_is_an_error(self, open_folder: Path) -> None:

@@ -40,7 +40,7 @@ guidelines: |
   Do not touch the loader.
 """
 TRIED = "Tried so far, newest first (`gpudebug show H` tells all of one)"
-WHY = "every hypothesis has its verdict: a new one is needed"
+WHY = "every hypothesis has its verdict: propose a new one"
 
 
 @pytest.fixture(scope="session")

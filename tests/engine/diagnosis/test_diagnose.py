@@ -36,7 +36,7 @@ PROGRESS = """\
 - **Status**: UNTESTED
 """
 CONTRACT = {"id", "probability", "ceiling_pp", "for", "against", "hypothesis"}
-PROBE = "what the training process tells of itself"
+PROBE = "the probe's figures from inside the training"
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
     case = diagnosing.case_of(loaded)
     assert dict(case.facts.signals) == {}
     assert case.facts.absent == {"baseline": "not recorded yet"}
-    assert case.diagnosis.abstains == "no run of the workload tells anything yet: record its baseline"
+    assert case.diagnosis.abstains == "no run of the workload has evidence yet: record its baseline"
     assert diagnosing.worth_of(loaded, case) == {}
 
 
@@ -110,7 +110,7 @@ def test_the_campaigns_baseline_is_diagnosed(original: Campaign) -> None:
     assert workers["hypothesis"]["number"] == 3
     assert workers["hypothesis"]["command"] == "gpudebug next"
     assert workers["ceiling_pp"] == pytest.approx(75, abs=1)
-    assert {m["what"] for m in found["missing"]} >= {"what the training process tells of itself"}
+    assert {m["what"] for m in found["missing"]} >= {"the probe's figures from inside the training"}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     found = diagnose(tmp_path, "mine.csv")
     assert found["runs"] == ["mine"]
     assert found["facts"]["log_data_share"] == pytest.approx(0.75)
-    probe = next(m for m in found["missing"] if m["what"] == "what the training process tells of itself")
+    probe = next(m for m in found["missing"] if m["what"] == "the probe's figures from inside the training")
     assert "keeps samples and log only" in probe["why"]
     assert found["next_command"] == "gpudebug init --command 'YOUR TRAINING COMMAND'"
     assert {c["hypothesis"]["command"] for c in found["causes"]} == {None}

@@ -171,8 +171,8 @@ def test_one_that_is_cut_off_is_none(replayed_once: Campaign, tmp_path: Path) ->
     [
         ("half-batch", UsageError, "there is no layer test 'half-batch'"),
         ("cached-batch", LayerError, "the probe saw no training in the baseline"),
-        ("quiet", LayerError, "no flag is known"),
-        ("double-batch", LayerError, "no flag of this command says how large a batch is"),
+        ("quiet", LayerError, "no known flag"),
+        ("double-batch", LayerError, "no flag of this command sets the batch size"),
     ],
 )
 def test_what_cannot_be_tested(recorded: Campaign, layer: str, error: type[Exception], said: str) -> None:
@@ -219,7 +219,7 @@ def test_a_real_training_on_one_batch(tmp_path: Path) -> None:
     cached = campaign.json("diagnose", "--layer", "cached-batch")
     # A step takes 20 ms of waiting and next to nothing else.
     assert cached["ratio"] > 2
-    assert "lies before the device" in cached["means"]
+    assert "is data wait the device" in cached["means"]
     run = run_json(campaign, cached["run"])
     assert (run["outcome"], run["exit_status"], run["leaked"], run["change"]) == ("COMPLETED", 0, 0, None)
     facts = run_json(campaign, cached["run"], "evidence.json")["probe"]["facts"]

@@ -101,7 +101,7 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
     assert "For it: the log's data time is 80% of a step" in entry.description
     again = next_(waiting)
     assert again["action"] == "propose"
-    assert "a new one is needed; dl-no-workers, " in again["why"]
+    assert "propose a new one; dl-no-workers, " in again["why"]
     assert again["why"].endswith("likely, is hypothesis 1, VALIDATED: gpudebug accept 1")
     assert again["next_command"].startswith("gpudebug propose --title T")
 

@@ -269,15 +269,15 @@ def gate_of(before: Measured, after: Measured) -> Gate:
             True,
             PATCHED,
             Result.FAIL,
-            "src/pkg/util.py came from {A}/src/pkg/util.py, not from {B}/src/pkg/util.py",
+            "src/pkg/util.py was loaded from {A}/src/pkg/util.py, not from {B}/src/pkg/util.py",
         ),
-        ("import pkg.util", False, PATCHED, Result.SKIPPED, "is not known: probe: false in gpudebug.yaml"),
+        ("import pkg.util", False, PATCHED, Result.SKIPPED, "are unknown: probe: false in gpudebug.yaml"),
         (
             "import pkg.util, os; os._exit(0)",
             True,
             PATCHED,
             Result.SKIPPED,
-            "not known: no process of it told",
+            "unknown: no process reported it",
         ),
     ],
 )
@@ -354,7 +354,7 @@ def test_a_campaign_whose_environment_has_the_checkout_installed(tmp_path: Path)
     )
     gate, name = gate_in(answer), "src/pkg/util.py"
     assert (answer["verdict"], gate["result"]) == ("INVALID", "fail")
-    assert f"{name} came from {folder}/{name}, not from {worktrees}/h2-trial/{name}" in gate["value"]
+    assert f"{name} was loaded from {folder}/{name}, not from {worktrees}/h2-trial/{name}" in gate["value"]
 
     assert made.json("verify")["ok"] is True
     # Of two the later one: a trial beside others on the machine is made once more.

@@ -118,7 +118,7 @@ def test_what_a_process_told_counts_before_what_was_found_before_the_launch() ->
 def test_files_of_another_checkout_are_named_whichever_side_imported_them() -> None:
     stray = measured("0001-baseline-workload", loaded=LoadedFiles(tree="/b", elsewhere={"/a": ("x.py",)}))
     clean = measured("0002-h1", HELPED, loaded=LoadedFiles(tree="/b", files=("x.py",)))
-    said = ("x.py came from /a/x.py, not from /b/x.py",)
+    said = ("x.py was loaded from /a/x.py, not from /b/x.py",)
     assert conduct("--set --lr=0.2", stray, clean).elsewhere == said
     assert conduct("--set --lr=0.2", clean, stray).elsewhere == said
     assert conduct("--set --lr=0.2", clean, clean).elsewhere == ()

@@ -82,7 +82,7 @@ def test_next_says_why_there_is_nothing(campaign: Campaign) -> None:
             "part": "workload",
             "runs": campaign.runs(),
             "figures": None,
-            "reason": "no process told of PyTorch training",
+            "reason": "the command ran no PyTorch training step",
         }
     ]
     assert Path(answer["files"][0]).name == campaign.runs()[0]

@@ -67,7 +67,7 @@ def agent(name: str) -> Agent:
     found = AGENTS.get(name.strip().lower())
     if found is None:
         raise UsageError(
-            f"no agent {name[:40]!r} is known: {', '.join(AGENTS)}",
+            f"unknown agent {name[:40]!r}; known are {', '.join(AGENTS)}",
             next="name one of these; `agents` is for every other one that reads AGENTS.md",
         )
     return found

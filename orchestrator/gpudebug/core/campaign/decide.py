@@ -149,7 +149,7 @@ def _recover(c: Campaign) -> Action | None:
     if stuck is None:
         return None
     return Action(
-        Kind.RECOVER, f"hypothesis {stuck.number} is TESTING but nothing runs", hypothesis=stuck.number
+        Kind.RECOVER, f"hypothesis {stuck.number} is TESTING but no run is under way", hypothesis=stuck.number
     )
 
 
@@ -227,7 +227,7 @@ def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
 
 
 def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
-    """The one that is worth most a device-second; the first of equals, and where nothing is known."""
+    """Return the one that is worth most per device-second; the first of equals, and if nothing is known."""
     return max(waiting(c, mechanical), key=_wanted, default=None)
 
 
@@ -244,7 +244,7 @@ def _test(c: Campaign) -> Action | None:
     h = _most_wanted(c, mechanical=True)
     if h is None:
         return None
-    return Action(Kind.TEST, f"hypothesis {h.number} is untested{_promise(c, h)}", hypothesis=h.number)
+    return Action(Kind.TEST, f"hypothesis {h.number}{_promise(c, h) or ' is untested'}", hypothesis=h.number)
 
 
 def _implement(c: Campaign) -> Action | None:
@@ -256,7 +256,7 @@ def _implement(c: Campaign) -> Action | None:
 
 
 def _promise(c: Campaign, h: HypothesisState) -> str:
-    """Why this one of several: what its test is expected to bring, and for how much of the device's time."""
+    """Say why this one of several: the expected gain of its test, and the device time that it takes."""
     among = len(waiting(c, h.mechanical))
     if among < 2:
         return ""
@@ -266,7 +266,7 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return ""
     expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
     spent = f" for {duration(h.cost_s)}" if h.cost_s else ""
-    return f": expected gain {expected}{spent}, the most a second of {among} untested"
+    return f", the best expected gain per second of {among} untested ({expected}{spent})"
 
 
 def _propose(c: Campaign) -> Action:
@@ -274,6 +274,7 @@ def _propose(c: Campaign) -> Action:
     if taken:
         numbers = ", ".join(map(str, taken))
         return Action(
-            Kind.PROPOSE, f"others hold hypothesis {numbers} and no other waits: a new one is needed"
+            Kind.PROPOSE,
+            f"hypothesis {numbers} is claimed by another session and none is left: propose a new one",
         )
-    return Action(Kind.PROPOSE, "every hypothesis has its verdict: a new one is needed")
+    return Action(Kind.PROPOSE, "every hypothesis has its verdict: propose a new one")

@@ -81,9 +81,7 @@ def _head(cause: Cause) -> Iterator[Problem]:
         if not (odds >= 0 and math.isfinite(odds)):
             yield Problem(("prior", kind), f"prior.{kind}: expected odds of 0 or above", "write 1")
     if not cause.signature and not cause.requires:
-        yield Problem(
-            (), "no sign: nothing in evidence would ever speak for it", "add signature: …", missing=True
-        )
+        yield Problem((), "no sign: no evidence could ever support it", "add signature: …", missing=True)
 
 
 def _term(term: Term, path: Path) -> Iterator[Problem]:
@@ -113,7 +111,7 @@ def _unknown_signal(name: str, path: Path) -> Problem:
     return Problem(
         path,
         f"{named(path)}: {name!r} is evidence that no run has",
-        f"write {near}" if near else "gpudebug catalogue --signals lists what runs tell",
+        f"write {near}" if near else "gpudebug catalogue --signals lists what runs record",
     )
 
 
@@ -202,7 +200,7 @@ def _intervention(
         near = nearest(name, known)
         yield Problem(
             path,
-            f"interventions: {name!r} is no framework that gpudebug knows",
+            f"interventions: {name!r} is not a framework that gpudebug knows",
             f"write {near}" if near else f"write one of {', '.join(known)}",
             key=True,
         )

@@ -144,7 +144,7 @@ def _renamed(key: str, value: str, file: str) -> Problem:
     stem = PurePosixPath(file).stem
     return Problem(
         (key,),
-        f"{key} is {value!r}, and the file's name says {stem!r}",
+        f"{key} is {value!r}, but the file is named {stem!r}",
         f"write {key}: {stem}, or name the file {value}.yaml",
     )
 

@@ -109,7 +109,7 @@ def _refuse_before(words: Sequence[str], found: Launch, name: str) -> None:
     else:
         advice = "a person changes it in workload.command of gpudebug.yaml"
     raise InterventionError(
-        f"{name} stands before the program in workload.command: it is no flag of the program", next=advice
+        f"{name} is before the program in workload.command: it is not a flag of the program", next=advice
     )
 
 

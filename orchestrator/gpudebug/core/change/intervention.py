@@ -253,7 +253,7 @@ def _changes(words: Sequence[str]) -> list[Change]:
 def _change(kind: str, text: str) -> Change:
     if _CONTROL.search(text):
         raise InterventionError(
-            f"--{kind} {text!r} holds a control character, or one that is not seen",
+            f"--{kind} {text!r} has a control character or an invisible one",
             next="a change is written on one line",
         )
     if kind == "patch":

@@ -58,7 +58,7 @@ def launch(argv: Sequence[str]) -> Launch:
         if name in wrappers.SHELL_LIKE:
             return Launch(None, tuple(parts), f"{name} hands its words to a shell")
         if name in wrappers.MIXED or name in wrappers.OTHERS:
-            return Launch(None, tuple(parts), f"the flags of {name} cannot be told from the program's")
+            return Launch(None, tuple(parts), f"the flags of {name} cannot be told apart from the program's")
         if _PYTHON.fullmatch(name):
             found = _of_python(argv, at)
             if isinstance(found, Launch):
@@ -75,7 +75,7 @@ def launch(argv: Sequence[str]) -> Launch:
         walked = _Walk(argv, at, wrapper).walked()
         parts.append(Part(name, walked.options))
         if walked.program is None:
-            why = "" if walked.start else f"it is not certain where the program begins behind {name}"
+            why = "" if walked.start else f"it is unclear where the program begins after {name}"
             return Launch(walked.start, tuple(parts), why)
         at = walked.program
     return Launch(None, tuple(parts), "the command names no program")
@@ -148,7 +148,7 @@ def _of_python(argv: Sequence[str], at: int) -> Launch | tuple[int, str]:
                 if name in wrappers.MODULES:
                     return behind - 1, wrappers.MODULES[name]
                 if wrappers.UNCLEAR_MODULES.fullmatch(name):
-                    return Launch(None, why=f"the flags of {name} cannot be told from the program's")
+                    return Launch(None, why=f"the flags of {name} cannot be told apart from the program's")
                 return Launch(behind)
             if letter in "WX":
                 step = 1 if attached else 2

@@ -176,15 +176,19 @@ def _throughput(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure
     for name, runs in (("A", a), ("B", b)):
         known = [rate for r in runs if (rate := r.rate_in(other_batch))]
         if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
-            return Figure(Name.THROUGHPUT, why=f"the log of {name} tells no step rate")
+            return Figure(Name.THROUGHPUT, why=f"the log of {name} prints no step rate")
         sides.append(tuple(value for _, value in known))
         units.append(known[0][0])
     if units == ["step", "step"] and len({probed(r.evidence) for r in (*a, *b)}) > 1:
-        return Figure(Name.THROUGHPUT, why="the log tells the steps of some runs, the probe those of others")
+        return Figure(
+            Name.THROUGHPUT, why="the steps of some runs are the log's, those of others the probe's"
+        )
     if units[0] != units[1]:
         return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
     if other_batch and (units[0] == "step" or len({r.evidence.samples_by for r in (*a, *b)}) > 1):
-        return Figure(Name.THROUGHPUT, why="the batch differs, and the logs do not tell samples alike")
+        return Figure(
+            Name.THROUGHPUT, why="the batch differs, and the logs do not report samples in the same way"
+        )
     whole = not all(r.evidence.window for r in (*a, *b))
     ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR)
     return Figure(Name.THROUGHPUT, units[0], ratio, whole)
@@ -253,7 +257,7 @@ def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run
     if figure.name is Name.WALL_TIME:
         notes.append(f"wall time is compared, start-up included: {throughput.why}")
     elif figure.name is Name.LATENCY and figure.whole:
-        notes.append("the latencies are too few to tell warm-up from the rest")
+        notes.append("too few latencies to separate warm-up from the rest")
     elif figure.whole:
         notes.append("no steady window of 5 s in every run: the rate is that of whole runs")
     if figure.unit == "s/step":

@@ -74,7 +74,7 @@ SETTINGS: tuple[_Setting, ...] = (
     _setting(
         "log",
         "{}",
-        r"named patterns with a group value, only where the log is misread: {loss: 'loss=(?P<value>\S+)'}",
+        r"named patterns with a group value, only if the log is misread: {loss: 'loss=(?P<value>\S+)'}",
     ),
     _setting("locked", "[]", "flags that no hypothesis may change, such as [--batch_size]"),
     _setting("allow_env", "[]", "variables that a hypothesis may set beside those that steer libraries"),
@@ -91,12 +91,12 @@ SETTINGS: tuple[_Setting, ...] = (
     _setting("budget.device_time", "2h", "time on the device"),
     _setting("device", "auto", "or nvml, cpu, cpu:N, replay:PATH"),
     _setting("probe", "true", "false: nothing is injected into the training process"),
-    _setting("auto_propose", "false", "true: the catalogue proposes when nothing is left to test"),
+    _setting("auto_propose", "false", "true: the catalogue proposes when no hypothesis is left to test"),
     _setting("worktree", "", "what a trial's worktree borrows"),
     _setting("worktree.link", "[]", "paths that are linked, such as [.venv, data]"),
     _setting("expected", "{}", "known figures by device: {steps_per_s: {default: [150, 250]}}"),
     _setting("context", "[]", "files that an agent should read"),
-    _setting("guidelines", '""', "rules for whoever proposes and implements"),
+    _setting("guidelines", '""', "rules for those who propose and implement"),
 )
 
 

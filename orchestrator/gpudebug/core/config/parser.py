@@ -30,7 +30,7 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
             "expected settings such as workload: {command: …}",
             file=file,
             line=document.line(()),
-            next="write it anew with gpudebug init",
+            next="write a new one with gpudebug init",
         )
     try:
         config = Config.model_validate(_completed(document.value, campaign))
@@ -159,7 +159,7 @@ def _command(part: str, workload: Workload, document: Document) -> Iterator[Prob
 def _direction(config: Config, document: Document) -> Iterator[Problem]:
     if config.metric.startswith("log:"):
         if "direction" not in document.value:
-            message = f"direction is missing: nobody knows which way {config.metric} is better"
+            message = f"direction is missing: set whether a higher or lower {config.metric} is better"
             yield Problem(("metric",), message, "add direction: higher, or lower")
         return
     better = "lower" if _is_lower(config.metric) else "higher"

@@ -77,7 +77,7 @@ def _ordered(text: str, weaker: Weaker) -> Rule:
 
 _DIFFERENT = Rule(Class.DIFFERENT, "another value asks for a new baseline")
 _FREE = Rule(Class.FREE, "read by people and agents only")
-_OTHER_FIGURE = Rule(Class.DIFFERENT, "another figure: a verdict by one says nothing of the other")
+_OTHER_FIGURE = Rule(Class.DIFFERENT, "another figure: a verdict on one does not hold for the other")
 _LONGER = _ordered("longer is weaker: a slower run still counts", _higher)
 
 _WORKLOAD = {
@@ -115,7 +115,7 @@ TABLE: Mapping[str, Rule] = {
     "budget.hypotheses": _ordered("more is weaker", _higher),
     "budget.device_time": _ordered("more is weaker", _higher),
     "device": _DIFFERENT,
-    "probe": _ordered("false is weaker: throughput is the program's own word then", _later_in(True, False)),
+    "probe": _ordered("false is weaker: throughput is then the program's own claim", _later_in(True, False)),
     "auto_propose": Rule(Class.FREE, "who proposes changes no measurement"),
     "worktree.link": Rule(Class.DIFFERENT, "trials find other files"),
     "expected": Rule(Class.FREE, "figures to compare with; no verdict uses them"),

@@ -76,7 +76,7 @@ class Workload(Settings):
             raise ConfigError(f"workload.command: {error}", next=SPLIT_NEXT) from None
 
 
-SPLIT_NEXT = "quote what is meant literally, or set shell: true beside the command"
+SPLIT_NEXT = "quote literal text, or set shell: true next to the command"
 
 
 def split_command(command: str | tuple[str, ...], *, shell: bool = False) -> tuple[str, ...]:

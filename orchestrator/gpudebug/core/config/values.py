@@ -56,7 +56,7 @@ def text(value: Any) -> str:
         raise _expected("text", value)
     result = str(getattr(value, "text", value))
     if re.search(_CONTROL, result):
-        raise ValueError("holds a control character")
+        raise ValueError("has a control character")
     return result
 
 

@@ -19,11 +19,11 @@ _TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share",
 def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
     """One line; None where the first of `ranked`, each with its probability, is worth testing."""
     if not facts.runs and not facts.signals:
-        return "no run of the workload tells anything yet: record its baseline"
+        return "no run of the workload has evidence yet: record its baseline"
     telling = [name for name in _TELLING if name in facts.signals]
     if not telling and not facts.sections:
         reasons = "; ".join(dict.fromkeys(facts.absent.values()))
-        return f"the evidence is thin: {reasons or 'nothing tells where the time goes'}"
+        return f"the evidence is thin: {reasons or 'nothing shows where the time goes'}"
     steps = number(facts.signals.get("probe_steps"))
     if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
         return f"the runs are too short: {steps:.0f} iterations; {facts.absent['device']}"

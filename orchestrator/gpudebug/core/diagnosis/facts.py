@@ -18,7 +18,7 @@ from gpudebug.core.text import shell_words
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
-_NO_LOG = "the log tells neither steps nor a loss nor data times"
+_NO_LOG = "the log prints no steps, no loss and no data times"
 
 Record = Mapping[str, Any]
 Signals = dict[str, Value]
@@ -170,9 +170,9 @@ def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[s
     """Of what could have told, why it did not."""
     absent: dict[str, str] = {}
     if not any(e.get("probe") for e in evidence):
-        absent["probe"] = _last(evidence, "probe_reason", "no run of the probe is there")
+        absent["probe"] = _last(evidence, "probe_reason", "no run has probe data")
     if stacks is None or stacks.training is None:
-        absent["stacks"] = absent.get("probe", "no stack of the thread that trains was told")
+        absent["stacks"] = absent.get("probe", "no stack of the training thread was recorded")
     if not any(_logged(e) for e in evidence):
         absent["log"] = _NO_LOG
     if not any(number(e.get("utilisation")) is not None for e in evidence):

@@ -74,7 +74,7 @@ def quiet(command: Command, *, told: bool) -> Intervention:
     changes += _offered(command, Settings(), (_OFTEN, *((_SELDOM_TOLD, _UNTOLD) if told else ())))
     if not changes:
         raise LayerError(
-            "no flag is known by which this command goes without logging, evaluation and saving",
+            "no known flag turns off logging, evaluation and saving in this command",
             next="give the program flags such as --eval_every, --save_every and --log_every, or take these "
             "parts out in a hypothesis of its own: gpudebug propose --code",
         )
@@ -103,11 +103,11 @@ def doubled(command: Command) -> Intervention:
     if chosen:
         names = ", ".join(found[key].name for key in chosen)
         raise LayerError(
-            f"several flags say how large a batch is: {names}",
+            f"several flags set the batch size: {names}",
             next="leave one of them in workload.command, or test it: gpudebug propose --set FLAG=VALUE",
         )
     raise LayerError(
-        "no flag of this command says how large a batch is",
+        "no flag of this command sets the batch size",
         next="write the batch size into workload.command (--batch_size=N), then gpudebug next",
     )
 

@@ -88,9 +88,9 @@ def judge(
         found.append("no batch was replayed: no loader fed three batches to an iteration that ended")
         ratio = steps = None
     if layer == "double_batch" and ratio is None and steps is not None:
-        found.append("samples per second are not known, so only times of steps are compared")
+        found.append("samples per second are unknown, so only step times are compared")
     if steps is None and not found:
-        found.append("no rate of steps is known on both sides: train for longer")
+        found.append("the step rate is unknown on one side: train for longer")
     found += _company([*before, *after])
     return LayerResult(
         layer=layer,
@@ -109,11 +109,11 @@ def means(layer: str, ratio: float | None, steps: float | None) -> str:
     if layer == "double_batch":
         return _of_batch(steps)
     what = {
-        "cached_batch": ("with one cached batch", "lies before the device", "loading holds nothing up"),
+        "cached_batch": ("with one cached batch", "is data wait", "loading delays nothing"),
         "quiet": (
             "without logging, evaluation and saving",
             "goes into these",
-            "these hold nothing up",
+            "these delay nothing",
         ),
     }
     how, where, nothing = what[layer]
@@ -194,9 +194,7 @@ def _company(runs: Sequence[Evidence]) -> list[str]:
     """That the runs were not alone: then a ratio is rough, or worse."""
     shared = [e.run for e in runs if e.conditions.foreign_procs]
     if shared:
-        return [
-            f"another process computed on the device in {', '.join(shared)}: the ratio is not to be trusted"
-        ]
+        return [f"another process computed on the device in {', '.join(shared)}: do not trust the ratio"]
     loads = {e.run: load for e in runs if (load := e.conditions.foreign_cpu) is not None and load > SHARED}
     if not loads:
         return []

@@ -25,7 +25,7 @@ def _device(facts: Facts) -> Missing | None:
     return Missing(
         "utilisation of the device",
         facts.absent["device"],
-        "gpudebug doctor says what works here; a run has to train for some seconds",
+        "run gpudebug doctor to see what works here; a run has to train for some seconds",
     )
 
 
@@ -34,7 +34,7 @@ def _probe(facts: Facts) -> Missing | None:
     if why is None:
         return None
     switched = "set probe: true in gpudebug.yaml" if "probe: false" in why else "mend that"
-    return Missing("what the training process tells of itself", why, f"{switched}, then gpudebug baseline")
+    return Missing("the probe's figures from inside the training", why, f"{switched}, then gpudebug baseline")
 
 
 def _stacks(facts: Facts) -> Missing | None:
@@ -62,7 +62,7 @@ def _layer(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
         name, made = _LAYERS[layer], facts.absent.get(f"layer_{layer}")
         why, record = "no such test was made on this baseline", f"gpudebug diagnose --layer {name}"
         if made:
-            why, record = f"the one that was made could not tell: {made}", f"mend that, then {record}"
+            why, record = f"the last one was inconclusive: {made}", f"mend that, then {record}"
         return Missing(f"layer test {name}", f"it would bound {one.cause.id}: {why}", record)
     return None
 
@@ -81,7 +81,7 @@ def _trace(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
         return None
     return Missing(
         "a trace of some steps",
-        "no profiled run of this baseline is there",
+        "this baseline has no profiled run",
         "gpudebug baseline workload --torch-profile default",
     )
 
@@ -90,7 +90,7 @@ def _reference(facts: Facts) -> Missing | None:
     if facts.reference is not None:
         return None
     return Missing(
-        "a workload that is known to be good here",
+        "a workload with good utilisation here",
         "gpudebug.yaml names no reference, or it has no valid baseline",
         "add `reference:` to gpudebug.yaml, then gpudebug next",
     )

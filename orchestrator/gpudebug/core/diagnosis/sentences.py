@@ -39,7 +39,7 @@ def _sentence(told: Told, found: Figure) -> str:
         return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"
     if sign.flag is not None:
         return f"--{found.name} is {'set' if found.value is True else found.value}"
-    return f"the configuration says {found.name} = {found.value}"
+    return f"the configuration has {found.name} = {found.value}"
 
 
 def _of_signal(name: str, found: Value) -> str:

@@ -56,12 +56,12 @@ def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def strays(loaded: LoadedFiles) -> tuple[str, ...]:
     """What came from another checkout, both paths named; of many files the first ones."""
     found = [
-        f"{name} came from {other}/{name}, not from {loaded.tree}/{name}"
+        f"{name} was loaded from {other}/{name}, not from {loaded.tree}/{name}"
         for other, names in sorted(loaded.elsewhere.items())
         for name in names
     ]
     more = len(found) - _SHOWN
-    return (*found[:_SHOWN], *((f"{more} more files came from there",) if more > 0 else ()))
+    return (*found[:_SHOWN], *((f"{more} more files were loaded from there",) if more > 0 else ()))
 
 
 def has_package(loaded: LoadedFiles, name: str) -> bool:

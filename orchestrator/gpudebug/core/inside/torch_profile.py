@@ -175,7 +175,7 @@ def remarks(trace: Mapping[str, Any] | None, *, trained: bool = False) -> list[s
     if trace is None and trained:
         return ["no trace: the training was ended, by a signal or os._exit, before it had recorded one"]
     if trace is None:
-        return ["no trace: no process of the command trained with PyTorch where the probe saw it"]
+        return ["no trace: the probe saw no process of the command train with PyTorch"]
     lines = []
     if trace.get("why"):
         lines.append(f"{'the trace is not whole' if trace.get('file') else 'no trace'}: {trace['why']}")

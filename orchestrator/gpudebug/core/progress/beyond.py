@@ -39,7 +39,7 @@ _SEE = re.compile(r"\W*\((?:see|cf)\b[^()]*\)\W*", re.IGNORECASE)
 _TARGET = re.compile(r"\A[*_`\s]*\(\S*\)")
 
 TWICE = "a second line of this key: gpudebug writes one"
-OUTSIDE = "a figure that no run of this entry stands for"
+OUTSIDE = "a figure that no run of this entry supports"
 BESIDE = "own text with a figure inside of the Result: move it out of there"
 REMARK = "a remark behind the status: gpudebug writes none"
 UNJUDGED = "a figure of a hypothesis that has no verdict"

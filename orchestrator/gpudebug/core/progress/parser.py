@@ -202,7 +202,7 @@ class _Reader:
         earlier = lines.setdefault(each.number, line)
         if earlier != line:
             raise ProgressError(
-                f"hypothesis {each.number} stands here and on line {earlier}",
+                f"hypothesis {each.number} is here and on line {earlier}",
                 file=self.file,
                 line=line,
                 next=f"renumber one of them; {free} is free",
@@ -238,7 +238,7 @@ class _Reader:
         near = get_close_matches(error.word.upper(), [status.value for status in Status], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return ProgressError(
-            f"status {error.word[:40]!a} is none of {', '.join(Status)}{meant}",
+            f"status {error.word[:40]!a} is not one of {', '.join(Status)}{meant}",
             file=self.file,
             line=error.line,
             next="begin the status with one of them, or delete the line for UNTESTED",

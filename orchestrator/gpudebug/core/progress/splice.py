@@ -69,7 +69,7 @@ def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
     number = _rendered_hypothesis(rendered).number
     if twin := next((entry for entry in doc.hypotheses if entry.number == number), None):
         raise ProgressError(
-            f"hypothesis {number} stands in the file already",
+            f"hypothesis {number} is already in the file",
             file=doc.file,
             line=twin.line,
             next=f"use {next_number(doc)}",

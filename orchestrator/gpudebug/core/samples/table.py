@@ -147,7 +147,7 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
     long = 0
     for line in iterator:
         if len(line) >= LONGEST_LINE and (long := long + 1) > MOST_LONG_LINES:
-            out.refused = f"samples.csv holds lines of more than {LONGEST_LINE >> 10} KB"
+            out.refused = f"samples.csv has lines of more than {LONGEST_LINE >> 10} KB"
             return out
         if len(out.rows) + out.unreadable >= MOST_ROWS:
             out.refused = f"samples.csv has more than {MOST_ROWS:,} rows"

@@ -59,7 +59,7 @@ def distance(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) ->
     """
     curves = (*before, *after)
     if not all(curves):
-        return "a run's log tells no steps with its loss"
+        return "a run's log prints no steps with its loss"
     low = max(c[0][0] for c in curves)
     high = min(c[-1][0] for c in curves)
     if high <= low:
@@ -70,7 +70,7 @@ def distance(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) ->
         return f"fewer than {MIN_POINTS} losses in the steps that all runs made"
     begins = [_between(c, low, low + FIRST * (high - low)) for c in before]
     if not all(begins):
-        return "the baseline's log tells no loss at its start"
+        return "the baseline's log prints no loss at its start"
     old, new = ([_mean(values) for values in side] for side in ends)
     fall = _mean([_mean(values) for values in begins]) - _mean(old)
     spread = max(old) - min(old)

@@ -29,8 +29,8 @@ _FIELDS = {
 _STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
 _ABSENT = {
     GPU_UTIL: "no utilisation was measured",
-    "steps_per_s": "no step rate in the log, none from the probe; `log: {step: …}` in gpudebug.yaml "
-    "says where steps are",
+    "steps_per_s": "no step rate in the log, none from the probe; set `log: {step: …}` in gpudebug.yaml "
+    "to say where steps are",
     "samples_per_s": "no samples per second, no batch size in the log, none from the probe; "
     "print `samples/s` or `batch size: N`",
     "step_time_p50": "fewer than 5 step times in the log, fewer from the probe; "

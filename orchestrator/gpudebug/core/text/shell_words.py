@@ -132,7 +132,7 @@ def _escape(text: str, position: int) -> tuple[str, int]:
         raise ShellSyntaxError("a backslash ends the command", position)
     after = position + 2
     if text[position + 1] in " \t" and (text[after : after + 1] == "\n" or text.startswith("\r\n", after)):
-        raise ShellSyntaxError("white space stands between a backslash and the end of its line", position)
+        raise ShellSyntaxError("white space between a backslash and the end of its line", position)
     return text[position + 1], after
 
 
@@ -145,4 +145,4 @@ def _refuse_shell_only(text: str, position: int, *, at_start: bool) -> None:
     if at_start and char == "#":
         raise ShellSyntaxError("# starts a comment in a shell", position)
     if at_start and char == "~" and (after or " ") in "/ \t\n":
-        raise ShellSyntaxError("~ is a shell's word for the home folder", position)
+        raise ShellSyntaxError("only a shell expands ~ to the home folder", position)

@@ -71,7 +71,7 @@ class Reader(Generic[T]):
             # No event ends in the buffer: it is longer than that.
             wanted = self._batch if len(self._buffer) < before else 2 * before
             if wanted > 2 * _LARGEST:
-                raise GpudebugError(f"holds an event of more than {_LARGEST >> 20} MB", next=_NEXT)
+                raise GpudebugError(f"has an event of more than {_LARGEST >> 20} MB", next=_NEXT)
         self._close(end)
 
     def _fill(self, size: int) -> None:

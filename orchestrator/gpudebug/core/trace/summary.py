@@ -93,8 +93,8 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
 
 def _nothing(reader: Reader[Event]) -> str:
     if reader.unreadable:
-        return f"holds no event that can be read ({reader.unreadable:,} cannot)"
-    return "is cut off before its first event" if reader.truncated else "holds no events"
+        return f"has no readable event ({reader.unreadable:,} cannot)"
+    return "is cut off before its first event" if reader.truncated else "has no events"
 
 
 def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
             len(recording.start) and recording.device_us is None,
             "device events do not name their operators: device time by operator is unknown",
         ),
-        (recording.names.full, "more names than can be told apart: some are counted as (other names)"),
+        (recording.names.full, "too many names: some are counted as (other names)"),
         (merged_, f"host spans less than {merged_:.2g} us apart are taken as one"),
         (
             len(recording.start) and not recording.launched,

@@ -103,13 +103,17 @@ def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[s
         of_loader = _of_loader(part, before, run)
         if of_loader is not None:
             return of_loader
-        where = "its variables" if part.kind == "env" else "no configuration that tells"
-        stands = "is set" if part.kind == "env" else "stands in the command"
-        told = f"{part.name} {stands}" if part.kind != "unset" else f"{part.name} is out of the command"
-        prints = f"does not print {where}" if part.kind == "env" else f"prints {where}"
-        return Effect(Result.SKIPPED, note=f"{told}; the program {prints}")
+        return Effect(Result.SKIPPED, note=_unconfirmed(part))
     earlier = shown(before, part.name)
     return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+
+
+def _unconfirmed(part: Change) -> str:
+    if part.kind == "env":
+        return f"{part.name} is set, but the program does not print its variables"
+    state = "not on" if part.kind == "unset" else "on"
+    printed = "but the program printed no configuration that confirms it"
+    return f"{part.name} is {state} the command line, {printed}"
 
 
 def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | None:
@@ -134,8 +138,8 @@ def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | No
 def _code(run: Shown, touched: Sequence[str]) -> Effect:
     """Whether a process of the run imported a file that the change touches."""
     if run.loaded is None:
-        why = "no process of it told" if run.probed else "probe: false in gpudebug.yaml"
-        return Effect(Result.SKIPPED, note=f"which files the program loaded is not known: {why}")
+        why = "no process reported it" if run.probed else "probe: false in gpudebug.yaml"
+        return Effect(Result.SKIPPED, note=f"the files that the program loaded are unknown: {why}")
     found = sorted(set(touched) & set(run.loaded.files))
     if not found:
         named = _some(touched) if touched else "a file that the change touches"

@@ -85,7 +85,7 @@ def read(text: str, file: str) -> Document:
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise ConfigError(
-            "holds a character that is no text", file=file, line=line, next="remove it"
+            "has a character that is not text", file=file, line=line, next="remove it"
         ) from None
     except yaml.YAMLError as error:
         raise _broken(error, text, file) from None
@@ -153,7 +153,7 @@ def _read_node(event: Any, line: int, document: Document, stack: list[_Open]) ->
     scalar = isinstance(event, yaml.ScalarEvent)
     if parent is not None and isinstance(parent.value, dict) and parent.key is None:
         if not scalar:
-            _fail(document, line, "a list or mapping stands where a key is expected", "write key: value")
+            _fail(document, line, "expected a key, found a list or mapping", "write key: value")
         _open_key(event.value, line, document, parent)
         return
     path = _path(parent)
@@ -177,7 +177,7 @@ def _open_key(key: str, line: int, document: Document, parent: _Open) -> None:
         _fail(
             document,
             line,
-            f"the key {key!r} stands on line {document.keys[path]} already",
+            f"the key {key!r} is already on line {document.keys[path]}",
             "keep one of them",
         )
     document.keys[path] = line

@@ -167,7 +167,7 @@ def _step_times(axes: Any, sides: Sequence[Side]) -> None:
         heights = [count / total / math.log2(high / low) for low, high, count in bins]
         said = f"{side.name}: p50 {_ms(middle)}"
         axes.bar(lows, heights, widths, align="edge", color=side.colour, alpha=0.55, lw=0, label=said)
-    _entitled(axes, drawn, "time of a step", "neither the log nor the probe told times of steps")
+    _entitled(axes, drawn, "time of a step", "neither the log nor the probe reported step times")
     if drawn:
         axes.set_xscale("log")
         axes.set_xticks(_ticks(*axes.get_xlim()))

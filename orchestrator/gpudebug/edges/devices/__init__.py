@@ -81,7 +81,7 @@ def _auto(env: Mapping[str, str]) -> Resolved:
     if probe.absent:
         return _stand_in("there is no NVIDIA driver here")
     if probe.works and not probe.devices:
-        return _stand_in("the NVIDIA driver knows no GPU")
+        return _stand_in("the NVIDIA driver found no GPU")
     return _nvml(env, probe)
 
 
@@ -107,7 +107,7 @@ def _nvml(env: Mapping[str, str], probe: Any = None) -> Resolved:
         if "error" in device:
             raise gpu_error(device)
     notes = [
-        f"GPU {device['index']} ({device['uuid']}) cannot say how busy it is: {device['missing']['gpu_util']}"
+        f"GPU {device['index']} ({device['uuid']}) reports no utilisation: {device['missing']['gpu_util']}"
         for device in visible.devices
         if "gpu_util" in device["missing"]
     ]

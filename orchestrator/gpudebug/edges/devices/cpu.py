@@ -25,7 +25,7 @@ from gpudebug.edges.devices.proctree import (
 )
 
 UUID = "CPU"
-NOT_HERE = "the cpu device stands in for a GPU and has no such counter"
+NOT_HERE = "the CPU stand-in for a GPU has no such counter"
 LACKS = ("mem_util", "power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
 
 # A process that serves a pool: Python's multiprocessing and joblib start it with one of these.

@@ -78,9 +78,9 @@ class ProbeResult(NamedTuple):
                 next=f"see whether `nvidia-smi` works; reinstall the driver if not, {otherwise}",
             )
         if self.error is None:
-            return DeviceError("the NVIDIA driver knows no GPU", next=f"check `nvidia-smi -L`, {otherwise}")
+            return DeviceError("the NVIDIA driver found no GPU", next=f"check `nvidia-smi -L`, {otherwise}")
         what = "there is no NVIDIA driver here" if self.absent else "the NVIDIA driver does not answer"
-        advice = ADVICE.get(self.error, "see what `nvidia-smi` says and look for Xid in `dmesg`")
+        advice = ADVICE.get(self.error, "check `nvidia-smi` and look for Xid in `dmesg`")
         return DeviceError(
             f"{what}: {self.text} (NVML error {self.error})",
             next=f"{advice}; {otherwise}",
@@ -89,7 +89,7 @@ class ProbeResult(NamedTuple):
 
 def gpu_error(device: Mapping[str, Any]) -> DeviceError:
     """Why one GPU that the probe found beside others cannot be used."""
-    advice = ADVICE.get(device["error"], "see what `nvidia-smi` says and look for Xid in `dmesg`")
+    advice = ADVICE.get(device["error"], "check `nvidia-smi` and look for Xid in `dmesg`")
     return DeviceError(
         f"GPU {device['index']} does not answer: {device['text']} (NVML error {device['error']})",
         next=f"{advice}; or choose another with CUDA_VISIBLE_DEVICES",

@@ -126,7 +126,7 @@ def _all_note(devices: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     if len(devices) < 2:
         return ()
     return (
-        f"{VARIABLE} is not set, so all {len(devices)} GPUs count as the run's; set it where the "
+        f"{VARIABLE} is not set, so all {len(devices)} GPUs count as the run's; set it if the "
         "program uses fewer, or the idle ones lower the mean",
     )
 

@@ -179,7 +179,7 @@ def _not_applied(repository: Repository, answer: Answer, patch: patches.Patch) -
     """What `git apply` said, with the line of the patch where it knows it."""
     file = patch.file
     place = re.search(r"patch failed: (.+):(\d+)$", answer.err, re.MULTILINE)
-    advice = "write the change anew, against the code that is measured now"
+    advice = "write the change again, against the code that is measured now"
     if place:
         path, line = place.group(1), int(place.group(2))
         hunks = [hunk for each in patch.files if path in (each.old, each.new) for hunk in each.hunks]

@@ -120,7 +120,7 @@ class Journal:
 
 def _unreadable(file: Path) -> GitError:
     return GitError(
-        "is no record of a worktree that gpudebug could read, so nothing is removed for it",
+        "is not a readable record of a worktree, so nothing is removed for it",
         file=str(file),
         next="move it away; a worktree that it was for stays as it is",
     )

@@ -76,7 +76,7 @@ def _judged(top: Path, name: bytes) -> tuple[int | None, str | None]:
     if path.endswith("/"):
         return None, "a git repository of its own"
     if secret_named(path):
-        return None, "its name says that it holds a secret"
+        return None, "by its name it holds a secret"
     try:
         found = os.lstat(top / path)
     except FileNotFoundError:

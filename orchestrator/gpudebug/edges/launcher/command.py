@@ -34,7 +34,7 @@ def find_command(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str:
     for word in (*argv, *env.keys(), *env.values()):
         if "\0" in word:
             raise cannot_launch(
-                f"{argv[0]}: an argument or variable holds a NUL byte", NOT_EXECUTABLE, next="remove it"
+                f"{argv[0]}: an argument or variable has a NUL byte", NOT_EXECUTABLE, next="remove it"
             )
     folder = Path(cwd).absolute()
     if not _is_folder(folder):

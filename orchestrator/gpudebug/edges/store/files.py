@@ -244,7 +244,7 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
     def check() -> None:
         if (file_digest(target) if target.exists() else None) != expected:
             raise SavedInBetween(
-                "was saved by somebody else in the meantime; nothing was overwritten",
+                "was changed in the meantime; nothing was overwritten",
                 file=str(path),
                 next="run the same command again",
             )

@@ -221,7 +221,7 @@ class RunFolder:
         with opened_folder(self.path) as folder:
             if self.made is not None and removal.identity_of(os.fstat(folder)) != self.made:
                 raise removal.NotOurs(
-                    "is not the folder that this run began in; nothing was written to it",
+                    "is not the folder in which this run began; nothing was written to it",
                     file=str(self.path),
                     next="move it away, then run the same command again",
                 )

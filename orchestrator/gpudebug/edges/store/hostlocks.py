@@ -312,7 +312,7 @@ def file_stem(uuid: str) -> str:
 def _busy(uuid: str, name: str | None, said: Mapping[str, Any] | None) -> BusyError:
     device = f"device {uuid} ({name})" if name else f"device {uuid}"
     if said is None:
-        return BusyError(f"{device} is in use; its holder is not known", next=_WAIT)
+        return BusyError(f"{device} is in use by an unknown process", next=_WAIT)
     command = f"`{shown(said['command'])}`" if said.get("command") else "another gpudebug"
     parts = [
         words.format(shown(said[key]))

@@ -146,7 +146,7 @@ def profile_object(
     """
     if not hasattr(target, "__dict__"):
         raise TypeError(
-            f"a {type(target).__name__} holds no attributes of its own: "
+            f"a {type(target).__name__} has no attributes of its own: "
             "decorate the methods of its class with @profile_method, or pass the class"
         )
     shared = isinstance(target, (type, ModuleType))

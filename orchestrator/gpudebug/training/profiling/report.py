@@ -214,5 +214,5 @@ def explain(progress: Progress, sections: list[dict[str, Any]]) -> str | None:
         )
     most = max(section["calls"] for section in sections)
     if most < _FEW:
-        return f"no section was called more than {most} times: fewer than {_FEW} iterations say little"
+        return f"no section was called more than {most} times: fewer than {_FEW} iterations mean little"
     return None

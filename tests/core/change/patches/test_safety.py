@@ -37,7 +37,7 @@ REFUSED = {
     "git's, with a sign that is not seen": (change(".g\u200cit/config"), "git's own"),
     "git's, by its short name": (change("GIT~1/config"), "git's own"),
     "git's, in quotes": (quoted("\\056git/config"), "git's own"),
-    "where submodules come from": (change(".gitmodules"), "where submodules"),
+    "source of submodules": (change(".gitmodules"), "source of submodules"),
     "absolute": (change("x", "/etc/passwd").replace("b/x", "/etc/passwd"), "absolute"),
     "absolute behind its prefix": (renamed("x", "/etc/passwd"), "absolute"),
     "up": (change("../x"), "leaves the tree"),

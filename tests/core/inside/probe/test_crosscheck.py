@@ -30,7 +30,7 @@ RATES = {
     "accumulated": (probe(backwards_per_step=8.0), 80.5, "gradients are accumulated over 8 backward passes"),
     "a third": (probe(), 3.3, "the optimizer steps 3 times for each step of the log"),
     "apart": (probe(), 14.0, "14 steps/s by the log, 10 by the optimizer's steps"),
-    "far beyond": (probe(), 5000.0, "do not count the same thing"),
+    "far beyond": (probe(), 5000.0, "count different things"),
 }
 
 

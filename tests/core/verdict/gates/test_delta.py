@@ -192,7 +192,7 @@ class TestRatios:
         after = [run(samples_per_s=160.0, samples_by="batch")] * 2
         found = self.delta("samples_per_s", before, after)
         assert found.result is Result.UNKNOWN
-        assert found.note == "samples per second are told by flags in the baseline, by batch in the trial"
+        assert found.note == "samples per second are reported by flags in the baseline, by batch in the trial"
 
     @pytest.mark.parametrize(
         ("metric", "field", "by", "what"),
@@ -208,7 +208,7 @@ class TestRatios:
         after = [run(**{field: 8.0, by: "probe"})] * 2
         found = self.delta(metric, before, after)
         assert found.result is Result.UNKNOWN
-        assert found.note == f"{what} told by log in the baseline, by probe in the trial"
+        assert found.note == f"{what} reported by log in the baseline, by probe in the trial"
 
     def test_the_figures_of_the_verdict_fit_one_another(self) -> None:
         found = verdict(BASE, runs(28, 28, rate=9.0), metric="steps_per_s", success=1.2, failure=1.05)

@@ -44,7 +44,7 @@ def test_a_baseline_that_shared_the_device_is_to_be_recorded_anew() -> None:
     found = device([on_gpu(1, 1.0), on_gpu(0)], [on_gpu(0), on_gpu(0)])
     assert found.result is Result.FAIL
     assert "baseline run 0001-x" in found.value
-    assert found.note == "`gpudebug baseline` records the baseline anew"
+    assert found.note == "run `gpudebug baseline` to record the baseline again"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_baseline_that_shared_the_device_is_to_be_recorded_anew() -> None:
         (5.0, 45.0, Result.PASS, None),
         (5.0, 80.0, Result.FAIL, "other processes used 5% of the cores in the baseline, 80% in the trial"),
         (80.0, 5.0, Result.FAIL, "other processes used 80% of the cores in the baseline, 5% in the trial"),
-        (70.0, 80.0, Result.PASS, "alike, but noisy"),
+        (70.0, 80.0, Result.PASS, "equal, but noisy"),
         (None, 80.0, Result.SKIPPED, "not checkable in baseline run 0001-x"),
         (3.0, None, Result.SKIPPED, "not checkable in trial run 0001-x"),
     ],
@@ -69,7 +69,9 @@ def test_cores_that_others_kept_busy_on_one_side_only(
 
 def test_a_baseline_that_was_disturbed_is_to_be_recorded_anew() -> None:
     busy, quiet = side(28, 5, on_gpu(0, cpu=80.0)), side(61, 11, on_gpu(0, cpu=5.0))
-    assert verdict(busy, quiet).why.endswith("5% in the trial; `gpudebug baseline` records the baseline anew")
+    assert verdict(busy, quiet).why.endswith(
+        "5% in the trial; run `gpudebug baseline` to record the baseline again"
+    )
     assert verdict(quiet, busy).why.endswith("80% in the trial")
 
 

@@ -50,11 +50,11 @@ def test_a_change_that_learns_less_is_rejected_however_fast_it_is() -> None:
 @pytest.mark.parametrize(
     ("after", "setting", "changes", "why"),
     [
-        (trained(61, 11, name="l1_loss"), None, {}, "the logs tell l1_loss and loss"),
+        (trained(61, 11, name="l1_loss"), None, {}, "the logs print l1_loss and loss"),
         (trained(61, 11, unit="samples"), None, {}, "the logs count samples and step"),
         (trained(61, 11), Setting(other_steps="the trial changes --bs"), {}, "the trial changes --bs"),
-        (trained(61, 11), None, {"loss": "any"}, "criteria say loss: any"),
-        (run(61, 11), None, {}, "tells no steps"),
+        (trained(61, 11), None, {"loss": "any"}, "the criteria have loss: any"),
+        (run(61, 11), None, {}, "prints no steps"),
     ],
 )
 def test_what_cannot_be_compared_is_skipped_with_the_reason(

@@ -48,7 +48,7 @@ class TestThroughput:
         told = runs(61, 62, rate=11.0, steps_by="probe")
         found = gate(verdict(BASE, told), "throughput")
         assert found.result is Result.UNKNOWN
-        assert "the log tells the steps of some runs, the probe those of others" in (found.note or "")
+        assert "the steps of some runs are the log's, those of others the probe's" in (found.note or "")
         before = [e.model_copy(update={"steps_by": "probe"}) for e in BASE]
         assert result("throughput", before, told) is Result.PASS
 

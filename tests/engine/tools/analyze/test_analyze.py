@@ -19,7 +19,7 @@ REFUSED = {
     "a FIFO": ("fifo", "not a regular file"),
     "a device": ("/dev/zero", "not a regular file"),
     "empty": ("empty.log", "is empty"),
-    "a trace of nothing": ("report.json", "holds no events"),
+    "a trace of nothing": ("report.json", "has no events"),
 }
 
 

@@ -51,7 +51,7 @@ def refused_path(path: str, own: Collection[str] = ()) -> str | None:
     if any(part in (".git", "git~1") for part in plain):
         return "is git's own"
     if plain[-1] in (".gitmodules", "gitmod~1"):
-        return "says where submodules come from"
+        return "sets the source of submodules"
     lenient = "/".join(plain)
     kept = ["/".join(map(_as_a_lenient_disk, mine.strip("/").split("/"))) for mine in own]
     if any(lenient == mine or lenient.startswith(f"{mine}/") for mine in kept):

@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 
 from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord
 
-NOBODY = "no process told of PyTorch training"
+NOBODY = "the command ran no PyTorch training step"
 NEVER_ASKED = "the run was recorded without a probe"
 SWITCHED_OFF = "`probe: false` in gpudebug.yaml"
-REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces what stands there"
-BY_SCRIPT = f"{NOBODY}; a script that sets PYTHONPATH anew, or starts `python -I`, keeps the probe out"
+REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the probe's entry"
+BY_SCRIPT = f"{NOBODY}; a script that resets PYTHONPATH, or starts `python -I`, keeps the probe out"
 _SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
 # Options of Python that take the next word where nothing follows in their own.

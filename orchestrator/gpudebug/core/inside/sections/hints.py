@@ -48,7 +48,7 @@ _HINTS = (
         "run fewer environments, or step them in processes of their own and in batches",
     ),
     (r"guidance", "lower its weight, simplify it, or compile it (torch.compile)"),
-    (r"teacher", "leave the teacher out where its output is not used"),
+    (r"teacher", "leave the teacher out if its output is not used"),
     (
         r"forward|inference|model|policy|conv|lstm|attention|encoder|layer|student",
         "try mixed precision, torch.compile and a larger batch",

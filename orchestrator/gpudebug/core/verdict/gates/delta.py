@@ -43,7 +43,7 @@ def _absent(case: Case) -> str:
     before, after = (" and ".join(sources) for sources in told)
     what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
     said = what.get(case.metric.name, "times of steps are")
-    return f"{said} told by {before} in the baseline, by {after} in the trial"
+    return f"{said} reported by {before} in the baseline, by {after} in the trial"
 
 
 def _reason(case: Case, e: Evidence) -> str:

@@ -51,7 +51,7 @@ def _remedy(case: Case) -> str | None:
     """What helps where the baseline is what was disturbed: another trial would meet the same one."""
     loads = [_mean_load(runs) or 0.0 for _, runs in _sides(case)]
     if any(e.conditions.foreign_procs for e in case.before) or loads[0] > max(SHARED, loads[1]):
-        return "`gpudebug baseline` records the baseline anew"
+        return "run `gpudebug baseline` to record the baseline again"
     return None
 
 
@@ -67,7 +67,7 @@ def _busy_cores(case: Case) -> tuple[str | None, str | None]:
     if before is None or after is None or max(before, after) <= SHARED:
         return None, None
     said = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
-    return (said, None) if abs(before - after) > APART else (None, f"{said}: alike, but noisy")
+    return (said, None) if abs(before - after) > APART else (None, f"{said}: equal, but noisy")
 
 
 def _untold(case: Case) -> str | None:
@@ -76,6 +76,6 @@ def _untold(case: Case) -> str | None:
         for e in runs:
             column = "foreign_cpu" if all(d.uuid == _CPU for d in e.devices) else "foreign_procs"
             if getattr(e.conditions, column) is None:
-                reason = e.missing.get(column, "its samples do not tell of other processes")
+                reason = e.missing.get(column, "its samples do not count other processes")
                 return f"not checkable in {part} run {e.run}: {reason}"
     return None

@@ -38,12 +38,12 @@ def parity_gate(case: Case) -> Gate:
 
 def _incomparable(case: Case) -> str | None:
     if case.criteria.loss == "any":
-        return "criteria say loss: any"
+        return "the criteria have loss: any"
     if case.setting.other_steps:
         return case.setting.other_steps
     names = sorted({e.loss.name or "no loss" for e in (*case.before, *case.after)})
     if len(names) > 1:
-        return f"the logs tell {' and '.join(names)}"
+        return f"the logs print {' and '.join(names)}"
     totals = sorted({e.total_steps for e in (*case.before, *case.after) if e.total_steps})
     if len(totals) > 1:
         return f"the runs plan {totals[0]} and {totals[-1]} steps, which a schedule may depend on"

@@ -53,7 +53,7 @@ def _by_rate(case: Case) -> Gate:
         note = "the metric is the throughput: delta has judged it"
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None and _never_counts(case):
-        note = "no run counts steps, so the metric alone tells of speed"
+        note = "no run counts steps, so only the metric measures speed"
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
@@ -89,7 +89,7 @@ def _never_counts(case: Case) -> bool:
 def _no_ratio(case: Case) -> str:
     if case.other_batch:
         return (
-            f"{_batches(case)}, and samples per second are not told alike by all runs; "
+            f"{_batches(case)}, and not all runs report samples per second in the same way; "
             "print `samples/s` or `batch size: N`"
         )
     for part, runs in (("trial", case.after), ("baseline", case.before)):
@@ -97,11 +97,11 @@ def _no_ratio(case: Case) -> str:
         if without is not None:
             where = part if len(runs) == 1 else f"{part}, run {without.run}"
             return (
-                f"{where}: no step rate in the log, none from the probe; `log: {{step: …}}` in gpudebug.yaml "
-                "says where steps are"
+                f"{where}: no step rate in the log, none from the probe; "
+                "set `log: {step: …}` in gpudebug.yaml to say where steps are"
             )
     if len({probed(e) for e in (*case.before, *case.after)}) > 1:
-        return "the log tells the steps of some runs, the probe those of others: they may not be the same"
+        return "the steps of some runs are the log's, those of others the probe's: they may differ"
     units = [sorted({rate[0] for e in runs if (rate := rate_of(e))}) for runs in (case.before, case.after)]
     return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
 
