@@ -14,6 +14,11 @@ _MARK = re.compile(r"<!-- (.*) -->$")
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 
+_FIGURE = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(\.\d+)?(?!\w*\.\w)")
+_UNITS = re.compile(r"\b0 (ns|us|ms|s|min|h|d)\b( 0 (s|min|h)\b)*")
+_PATH = re.compile(r"(?<![\w.])[~/][\w.-]*/[\w./-]+")
+_DRAWN = re.compile("[▁-█━─]+")
+
 
 @dataclass(frozen=True)
 class Block:
@@ -84,3 +89,9 @@ def page(path: Path) -> Page:
         prose.append("" if opened is not None or fence is not None else line)
         last = line
     return Page(path, tuple(blocks), "\n".join(prose) + "\n")
+
+
+def masked(text: str) -> str:
+    """Text without its figures, paths and drawings, which differ from run to run."""
+    text = _FIGURE.sub("0", _DRAWN.sub("▁", _PATH.sub("/…", text)))
+    return "\n".join(" ".join(line.split()) for line in _UNITS.sub("0 s", text).splitlines())

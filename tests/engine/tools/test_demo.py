@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import gpudebug
+from tests.support.documents import ROOT, masked, page
 from tests.support.statuses import ageless
 
 from gpudebug.core.change.intervention import parse
@@ -51,6 +52,15 @@ def test_the_whole_demo(tmp_path: Path) -> None:
     assert set(verdicts.values()) <= {"VALIDATED", "REJECTED", "UNTESTED"}
     assert all(answer["status"]["baselines"][role]["verified"] for role in ("workload", "reference"))
     assert all(Path(f).exists() for f in answer["files"])
+    told = masked(done.err).splitlines()
+    assert [line for line in shown_in_readme() if line not in told] == []
     words = shlex.split(answer["next_command"])
     again = gpudebug(tmp_path, *words[words.index("-C") :], "--json").expect(0)
     assert ageless(again.json["hypotheses"]) == ageless(answer["status"]["hypotheses"])
+
+
+def shown_in_readme() -> list[str]:
+    """What the README shows of the baselines and of the VALIDATED hypothesis."""
+    shown = next(b.text for b in page(ROOT / "README.md").blocks if b.text.startswith("Baseline workload"))
+    lines = masked(shown.partition("Target ")[0]).splitlines()
+    return [line for line in lines if line != "…" and "REJECTED" not in line]

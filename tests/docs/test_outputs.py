@@ -1,0 +1,164 @@
+"""Outputs in documents are made again: `<!-- captured: STAGE -->` above a block names where its commands run.
+
+Figures, paths and drawings are masked; words are not. A line `…` stands for any lines, a `…` in a line for
+any words. A test that fails shows what is printed today: copy it into the document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support import old_campaign, traces
+from tests.support.campaigns import make_repository
+from tests.support.commands import command
+from tests.support.documents import ROOT, Block, masked, pages
+from tests.support.section_reports import node, report, section
+
+TRAINER = """\
+from transformers import Trainer, TrainingArguments
+
+Trainer(args=TrainingArguments("out", max_steps=100)).train()
+"""
+
+
+def empty(folder: Path) -> Iterator[None]:
+    yield
+
+
+def recorded(folder: Path) -> Iterator[None]:
+    """A campaign of a real training on a CPU, recorded by 0.1.0."""
+    old_campaign.restore(folder)
+    yield
+
+
+def validated(folder: Path) -> Iterator[None]:
+    """The same before its first acceptance."""
+    progress = old_campaign.restore(folder).progress
+    progress.write_text(progress.read_text("utf-8").replace("- **Accepted**: 1\n", ""), "utf-8")
+    yield
+
+
+def criteria(folder: Path) -> Iterator[None]:
+    """A configuration for each command of the block, each wrong in another way."""
+    for lines in (
+        "metric: gpu_util\ncriteria: {success: 1.2x}",
+        "metric: latency_p50\ndirection: higher",
+        "metric: steps_per_s\ncriteria: {success: 1.05x, failure: 1.1x}",
+    ):
+        text = f"campaign: x\nworkload: {{command: python train.py}}\n{lines}\n"
+        (folder / "gpudebug.yaml").write_text(text)
+        yield
+
+
+def own_cause(folder: Path) -> Iterator[None]:
+    """The example of hypotheses/README.md with a name that no signal has."""
+    example = (
+        (ROOT / "hypotheses" / "README.md").read_text("utf-8").partition("```yaml\n")[2].partition("```")[0]
+    )
+    (folder / "hypotheses").mkdir()
+    (folder / "gpudebug.yaml").write_text("workload: {command: python train.py}\n")
+    wrong = example.replace("data_wait_share", "data_wait")
+    (folder / "hypotheses" / "slow-logger.yaml").write_text(wrong)
+    yield
+
+
+def hugging_face(folder: Path) -> Iterator[None]:
+    make_repository(folder, {"train.py": TRAINER})
+    yield
+
+
+def section_reports(folder: Path) -> Iterator[None]:
+    """Two reports of 200 iterations, the second with a loader four times as fast, and a broken one."""
+    for name, wait in (("before", 20.1), ("sections", 5.1), ("broken", 20.1)):
+        parts = {"data_loading": wait, "model_forward": 6.1, "gpu_to_cpu": 3.1}
+        whole = sum(parts.values()) + 0.1
+        sections = [section("training_step", 200, whole / 1e3, self_s=0.02)]
+        sections += [section(part, 200, ms / 1e3) for part, ms in parts.items()]
+        tree = node("training_step", 200, whole / 5, *(node(p, 200, ms / 5) for p, ms in parts.items()))
+        if name == "broken":
+            sections[0]["total_s"] *= -1
+        made = report(*sections, tree=[tree], iterations=200, enabled_s=whole / 5, warmup=5)
+        (folder / f"{name}.json").write_text(json.dumps(made))
+    yield
+
+
+def both_traces(folder: Path) -> Iterator[None]:
+    """The trace that tests make up, and the one that was recorded on a CPU."""
+    made = traces.compressed(traces.text(traces.training(200)))
+    (folder / "trace.json.gz").write_bytes(made)
+    (folder / "trace_cpu.json.gz").write_bytes((ROOT / "tests/data/trace_cpu.json.gz").read_bytes())
+    yield
+
+
+STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
+    "empty folder": empty,
+    "recorded campaign": recorded,
+    "validated campaign": validated,
+    "criteria": criteria,
+    "own root cause": own_cause,
+    "hugging face": hugging_face,
+    "section reports": section_reports,
+    "traces": both_traces,
+}
+
+
+def performed(block: Block, folder: Path) -> str:
+    """What the commands of a block print today, each behind its line."""
+    stage = STAGES[block.mark.removeprefix("captured: ")](folder)
+    printed, status = "", 0
+    for line in block.text.splitlines():
+        if not line.startswith("$ "):
+            continue
+        next(stage, None)
+        words = shlex.split(line[2:], comments=True)
+        if words[0] == "gpudebug":
+            done = command(folder, *words[1:])
+            status, out, err = done.status, done.out, done.err
+        else:
+            script = f"(exit {status}); {line[2:]}"
+            shell = subprocess.run(
+                ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True
+            )
+            status, out, err = shell.returncode, shell.stdout, shell.stderr
+        printed += f"{line}\n{out}{err}"
+    return printed.replace(f"{folder}/", "")
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether what a document shows is what was printed, but for what `…` leaves out."""
+    parts = [re.escape(part) for part in re.split(r"(?m)^…(?:\n|$)", masked(shown) + "\n")]
+    whole = "(?:.*\n)*?".join(part.replace("…", ".*") for part in parts)
+    return re.fullmatch(whole + "\n*", masked(printed) + "\n") is not None
+
+
+BLOCKS = [block for page in pages() for block in page.blocks if block.mark.startswith("captured: ")]
+EXAMPLE = next(block for block in BLOCKS if block.mark == "captured: python above")
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b is not EXAMPLE], ids=lambda block: block.place)
+def test_an_output_is_what_is_printed_today(block: Block, tmp_path: Path) -> None:
+    printed = performed(block, tmp_path)
+    assert matches(block.text, printed), f"{block.place}\n{printed}"
+
+
+def test_the_example_of_sections_prints_what_is_shown(tmp_path: Path) -> None:
+    above = next(page for page in pages() if page.path == EXAMPLE.page).blocks
+    code = above[above.index(EXAMPLE) - 1]
+    assert code.language == "python"
+    done = subprocess.run(
+        [sys.executable, "-c", code.text], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert matches(f"{EXAMPLE.text}\n…", done.stdout), done.stdout
+
+
+def test_another_word_is_found_and_another_figure_is_not() -> None:
+    assert matches("took 3 s\n…\nend 1.5x", "took 2 min 3 s\nmore\nend 2.25x\n")
+    assert not matches("took 3 s", "needed 3 s\n")
+    assert not matches("one\ntwo", "one\nhalf\ntwo\n")
