@@ -27,7 +27,7 @@ def test_what_is_shipped_is_found() -> None:
 
 
 def test_without_its_files_the_installation_is_broken() -> None:
-    with pytest.raises(CatalogueError, match="gpudebug's own nothing is not there"):
+    with pytest.raises(CatalogueError, match="gpudebug's nothing files are missing"):
         catalogue.shipped("nothing")
 
 

@@ -42,7 +42,9 @@ def shipped_folder(kind: str) -> Path:
         if folder.is_dir():
             return folder
     raise CatalogueError(
-        f"gpudebug's own {kind} is not there", file=str(_PACKAGE / kind), next="install gpudebug again"
+        f"gpudebug's {kind.removesuffix('s')} files are missing",
+        file=str(_PACKAGE / kind),
+        next="install gpudebug again",
     )
 
 

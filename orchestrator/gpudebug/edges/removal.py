@@ -276,7 +276,7 @@ def _opened(parent: int, name: str, path: Path, *, closed_too: bool = False) -> 
 
 def _plain(name: str) -> str:
     if not name or name in (".", "..") or "/" in name:
-        raise NotOurs(f"{name!r} is no name of a file in a folder", next="report this")
+        raise NotOurs(f"{name!r} is not a name of a file in a folder", next="report this")
     return name
 
 

@@ -71,7 +71,7 @@ def test_every_change_can_be_made() -> None:
 @pytest.mark.parametrize(
     ("version", "flag", "expected", "refused"),
     [
-        ("0.5.1", "prefetch_factor", [], "LeRobot 0.5.1 has no prefetch_factor: it came with 0.6"),
+        ("0.5.1", "prefetch_factor", [], "LeRobot 0.5.1 has no prefetch_factor: the flag exists since 0.6"),
         ("0.6.0", "prefetch_factor", ["--set prefetch_factor=8"], None),
         (None, "prefetch_factor", ["--set prefetch_factor=8"], None),
         ("0.5.1", "env_eval_freq", ["--set eval_freq=8"], None),
@@ -167,7 +167,7 @@ def test_of_several_flags_those_that_the_version_has_are_offered() -> None:
     made = tried_by(lerobot={"set": {"num_workers": 2, "prefetch_factor": 2}})
     found = offered(made, LEROBOT, version="0.5.1")
     assert changes(found) == [("--set num_workers=2", "lerobot")]
-    assert found.refused == ("LeRobot 0.5.1 has no prefetch_factor: it came with 0.6",)
+    assert found.refused == ("LeRobot 0.5.1 has no prefetch_factor: the flag exists since 0.6",)
 
 
 @pytest.mark.parametrize(

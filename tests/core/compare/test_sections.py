@@ -82,7 +82,7 @@ def test_the_checklist_is_filled_in_by_what_is_known() -> None:
         "yes: 'policy_inference' 100 ms a call in A, 200 ms in B",
         "yes: 'queue_merge' 17% in A",
         "no: 100 in A (5 of warm-up left out), 8 in B (5 of warm-up left out)",
-        "only in A: their times are not alike",
+        "only in A: their times are not comparable",
         "yes",
         None,
         None,

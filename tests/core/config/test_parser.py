@@ -235,7 +235,7 @@ def test_ratios_are_kept() -> None:
             "metric: log has no pattern fps",
             "add log: {fps: 'fps=(?P<value>",
         ),
-        (SMALL + "metric: log:loss\ndirection: lower\n", 2, "log:loss is no figure of speed", "steps_per_s"),
+        (SMALL + "metric: log:loss\ndirection: lower\n", 2, "log:loss does not measure speed", "steps_per_s"),
         (
             SMALL + "metric: steps_per_s\ncriteria: {success: 1.05x}\n",
             3,

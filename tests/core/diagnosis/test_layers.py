@@ -162,8 +162,8 @@ REPLAYED = {"replay": {"layer": "cached_batch", "batches": 40}}
         ("double_batch", 10.0, 9.5, 1.9, "takes 1.05 times as long: it is flat, so the host bounds"),
         ("double_batch", 10.0, 5.2, 1.04, "takes 1.92 times as long: the work on each sample bounds it"),
         ("double_batch", 10.0, 8.0, 1.6, "takes 1.25 times as long: 75% of it does not depend on the batch"),
-        ("double_batch", 10.0, None, None, "the time of a step is unknown"),
-        ("quiet", 10.0, None, None, "the rate of steps is unknown"),
+        ("double_batch", 10.0, None, None, "the step time is unknown"),
+        ("quiet", 10.0, None, None, "the step rate is unknown"),
     ],
 )
 def test_a_ratio_says_what_it_means(

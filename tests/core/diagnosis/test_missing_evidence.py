@@ -30,7 +30,7 @@ def test_what_would_tell_more_and_how_to_record_it() -> None:
     assert found["steps and loss in the log"].why == "no loss"
     assert found["layer test cached-batch"].next == "gpudebug diagnose --layer cached-batch"
     assert "reference:" in found["a workload with good utilisation here"].next
-    assert "stacks of the thread that trains" not in found
+    assert "stacks of the training thread" not in found
 
 
 def test_a_trace_is_asked_for_on_a_gpu_where_a_probable_cause_reads_one() -> None:
@@ -50,7 +50,7 @@ def test_nothing_is_missing_where_all_is_there() -> None:
 
 def test_stacks_and_device_say_why_they_are_absent() -> None:
     found = missing(facts(absent={"stacks": "none told", "device": "the window is too short"}))
-    assert found["stacks of the thread that trains"].why == "none told"
+    assert found["stacks of the training thread"].why == "none told"
     assert found["utilisation of the device"].why == "the window is too short"
 
 

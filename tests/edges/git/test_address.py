@@ -41,9 +41,9 @@ def damaged(tmp_path: Path, command: str) -> GitError:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (": > .git/HEAD", "takes it for no repository"),
-        ("echo junk > .git/HEAD", "takes it for no repository"),
-        ("echo junk > .git/HEAD; cd sub", "takes it for no repository"),
+        (": > .git/HEAD", "does not see a repository"),
+        ("echo junk > .git/HEAD", "does not see a repository"),
+        ("echo junk > .git/HEAD; cd sub", "does not see a repository"),
         (": > .git/index", "index file smaller"),
         ("head -c 200 /dev/urandom > .git/index", "bad signature"),
     ],

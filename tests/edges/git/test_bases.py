@@ -132,7 +132,7 @@ class TestPatch:
         (diff("a = 1", "a = 1"), "changes nothing", None),
         (NEW, "new.py: already exists in index", None),
         (diff("a = 1", "a = 7").replace(b"-1,3", b"-1,9"), "ends within a hunk", 7),
-        (b"prose\n", "is no patch", None),
+        (b"prose\n", "is not a patch", None),
         (NEW.replace(b"new.py", b"../x"), "invalid path", None),
         (NEW.replace(b"new.py", b".git/hooks/x"), "invalid path", None),
         (

@@ -90,7 +90,7 @@ def test_its_git_file_is_not_read(worktree: Path, commit: str, tmp_path: Path) -
 
 def test_without_gits_folder_of_it_nothing_is_told(worktree: Path, commit: str) -> None:
     shutil.rmtree(worktree.parents[3] / ".git" / "worktrees")
-    with pytest.raises(GitError, match="no git worktree") as caught:
+    with pytest.raises(GitError, match="not a git worktree") as caught:
         change_in(worktree, commit)
     assert caught.value.next
     assert not touched(worktree)

@@ -145,7 +145,7 @@ class TestLinks:
         made = snapshot.add_worktree(
             top, place(top), base_of(top), links=["outside", "nowhere", ".venv/bin/"], checkout=top
         )
-        assert made.notes == ("worktree.link: nowhere is not there, so it is not linked",)
+        assert made.notes == ("worktree.link: nowhere is missing, so it is not linked",)
         # The link to the store is untracked and small: it is in the base itself.
         assert made.linked == (".venv/bin",)
         assert (made.path / "outside" / "a").is_dir()

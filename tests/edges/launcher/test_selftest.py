@@ -58,7 +58,7 @@ BROKEN = {
         "no such thing",
     ),
     "silent": ("#!/bin/sh\nexit 7\n", "exit status 7"),
-    "says_nothing": ("#!/bin/sh\nexit 0\n", "no report that can be read"),
+    "says_nothing": ("#!/bin/sh\nexit 0\n", "no readable report"),
     "no_program": ("", "Exec format error"),
 }
 

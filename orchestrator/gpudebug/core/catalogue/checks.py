@@ -74,7 +74,7 @@ def _head(cause: Cause) -> Iterator[Problem]:
             near = nearest(kind, (*KINDS, "default"))
             yield Problem(
                 ("prior", kind),
-                f"prior.{kind} is no kind of workload",
+                f"prior.{kind} is not a kind of workload",
                 f"write {near}" if near else f"write one of {', '.join((*KINDS, 'default'))}",
                 key=True,
             )
@@ -185,7 +185,7 @@ def _share(share: Share, path: Path) -> Iterator[Problem]:
         yield _unknown_signal(share.within, (*path, "within"))
     unit = SIGNALS[share.signal].unit if share.signal in SIGNALS else "share"
     if unit in ("yes", "word") or share.flag is not None or share.printed is not None:
-        yield Problem(path, f"{named(path)} is no share of the time", "write signal: data_wait_share")
+        yield Problem(path, f"{named(path)} is not a share of the time", "write signal: data_wait_share")
     elif unit == "%" and share.times > 0.01:
         yield Problem(path, f"{named(path)}: {share.signal} is in percent", "add times: 0.01")
 

@@ -153,9 +153,9 @@ class _Case:
             return former
         lacks = None
         if flag.since and self._before(flag.since):
-            lacks = f"it came with {flag.since}"
+            lacks = f"the flag exists since {flag.since}"
         elif flag.until and self.version and not self._before(flag.until):
-            lacks = f"it went with {flag.until}"
+            lacks = f"the flag was removed in {flag.until}"
         if lacks:
             self.refused.append(f"{framework.title} {self.version} has no {name}: {lacks}")
         return None if lacks else name

@@ -123,7 +123,7 @@ def _set_opened(words: list[str], name: str, value: str | None, found: list[Laun
     first = found[0]
     if value is not None and not _separable(value):
         raise InterventionError(
-            f"{value!r} is no value for {name}, a launcher's flag", next="give it a plain value"
+            f"{value!r} is not a value for {name}, a launcher's flag", next="give it a plain value"
         )
     if first.value == value:
         raise NoEffect(f"the command has {name} already: the change has no effect", next="set another value")

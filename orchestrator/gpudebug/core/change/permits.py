@@ -147,7 +147,7 @@ def refuse_variable(name: str, value: str, allowed: Allowed) -> None:
         return
     if name not in STEERING:
         raise InterventionError(
-            f"--env {name}: a hypothesis may set what steers libraries, and {name} is no such variable",
+            f"--env {name}: a hypothesis may set what steers libraries, and {name} is not one of these",
             next=f"a person who trusts it adds this line to gpudebug.yaml: allow_env: [{name}]",
         )
     words = {**_ONLY, **_PLATFORMS}.get(name)
@@ -159,6 +159,6 @@ def refuse_variable(name: str, value: str, allowed: Allowed) -> None:
         )
     if not re.fullmatch(_SETTING, value, re.ASCII):
         raise InterventionError(
-            f"--env {name}={value!r} is no setting of numbers and words",
+            f"--env {name}={value!r} is not made of numbers and words",
             next="a person sets paths in workload.env of gpudebug.yaml",
         )

@@ -193,7 +193,7 @@ def _waits(a: Report, b: Report) -> Check:
     if a.sync and b.sync:
         return Check(question, "yes, in both")
     if a.sync != b.sync:
-        return Check(question, f"only in {'A' if a.sync else 'B'}: their times are not alike", True)
+        return Check(question, f"only in {'A' if a.sync else 'B'}: their times are not comparable", True)
     return Check(question, "no, in neither: on a GPU they time the host alone")
 
 

@@ -174,7 +174,7 @@ def _own_metric(config: Config, document: Document) -> Iterator[Problem]:
         return
     name = config.metric.removeprefix("log:")
     if name in ("loss", "step"):
-        message = f"metric: log:{name} is no figure of speed"
+        message = f"metric: log:{name} does not measure speed"
         yield Problem(("metric",), message, "name another pattern of log:, or use steps_per_s")
     elif name not in config.log:
         message = f"metric: log has no pattern {name}"

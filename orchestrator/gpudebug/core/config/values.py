@@ -237,7 +237,7 @@ def variables(value: Any) -> dict[str, str]:
     result = {}
     for name, content in value.items():
         if not (name.isascii() and name.isidentifier()):
-            raise ValueError(f"{name!r} is no name of a variable")
+            raise ValueError(f"{name!r} is not a name of a variable")
         try:
             result[name] = quoted(content)
         except ValueError as error:
@@ -252,7 +252,7 @@ def variable_names(value: Any) -> tuple[str, ...]:
     names = tuple(quoted(item) for item in value)
     for name in names:
         if not (name.isascii() and name.isidentifier()):
-            raise ValueError(f"{name!r} is no name of a variable")
+            raise ValueError(f"{name!r} is not a name of a variable")
         if permits.chooses_code(name):
             raise ValueError(f"{name} decides which code runs: no hypothesis may set it, workload.env may")
     return names

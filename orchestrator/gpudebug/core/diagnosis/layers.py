@@ -118,7 +118,7 @@ def means(layer: str, ratio: float | None, steps: float | None) -> str:
     }
     how, where, nothing = what[layer]
     if ratio is None:
-        return f"{how} the rate of steps is unknown"
+        return f"{how} the step rate is unknown"
     if ratio < LEAST:
         return f"{how} a step is no faster ({ratio:.2f} times): {nothing}"
     return f"{how} a step is {_times(ratio)} as fast: {1 - 1 / ratio:.0%} of the time {where}"
@@ -126,7 +126,7 @@ def means(layer: str, ratio: float | None, steps: float | None) -> str:
 
 def _of_batch(steps: float | None) -> str:
     if steps is None:
-        return "at twice the batch the time of a step is unknown"
+        return "at twice the batch the step time is unknown"
     longer = 1 / steps
     if longer < FLAT:
         return (

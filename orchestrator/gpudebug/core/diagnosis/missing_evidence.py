@@ -40,7 +40,7 @@ def _probe(facts: Facts) -> Missing | None:
 def _stacks(facts: Facts) -> Missing | None:
     if "stacks" not in facts.absent or "probe" in facts.absent:
         return None
-    return Missing("stacks of the thread that trains", facts.absent["stacks"], "gpudebug baseline workload")
+    return Missing("stacks of the training thread", facts.absent["stacks"], "gpudebug baseline workload")
 
 
 def _log(facts: Facts) -> Missing | None:

@@ -100,14 +100,14 @@ class Reader(Generic[T]):
         elif start == b"{":
             self._head()
         else:
-            raise self._refused("is no trace: it is neither a JSON object nor an array")
+            raise self._refused("is not a trace: it is neither a JSON object nor an array")
 
     def _head(self) -> None:
         size = 0
         while (found := _EVENTS.search(self._buffer, max(0, size - 4096))) is None:
             size = len(self._buffer)
             if self._over or size > _LARGEST:
-                raise self._refused("is no trace: no traceEvents in it")
+                raise self._refused("is not a trace: no traceEvents in it")
             self._fill(size + self._batch)
         self._learn(bytes(self._buffer[: found.start()]) + b'"traceEvents":[]}')
         del self._buffer[: found.end()]

@@ -228,7 +228,7 @@ def _no_repository(entry: Path) -> GitError:
         usual = [name for name in ("main", "master") if name in branches]
         line = shlex.quote(f"ref: refs/heads/{[*usual, *branches, 'main'][0]}")
         advice = f"name the branch that you were on: echo {line} > {shlex.quote(str(head))}"
-    return GitError("git takes it for no repository", file=str(entry), next=advice)
+    return GitError("git does not see a repository there", file=str(entry), next=advice)
 
 
 def said(err: str) -> str:

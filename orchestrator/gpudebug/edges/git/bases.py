@@ -188,7 +188,7 @@ def _not_applied(repository: Repository, answer: Answer, patch: patches.Patch) -
     corrupt = re.search(r"(?:corrupt|garbage).* (?:line |<stdin>:|-:)(\d+)", answer.err)
     if corrupt:
         return GitError(
-            "is no valid patch", file=file, line=int(corrupt.group(1)), next="write it with git diff"
+            "is not a valid patch", file=file, line=int(corrupt.group(1)), next="write it with git diff"
         )
     failed = repository.failure(answer.err)
     return GitError(f"does not apply: {failed.message}", file=file, next=advice)

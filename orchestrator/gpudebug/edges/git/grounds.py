@@ -193,7 +193,7 @@ def read_file(parent: int | Path, name: str, limit: int = 2**24) -> bytes | None
         status = os.fstat(descriptor)
         refuse_foreign(status, path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-            raise GitError("is no file of gpudebug's", file=str(path), next="move it away")
+            raise GitError("is not a file of gpudebug's", file=str(path), next="move it away")
         with failing("read it", path):
             return os.pread(descriptor, limit, 0)
     finally:

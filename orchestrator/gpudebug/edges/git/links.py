@@ -34,7 +34,7 @@ def link_all(
     for name in links:
         source = checkout / _checked(name, checkout)
         if not os.path.lexists(source):
-            notes.append(f"worktree.link: {name} is not there, so it is not linked")
+            notes.append(f"worktree.link: {name} is missing, so it is not linked")
             continue
         target = worktree / os.path.normpath(os.path.join(inside, name))
         found = list(_link(source, target, worktree))
@@ -51,7 +51,7 @@ def _checked(name: str, checkout: Path) -> str:
     parts = PurePosixPath(os.path.normpath(name)).parts
     why = None
     if os.path.isabs(name) or ".." in parts or not parts:
-        why = "is no path inside the repository"
+        why = "is not a path inside the repository"
     elif ".git" in (part.lower() for part in parts):
         why = "is git's own"
     elif parts[0] == "runs":

@@ -206,7 +206,7 @@ def looking(at: Address, path: Path) -> Iterator[tuple[Address, Record]]:
     """A whole worktree of ours, open for git to look at, and its record. GitError where there is none."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready" or admin.proven(at.common, record) is None:
-        raise GitError("is no git worktree any more", file=str(path), next="gpudebug next, which mends it")
+        raise GitError("is not a git worktree any more", file=str(path), next="gpudebug next, which mends it")
     place = record.at(path)
     with grounds.opened(at.top, place) as inside:
         yield admin.address_of(at.common, record, place, inside), record

@@ -38,7 +38,7 @@ def find_command(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str:
             )
     folder = Path(cwd).absolute()
     if not _is_folder(folder):
-        raise cannot_launch(f"the working folder {cwd} does not exist or is no folder", FAILED)
+        raise cannot_launch(f"the working folder {cwd} does not exist or is not a folder", FAILED)
     blocked = None
     for candidate in _candidates(argv[0], folder, env):
         try:

@@ -33,7 +33,7 @@ def try_profiling(python: str) -> dict[str, Any]:
             at_exit = json.loads((folder / "at-exit.json").read_text("utf-8"))
             report = json.loads((folder / "report.json").read_text("utf-8"))
         except (OSError, ValueError, IndexError) as e:
-            raise _failed(python, f"no report that can be read: {e}") from e
+            raise _failed(python, f"no readable report: {e}") from e
     return {**told, "report": report, "at_exit": at_exit}
 
 

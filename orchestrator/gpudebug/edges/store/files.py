@@ -93,7 +93,7 @@ def check_output(path: Path, *, make_folder: bool = False) -> None:
                 raise StoreError(
                     f"{folder.name} is a file, not a folder", file=str(path), next="name another place"
                 )
-            raise StoreError("its folder is not there", file=str(path), next=f"mkdir -p {folder}")
+            raise StoreError("its folder is missing", file=str(path), next=f"mkdir -p {folder}")
         status = target.stat() if target.exists() else None
     except RuntimeError:  # up to Python 3.12
         raise StoreError("links lead in a circle", file=str(path), next="remove the link") from None

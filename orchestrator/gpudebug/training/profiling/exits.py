@@ -140,7 +140,7 @@ def write(path: str, document: dict[str, Any]) -> None:
 
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(errno.EINVAL, "is no file that a report could replace", path)
+        raise OSError(errno.EINVAL, "is not a file that a report could replace", path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     beside = os.path.join(folder, f".{name}.{os.getpid()}.tmp")

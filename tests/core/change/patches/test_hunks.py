@@ -88,7 +88,7 @@ HEAD = "--- a/x\n+++ b/x\n"
 BAD = {
     "empty": ("", "empty", None),
     "blank": ("\n \n\t\n", "empty", None),
-    "prose": ("Change the loader.\n", "is no patch", None),
+    "prose": ("Change the loader.\n", "is not a patch", None),
     "a hunk alone": ("@@ -1 +1 @@\n-a\n+b\n", "without a file", 1),
     "cut off": (HEAD + "@@ -1,3 +1,3 @@\n a\n-b\n", "ends within a hunk", 5),
     "longer by its header": (HEAD + "@@ -1,3 +1,3 @@\n a\n-b\nfoo\n", "longer by its header", 6),

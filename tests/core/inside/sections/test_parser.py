@@ -99,9 +99,9 @@ NO_JSON = {
     "cut off": (json.dumps(report(section("load")))[:-30], "is cut off"),
     "cut in a name": ('{"format": "gpudebug-sec', "is cut off"),
     "rubbish": ("{rubbish}", "is not JSON"),
-    "a list": ("[1, 2]", "is no section report"),
-    "deep": ("[" * 100_000, "is no section report"),
-    "digits": ("1" * 10_000, "is no section report"),
+    "a list": ("[1, 2]", "is not a section report"),
+    "deep": ("[" * 100_000, "is not a section report"),
+    "digits": ("1" * 10_000, "is not a section report"),
     "empty": ("", "is cut off"),
 }
 

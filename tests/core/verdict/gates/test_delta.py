@@ -198,7 +198,7 @@ class TestRatios:
         ("metric", "field", "by", "what"),
         [
             ("steps_per_s", "steps_per_s", "steps_by", "steps per second are"),
-            ("step_time_p50", "step_time_p50_s", "step_time_by", "times of steps are"),
+            ("step_time_p50", "step_time_p50_s", "step_time_by", "step times are"),
         ],
     )
     def test_steps_of_the_log_are_not_compared_with_those_of_the_probe(

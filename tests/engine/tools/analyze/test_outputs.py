@@ -38,7 +38,7 @@ REFUSED = {
     "a FIFO": (("--detailed", "fifo"), 1, "not a regular file"),
     "a device": (("--output", "/dev/null"), 1, "not a regular file"),
     "links in a circle": (("--output", "circle"), 1, "links"),
-    "no such folder": (("--output", "no/such/f.txt"), 1, "its folder is not there"),
+    "no such folder": (("--output", "no/such/f.txt"), 1, "its folder is missing"),
     "below a file": (("--output", "train.log/f.txt"), 1, "train.log/f.txt"),
     "nobody may write": (("--output", "/proc/f.txt"), 1, "cannot write"),
     "an input": (("--output", "r.json"), 2, "is read already"),

@@ -77,7 +77,7 @@ def read(patch: bytes, file: str) -> Patch:
         raise InterventionError("the patch is empty", file=file, next=_WRITE)
     files = tuple(_Reader(patch, file).files())
     if not files:
-        raise InterventionError("is no patch: it names no file", file=file, next=_WRITE)
+        raise InterventionError("is not a patch: it names no file", file=file, next=_WRITE)
     return Patch(file, files)
 
 

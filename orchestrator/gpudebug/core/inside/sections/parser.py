@@ -34,10 +34,10 @@ def read_report(data: bytes, file: str) -> Report:
         raise _no_json(text, e, file) from None
     except ValueError:
         # Brackets without end, or a number of thousands of digits.
-        raise GpudebugError("is no section report", file=file, next=_AGAIN) from None
+        raise GpudebugError("is not a section report", file=file, next=_AGAIN) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise GpudebugError(
-            f'is no section report: its "format" is not "{FORMAT}"',
+            f'is not a section report: its "format" is not "{FORMAT}"',
             file=file,
             next="give the sections.json of a run, or the file that GPUDEBUG_PROFILE names",
         )

@@ -21,7 +21,7 @@ def locked_gate(case: Case) -> Gate:
 def variable_gate(case: Case) -> Gate:
     changes = case.setting.changes
     if changes > 1 and case.setting.compound:
-        result, note = Result.SKIPPED, "a compound change: what it proves is not one cause"
+        result, note = Result.SKIPPED, "a compound change does not prove one cause"
     else:
         result, note = (Result.PASS if changes <= 1 else Result.FAIL), None
     return Gate(name="one_variable", value=str(changes), threshold="1", result=result, note=note)

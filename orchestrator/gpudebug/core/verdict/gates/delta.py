@@ -42,7 +42,7 @@ def _absent(case: Case) -> str:
     told = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
     before, after = (" and ".join(sources) for sources in told)
     what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
-    said = what.get(case.metric.name, "times of steps are")
+    said = what.get(case.metric.name, "step times are")
     return f"{said} reported by {before} in the baseline, by {after} in the trial"
 
 
