@@ -106,7 +106,7 @@ class LaunchError(GpudebugError):
 
 
 class BusyError(GpudebugError):
-    """A lock, claim or device is held by somebody else; the message names whom and since when."""
+    """A lock, claim or device is held by another process; the message names it and since when."""
 
     exit_code = 6
     code = "busy"

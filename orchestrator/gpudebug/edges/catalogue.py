@@ -27,7 +27,7 @@ class File(NamedTuple):
 
 
 def shipped(kind: str = "catalogue") -> tuple[File, ...]:
-    """The files of `catalogue` or `frameworks` that came with gpudebug. CatalogueError where none did."""
+    """The files of `catalogue` or `frameworks` that came with gpudebug. CatalogueError if none did."""
     top = shipped_folder(kind)
     return tuple(
         File(str(path), path.parent.name if path.parent != top else None, _text(path, str(path)))

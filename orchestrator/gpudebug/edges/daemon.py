@@ -62,7 +62,7 @@ class Daemon:
         os.set_blocking(hear, False)
 
     def hear(self, within: float) -> dict[str, Any] | None:
-        """The next thing that it says; {} where it ended without a word, None where `within` seconds pass."""
+        """The next thing that it says; {} where it ended without a word, None if `within` seconds pass."""
         deadline = time.monotonic() + within
         while b"\n" not in self._data:
             ready, _, _ = select.select([self._hear], [], [], max(0.0, deadline - time.monotonic()))
@@ -88,7 +88,7 @@ class Ear:
         os.set_inheritable(fd, False)
 
     def tell(self, said: Mapping[str, Any]) -> bool:
-        """Say one thing; False where nobody hears it any more."""
+        """Say one thing; False if nobody hears it any more."""
         data = json.dumps(said).encode() + b"\n"
         try:
             while data:

@@ -14,7 +14,7 @@ _PYTHON = re.compile(r"python[\d.]*$")
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that a command runs on; `version` and `packages` are empty where it did not answer."""
+    """The Python that a command runs on; `version` and `packages` are empty if it did not answer."""
 
     path: str
     version: str
@@ -24,7 +24,7 @@ class Interpreter:
 def find_interpreter(executable: str, search: str) -> str | None:
     """Path of the Python behind a command: itself, behind `env`, or in the script's first line.
 
-    `executable` is the command's first word as found on the PATH `search`. None where the command is no
+    `executable` is the command's first word as found on the PATH `search`. None if the command is no
     Python, as far as one sees.
     """
     if _PYTHON.fullmatch(Path(executable).name):
@@ -69,7 +69,7 @@ def host_name() -> str:
 
 
 def cpu_quota() -> float | None:
-    """Cores that the control group allows (cgroup v2, else v1); None where it sets no limit."""
+    """Cores that the control group allows (cgroup v2, else v1); None if it sets no limit."""
     for quota, period in (
         ("/sys/fs/cgroup/cpu.max", None),
         ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),

@@ -32,7 +32,7 @@ class Script:
 
 
 def script() -> Script:
-    """GpudebugError where the package or its script lacks."""
+    """GpudebugError if the package or its script lacks."""
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         raise GpudebugError("the page's plots need plotly, which is not installed", next=_NEXT)

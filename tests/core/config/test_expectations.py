@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.config.expectations import DEFAULT, FAULT, Expectation, Standing, compare, row_for, told
+from gpudebug.core.config.expectations import DEFAULT, FAULT, Expectation, Standing, compare, row_for, rows
 
 RANGES = {
     "NVIDIA A100": (1500.0, 2500.0),
@@ -98,7 +98,7 @@ def test_more_of_a_figure_never_stands_worse(a: float, b: float, bound: float, l
 def test_what_is_told(
     figure: str, runs: list[dict[str, Any]], measured: float | None, said: str | None
 ) -> None:
-    (row,) = told({figure: RANGES}, ["CPU"], runs)
+    (row,) = rows({figure: RANGES}, ["CPU"], runs)
     assert (row["figure"], row["device"], row["range"]) == (figure, DEFAULT, [150.0, 250.0])
     assert row["measured"] == pytest.approx(measured)
     assert row["note"] == said or (said and row["note"].startswith(said))

@@ -1,4 +1,4 @@
-"""What a log tells of speed beyond its step rate."""
+"""What a log shows of speed beyond its step rate."""
 
 from __future__ import annotations
 

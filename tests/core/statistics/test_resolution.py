@@ -18,10 +18,10 @@ from gpudebug.core.statistics.resolution import (
     Noise,
     Plan,
     Runs,
+    detectable_effect,
     noise,
     runs_for,
     smallest_passed,
-    smallest_told,
 )
 
 SD = st.floats(0.5, 8.0)
@@ -77,7 +77,7 @@ def told(rng: random.Random, plan: Plan, runs: Runs, sd: float, effect: float, w
 @pytest.mark.parametrize("sd", [2.0, 5.0])
 def test_the_smallest_effect_is_told_by_four_trials_of_five(plan: Plan, sd: float) -> None:
     found = Noise(sd=sd, own_sd=None, runs=4, weight=8.0)
-    effect = smallest_told(found, plan)
+    effect = detectable_effect(found, plan)
     assert effect is not None
     last = [runs for runs in resolution._path(found, plan) if plan.left is None or runs.total <= plan.left][
         -1
@@ -102,7 +102,7 @@ def test_an_effect_takes_as_many_runs_as_are_told(sd: float, effect: float) -> N
 
 @given(SD, PLANS)
 def test_what_is_told_passes_later_and_needs_no_more_than_all_runs(sd: float, plan: Plan) -> None:
-    effect = smallest_told(of(sd), plan)
+    effect = detectable_effect(of(sd), plan)
     if plan.left == 0:
         assert effect is None
         assert smallest_passed(of(sd), plan, 20.0, 10.0) is None
@@ -112,7 +112,7 @@ def test_what_is_told_passes_later_and_needs_no_more_than_all_runs(sd: float, pl
     assert passed is not None
     assert passed > max(20.0, effect)
     whole = replace(plan, left=None)
-    runs = runs_for(of(sd), whole, (smallest_told(of(sd), whole) or 0.0) * (1 + 1e-9))
+    runs = runs_for(of(sd), whole, (detectable_effect(of(sd), whole) or 0.0) * (1 + 1e-9))
     assert runs is not None
     assert runs.trial <= plan.max_runs
     assert runs.baseline <= max(0, most_fresh(plan.max_runs, plan.recorded) - plan.fresh)
@@ -133,7 +133,7 @@ def test_runs_of_the_baseline_beside_earlier_trials_are_not_made_again(
     sd: float, recorded: int, max_runs: int, fresh: int
 ) -> None:
     without, beside = Plan(recorded, max_runs, left=1), Plan(recorded, max_runs, left=1, fresh=fresh)
-    first, second = smallest_told(of(sd), without), smallest_told(of(sd), beside)
+    first, second = detectable_effect(of(sd), without), detectable_effect(of(sd), beside)
     assert first is not None
     assert second is not None
     assert second < first if fresh else second == first
@@ -141,7 +141,7 @@ def test_runs_of_the_baseline_beside_earlier_trials_are_not_made_again(
 
 @given(SD, PLANS)
 def test_less_device_time_resolves_no_more(sd: float, plan: Plan) -> None:
-    effects = [smallest_told(of(sd), replace(plan, left=left)) for left in range(1, 12)]
+    effects = [detectable_effect(of(sd), replace(plan, left=left)) for left in range(1, 12)]
     known = [effect for effect in effects if effect is not None]
     assert len(known) == len(effects)
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(known))
@@ -156,7 +156,7 @@ def test_more_runs_than_max_runs_are_said_and_the_impossible_is_none() -> None:
 
 
 def test_uneven_runs_set_a_floor_that_no_agreement_between_them_lowers() -> None:
-    calm, uneven = smallest_told(of(1.0), Plan(4, 6)), smallest_told(of(1.0, error=5.0), Plan(4, 6))
+    calm, uneven = detectable_effect(of(1.0), Plan(4, 6)), detectable_effect(of(1.0, error=5.0), Plan(4, 6))
     assert calm is not None
     assert uneven is not None
     assert uneven > 2 * calm

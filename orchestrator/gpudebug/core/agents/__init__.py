@@ -1,1 +1,1 @@
-"""What coding agents are told: their instructions and the page of one session."""
+"""What coding agents read: their instructions and the page of one session."""

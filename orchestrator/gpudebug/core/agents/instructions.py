@@ -1,6 +1,6 @@
 """The instruction file of each coding agent, and gpudebug's own block in it, between markers.
 
-Everything outside of the markers is somebody else's: it stays byte for byte.
+Everything outside of the markers belongs to others: it stays byte for byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Agent(NamedTuple):
     note: str | None = None
 
 
-# As each agent documents it; whoever reads AGENTS.md and is not here is `agents`.
+# As each agent documents it; an agent that reads AGENTS.md and is missing here is `agents`.
 AGENTS = {
     agent.name: agent
     for agent in (

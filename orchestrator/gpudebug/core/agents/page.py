@@ -16,15 +16,15 @@ from gpudebug.core.progress.sanitise import harmless, visible
 LIMIT = 6000
 """Characters of a page at most."""
 DETAILED = 4
-"""Hypotheses that are told with all their figures."""
+"""Hypotheses that are shown with all their figures."""
 Say = Callable[[str], str]
-"""Takes the secrets out of somebody's text and makes it one harmless line, of whatever length."""
+"""Redacts a text of others and makes it one harmless line, of any length."""
 _COUNTS = 300
 _TICKS = re.compile("`+")
 
 
 class Part(NamedTuple):
-    """One part of a page. `write` gives its text in at most so many characters, empty where it has none.
+    """One part of a page. `write` gives its text in at most so many characters, empty if it has none.
 
     It gets `least` characters in any case and up to `most` of what the others leave, a low `rank` first.
     """
@@ -74,7 +74,7 @@ def shares(asked: Sequence[tuple[int, int, int]], room: int) -> list[int]:
 
 
 def quoted(text: str, limit: int) -> str:
-    """Somebody's text as one harmless line in quotes that it cannot close; empty for nothing."""
+    """Quote a text of others as one harmless line that it cannot close; empty for no text."""
     line = harmless(text, limit=limit).replace('"', "'")
     return f'"{line}"' if line else ""
 
@@ -87,7 +87,7 @@ def code(text: str) -> str:
 
 
 def section(title: str, lines: Sequence[str]) -> str:
-    """A heading with its lines; nothing where there are none."""
+    """Return a heading with its lines; nothing if there are no lines."""
     return "\n".join([f"## {title}", "", *lines]) if lines else ""
 
 
@@ -107,7 +107,7 @@ def fitting(lines: Sequence[str], limit: int, more: Callable[[int], str]) -> lis
 
 
 def bullets(title: str, lines: Sequence[str], limit: int, more: str) -> str:
-    """A section of bullets, as many as fit; `more` says where the rest stands."""
+    """A section of bullets, as many as fit; `more` says where the rest is."""
     shown = fitting(
         [f"- {line}" for line in lines], limit - len(title) - 5, lambda n: f"- and {n} more: {more}"
     )
@@ -141,7 +141,7 @@ def _log_line(text: str, width: int) -> str:
 
 
 def block_quote(text: str, limit: int, more: str) -> str:
-    """A text of several lines, each marked as quoted, cut behind a line or word; `more` tells of the rest."""
+    """Quote a text of several lines, cut behind a line or word; `more` says where the rest is."""
     lines = [f"> {visible(line).rstrip()}".rstrip() for line in text[: 4 * limit].strip().splitlines()]
     if len(text) <= 4 * limit and _size(lines) <= limit:
         return "\n".join(lines)
@@ -160,7 +160,7 @@ def block_quote(text: str, limit: int, more: str) -> str:
 def history(newest: Sequence[Tried], older: Iterable[tuple[int, str]], limit: int) -> list[str]:
     """What was tried, newest first: the newest with their figures, then one line each, then counts.
 
-    `older` are number and mark of what stands before `newest`. At most `limit` characters.
+    `older` are number and mark of what is before `newest`. At most `limit` characters.
     """
     lines: list[str] = []
     for at, tried in enumerate(newest):

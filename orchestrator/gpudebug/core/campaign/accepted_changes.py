@@ -25,7 +25,7 @@ class Accepted(NamedTuple):
 def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
     """The hypotheses that were accepted, in the order of acceptance.
 
-    Only a VALIDATED one can be: a number that stands in another entry is somebody's own text.
+    Only a VALIDATED one can be: a number in another entry is a person's own text.
     """
     found = (h for h in document.hypotheses if h.status is Status.VALIDATED and h.accepted is not None)
     return tuple(sorted(found, key=lambda h: (h.accepted or 0, h.number)))
@@ -56,7 +56,7 @@ def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
 def effective(workload: Workload, stack: Sequence[Accepted], allowed: Allowed = NOTHING_MORE) -> Workload:
     """The workload with the flags and variables of the accepted changes, one after the other.
 
-    What stands there already counts as there: people put an accepted flag into gpudebug.yaml themselves.
+    What is already there counts as there: people put an accepted flag into gpudebug.yaml themselves.
     Raises InterventionError, naming the hypothesis, if the flags of the command cannot be reached or a change
     is none that a hypothesis may make.
     """

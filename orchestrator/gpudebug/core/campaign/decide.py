@@ -31,7 +31,7 @@ class Ending(Word):
 
 
 class Claimed(Word):
-    """Whose claim a TESTING hypothesis is under: the caller's own, or somebody else's that still holds."""
+    """Whose claim a TESTING hypothesis is under: the caller's own, or another session's that still holds."""
 
     MINE = "mine"
     OTHERS = "others"
@@ -63,9 +63,9 @@ class BaselineState:
 class HypothesisState:
     """A hypothesis as the progress file and the runs tell it.
 
-    `mechanical` says that gpudebug can make the change by itself, `written` that somebody wrote the code
-    that was missing; `claimed` whose claim it is under, None where no claim holds; `verified` that a
-    verdict stands on runs that are there; `after` is the trial's figure of the campaign's metric. `worth` is
+    `mechanical` says that gpudebug can make the change by itself, `written` that the code was written
+    that was missing; `claimed` whose claim it is under, None if no claim holds; `verified` that a
+    verdict has its runs; `after` is the trial's figure of the campaign's metric. `worth` is
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
     the device that the test takes; None: not known. `problem`: its change cannot be tested as it is written.
     `counts` is False for a verdict by weaker terms than the pinned ones, or on recordings: it solves nothing.
@@ -100,7 +100,7 @@ class Campaign:
     `loose_runs` are the run folders of this campaign that no live process owns and that are unsealed
     or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
     `failure` is in pp, or a ratio. `untold` counts verdicts that no entry lists. Device time in seconds.
-    `accepted` says that changes were accepted, `unweighed` why nobody could tell what its hypotheses are
+    `accepted` says that changes were accepted, `unweighed` why it is unknown what its hypotheses are
     worth.
     """
 
@@ -119,7 +119,7 @@ class Campaign:
 
     @property
     def tested(self) -> int:
-        """How many hypotheses were tested, as the budget counts: a test that runs/ alone tells of is one."""
+        """How many hypotheses were tested, as the budget counts: a test that is in runs/ alone counts."""
         return sum(h.status in VERDICTS for h in self.hypotheses) + self.untold
 
 
@@ -162,7 +162,7 @@ def _measure_accepted(c: Campaign) -> Action | None:
 def goal(c: Campaign) -> float | None:
     """The figure that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
 
-    80 % stands in for a reference that is still to be recorded. None: no such figure for another metric.
+    80 % replaces a reference that is not recorded yet. None: another metric has no such figure.
     """
     if c.target is not None:
         return c.target
@@ -211,7 +211,7 @@ def _record(baselines: tuple[BaselineState, ...]) -> Action | None:
 
 
 def _mine(c: Campaign) -> Action | None:
-    """What the caller has claimed and not finished: nobody is handed a second hypothesis."""
+    """Return what the caller has claimed and not finished: a session gets no second hypothesis."""
     h = next((h for h in c.hypotheses if h.status is Status.TESTING and h.claimed is Claimed.MINE), None)
     if h is None:
         return None

@@ -10,7 +10,7 @@ from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 
 
 class Step(NamedTuple):
-    """An accepted hypothesis with its verdict; None where no runs bear it out."""
+    """An accepted hypothesis with its verdict; None if no runs support it."""
 
     hypothesis: int
     title: str
@@ -28,7 +28,7 @@ def gain(
     together: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
     """The way from the first baseline to `now`, the figure of the baseline with all that is `accepted` (in
-    that order); None where neither is known. All figures in the metric's own unit.
+    that order); None if neither is known. All figures in the metric's own unit.
 
     `gap` is what is missing from `now` to `gap_to`, the reference or without one the target: percentage
     points for utilisation, else the ratio still to be gained; nothing is missing below 0 or 1. `gained` is
@@ -78,7 +78,7 @@ def _told(metric: Metric, step: Step) -> dict[str, Any]:
 
 
 def figure_of(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> float | None:
-    """The metric's figure of one side of a trial; None where the trial was judged by another metric."""
+    """The metric's figure of one side of a trial; None if the trial was judged by another metric."""
     if verdict is None or verdict.get("metric", GPU_UTIL) != metric.name:
         return None
     found = verdict.get(f"metric_{side}")

@@ -1,4 +1,4 @@
-"""When an unattended loop ends by itself: what its limits say of what its sessions did so far."""
+"""When an unattended loop ends by itself: its limits beside what its sessions did so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of what waits, as it was found when somebody last looked for it: `status` shows it."""
+"""The order of untested hypotheses, as `next` or `diagnose` last recorded it: `status` shows it."""
 
 from __future__ import annotations
 

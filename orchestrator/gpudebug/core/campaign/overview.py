@@ -1,6 +1,6 @@
-"""What one glance at a campaign shows, of the data that its report is made of: where it stands, what counts.
+"""What one glance at a campaign shows, of the data that its report is made of: where it is, what counts.
 
-Hypotheses are those of `status`'s JSON: a figure in `delta_pp` or `improvement` stands on runs.
+Hypotheses are those of `status`'s JSON: a figure in `delta_pp` or `improvement` has its runs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _ORDER = (
 
 
 def headline(data: Mapping[str, Any]) -> str:
-    """Where the campaign stands, in half a sentence."""
+    """Sum up the campaign in half a sentence."""
     gain, hypotheses = data["gain"], data["hypotheses"]
     if gain is None or gain["start"] is None:
         return "no baseline is measured yet"
@@ -114,7 +114,7 @@ def headline(data: Mapping[str, Any]) -> str:
 
 
 def device(data: Mapping[str, Any]) -> str:
-    """`2 x NVIDIA A100`; a processor is said to stand in for a GPU."""
+    """`2 x NVIDIA A100`; a processor is marked as the stand-in for a GPU."""
     counts = Counter(f"CPU stand-in, {d['name']}" if _stands_in(d) else d["name"] for d in _devices(data))
     return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in counts.items()) or "no device used yet"
 

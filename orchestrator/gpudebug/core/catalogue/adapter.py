@@ -34,7 +34,7 @@ class BatchFlag(Strict):
 
 
 class Marks(Strict):
-    """Options that give a framework away where at least `needs` of them stand in the command."""
+    """Options that identify a framework if at least `needs` of them are in the command."""
 
     flags: tuple[str, ...]
     needs: int = 2

@@ -1,6 +1,6 @@
-"""What a cause says that cannot be: names that nothing tells, conditions that never hold, flags that are not.
+"""What is impossible in a cause: unknown names, conditions that never hold, flags that do not exist.
 
-A condition over evidence that no run has would be unknown for ever, and nobody would notice.
+A condition over evidence that no run has would be unknown for ever, unnoticed.
 """
 
 from __future__ import annotations

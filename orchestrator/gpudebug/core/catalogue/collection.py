@@ -41,7 +41,7 @@ class Catalogue:
 def collect(found: Iterable[tuple[Cause, str, bool]]) -> Catalogue:
     """The catalogue of causes, the file of each, and whether that is the user's.
 
-    Raises CatalogueError where two files say one id.
+    Raises CatalogueError if two files say one id.
     """
     causes: dict[str, Cause] = {}
     files: dict[str, str] = {}

@@ -23,7 +23,7 @@ Known = Sequence["Framework"]
 
 @dataclass(frozen=True)
 class Found:
-    """The framework of a command. `takes_flags` says that its options can stand in the command; else they
+    """The framework of a command. `takes_flags` says that its options can be in the command; else they
     are arguments in the program's code, at `path`. `settings` are numbers and words that stand there, and
     `options_of` the program's own options whose values do."""
 
@@ -36,7 +36,7 @@ class Found:
 
 class LogAdvice(NamedTuple):
     """The option and the value with which enough loss lines appear; `at` is the program in whose code it has
-    to be written, None where it goes into the command."""
+    to be written, None if it goes into the command."""
 
     name: str
     value: str
@@ -138,7 +138,7 @@ def _folded(name: str) -> str:
 def offer_run(text: str, known: Known) -> str | None:
     """The command's text with `{run}` at the end of its fixed output folder, every other byte as it was.
 
-    None where no such folder is seen or the text cannot be split.
+    None if no such folder is seen or the text cannot be split.
     """
     try:
         words = shell_words.split(text)
@@ -185,7 +185,7 @@ def log_advice(
 ) -> LogAdvice | None:
     """The option and value with which at least 10 loss lines appear, as `--log_freq=20` for 200 steps.
 
-    `steps` is the length of the run, by default as the command or the program's source says. None where the
+    `steps` is the length of the run, by default as the command or the program's source says. None if the
     framework is not known, the length is not, or it logs often enough already.
     """
     found = find(argv, known, program)
@@ -235,7 +235,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def suggested_locks(argv: Sequence[str], known: Known, program: Program | None = None) -> tuple[str, ...]:
-    """The knobs worth locking that stand in the command, as they are written there."""
+    """List the knobs worth locking that are in the command, as they are written there."""
     framework = recognise(argv, known, program)
     names = framework.locked if framework else ("batch_size", "batch-size", "bs")
     options = command_line.program_options(argv)

@@ -1,4 +1,4 @@
-"""Where a knob of the catalogue has to go, applied to what stands in one command or program."""
+"""Where a knob of the catalogue has to go, applied to one command or program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_CORES = re.compile(r"workers?|threads?|proc(s|esses)?$|jobs")
 
 
 class Standing(NamedTuple):
-    """An option as the program has it and as it stands now: `value` is None where nobody can tell, `given`
+    """An option as the program has it and as it is set now: `value` is None if unknown, `given`
     that the command or the environment says it."""
 
     name: str
@@ -124,7 +124,7 @@ def _dashed(name: str) -> str:
 
 
 def _value(knob: Knob, key: str, option: Standing, limit: float | None) -> str | None:
-    """What the option is to be set to; None where it stands there already, or nobody can tell."""
+    """What the option is to be set to; None if it is so already, or unknown."""
     if knob.direction in ("on", "off"):
         return _said(knob, key, option)
     if option.kind in ("switch", "unset_switch", "pair"):
@@ -168,7 +168,7 @@ def _said(knob: Knob, key: str, option: Standing) -> str | None:
 
 
 def _truth(value: Default) -> bool | None:
-    """Whether a value means on; None where nobody can tell."""
+    """Whether a value means on; None if unknown."""
     if value is None:
         return None
     return written(value).lower() not in _FALSE and _number(value) != 0

@@ -13,7 +13,7 @@ GROUPS = (
     *("inference", "distributed", "memory", "hardware", "setup"),
 )
 KINDS = ("vision", "llm", "rl", "inference", "other")
-"""Kinds of workloads that prior odds are told for."""
+"""Kinds of workloads that have prior odds."""
 
 
 class Strict(Record):
@@ -49,7 +49,7 @@ class Term(Strict):
 class Condition(Term):
     """Whether a figure is `above` or `below` a number, `equals` a value, or `matches` an expression.
 
-    Exactly one of the four, or `above` and `below` for a range. Unknown where the figure is not known.
+    Exactly one of the four, or `above` and `below` for a range. Unknown if the figure is not known.
     """
 
     above: float | None = None
@@ -69,7 +69,7 @@ class Share(Term):
     """A share of the training's time; `times` scales it.
 
     `within` names a signal that the figure is a share of and is multiplied by: what loader workers spend
-    their time on counts within `data_wait_share`. Unknown where that signal is.
+    their time on counts within `data_wait_share`. Unknown if that signal is.
     """
 
     times: float = 1.0
@@ -80,7 +80,7 @@ class Knob(Strict):
     """A flag or variable that a program of one's own may have.
 
     `names` are regular expressions for its whole name, without dashes and with `_` for `-`. `value` is what
-    it is set to; `factor` multiplies the number that stands there instead. `direction` is where a change of
+    it is set to; `factor` multiplies the current number instead. `direction` is where a change of
     it has to go to test this cause: `up`, `down`, `on`, `off`, `to` (to `value`) or `any`.
     """
 
@@ -92,7 +92,7 @@ class Knob(Strict):
 
 class Intervention(Strict):
     """What tests the cause in one framework: the flags to `set` or `unset`, variables in `env`, or `code`,
-    instructions for whoever writes the change. `versions` says of which versions it holds (`>=0.4`)."""
+    instructions for writing the change. `versions` says of which versions it holds (`>=0.4`)."""
 
     set: dict[str, str | float | bool] = {}
     unset: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES
 
 class Offer(NamedTuple):
     """One way to test a cause: a `change` in `propose`'s syntax that was tried on the command, or else
-    `instructions` for whoever writes it. `by` is what offers it: a framework's name, `any`, `knob`, `env`."""
+    `instructions` for writing it. `by` is what offers it: a framework's name, `any`, `knob`, `env`."""
 
     change: str | None
     instructions: str | None
@@ -35,7 +35,7 @@ class Offer(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """The offers, best first, and why others are none: a line each."""
+    """The offers, best first, and why others are not offered: a line each."""
 
     offers: tuple[Offer, ...]
     refused: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class _Case:
         return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
 
     def _beyond(self, own: Settings) -> bool:
-        """Whether a knob of the cause stands further already than the intervention would put it."""
+        """Whether a knob of the cause is already further than the intervention would set it."""
         for name, value in own.set.items():
             option = self.options.get(folded(name))
             knob = next((k for k in self.cause.knobs if meant(k, folded(name))), None)
@@ -146,7 +146,7 @@ class _Case:
         return {name: now for name, now in found.items() if now is not None}
 
     def _name(self, name: str, framework: Framework) -> str | None:
-        """What this version calls an option; None where it has none, and that is noted."""
+        """What this version calls an option; None if it has none, and that is noted."""
         flag = framework.flags.get(name, Flag())
         former = flag.formerly
         if former and (folded(former) in self.options or (self.version and self._before(flag.since))):
@@ -193,7 +193,7 @@ class _Case:
             self.refused.extend(idle for idle in reasons.values() if idle)
 
     def _idle(self, part: Change) -> str | None:
-        """Why a part of a change would do nothing; None where it does something."""
+        """Why a part of a change would do nothing; None if it does something."""
         off = part.kind == "env" and part.name in _OFF_UNLESS_SET and part.value == "0"
         if off and part.name not in self.env:
             return f"{part.name} is not set"
@@ -204,7 +204,7 @@ class _Case:
         return None
 
     def written(self) -> Iterator[Offer]:
-        """What somebody has to write: this framework's, then any program's."""
+        """Return the instructions for code: this framework's, then any program's."""
         own = self.own()
         if own is not None and self.found is not None:
             text = own.code or self._in_code(own, self.found)

@@ -23,8 +23,8 @@ _KINDS: dict[str, Kind] = {"int": "int", "float": "float", "str": "str", "Path":
 
 class OwnFlag(NamedTuple):
     """One option of a program. `name` is as it is written, with its dashes; of an environment variable, which
-    `variable` tells, as it is. A `switch` stands without a value and turns something on, an `unset_switch`
-    off; a `pair` is `--x` and `--no-x`. `default` is None where nobody can tell, `choices` are all values
+    `variable` sets, as it is. A `switch` has no value and turns something on, an `unset_switch`
+    off; a `pair` is `--x` and `--no-x`. `default` is None if unknown, `choices` are all values
     that it takes, where it says so."""
 
     name: str
@@ -50,7 +50,7 @@ def own_flags(source: str) -> dict[str, OwnFlag]:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The tree of a source; None where it is none. What one would be warned of is the program's matter."""
+    """Parse source text; None if it is not valid Python. Warnings are the program's matter."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -193,7 +193,7 @@ def _of_constants(tree: ast.Module) -> Iterator[OwnFlag]:
 
 
 def _longest(call: ast.Call) -> str | None:
-    """The long name of an option, else its short one; None of what is none."""
+    """Return the long name of an option, else its short one; None if it is not an option."""
     words = [word for word in map(constant, call.args) if isinstance(word, str) and word.startswith("-")]
     return next((word for word in words if word.startswith("--")), words[0] if words else None)
 
@@ -214,7 +214,7 @@ def _kind(annotation: ast.expr | None, default: Default) -> Kind:
 
 
 def called(node: ast.expr | None) -> str:
-    """The dotted name of an expression, "" where it is none."""
+    """Return the dotted name of an expression, "" if it is not a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

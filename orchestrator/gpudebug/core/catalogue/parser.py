@@ -125,7 +125,7 @@ def _within_union(path: Path, kind: str) -> Path:
 
 
 def _model_at(model: type[Strict], path: Path) -> type[Strict]:
-    """The record that stands at a path of a record."""
+    """Return the record at a path of a record."""
     for part in path:
         field = model.model_fields.get(part) if isinstance(part, str) else None
         if field is not None:

@@ -18,7 +18,7 @@ class Program:
 
     `uses` are the dotted names that it imports or takes from what it imports, `options` the flags and
     variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
-    text or truth that stands there; `options_of` the option whose value does: workers for `args.workers`.
+    text or truth that is there; `options_of` the option whose value does: workers for `args.workers`.
     `touched` are the names of functions and classes that each option decides on.
     """
 
@@ -94,7 +94,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for; a module imported as it is called stands for itself."""
+    """Map each imported name to its full name; a module imported under its own name to itself."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

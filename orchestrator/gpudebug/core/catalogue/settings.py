@@ -9,7 +9,7 @@ from gpudebug.core.change import intervention as interventions
 
 
 def written(value: str | float | bool) -> str:
-    """`true`, `4`, `0.5`: a value as it stands on a command line."""
+    """`true`, `4`, `0.5`: a value as written on a command line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -28,7 +28,7 @@ def words_of(intervention: Intervention) -> dict[str, Any]:
 
 
 def text_of(intervention: Intervention) -> str | None:
-    """A mechanical intervention in `propose`'s syntax, None where somebody has to write code."""
+    """A mechanical intervention in `propose`'s syntax, None if it needs code."""
     if not (intervention.set or intervention.unset or intervention.env):
         return None
     return interventions.from_options(**words_of(intervention)).text

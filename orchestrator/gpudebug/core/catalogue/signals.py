@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Value = float | bool | str
-"""What a signal can be; one that nothing told is None, and a condition over it is unknown."""
+"""What a signal can be; a missing one is None, and a condition over it is unknown."""
 
 
 class Signal(NamedTuple):
     """`unit` is `share` (0 to 1), `%`, `pp` (percentage points), `s`, `MB`, `1/s`, `count`, `yes` (true or
     false), `word`.
 
-    `said` is how a fact tells of it, `{}` in the place of the value in its unit; `source` what tells it:
+    `said` is its sentence, with `{}` for the value in its unit; `source` what reports it:
     `samples`, `probe`, `stacks`, `log`, `trace`, `command`, `host`, `reference` or `layer`.
     """
 
@@ -131,4 +131,4 @@ _COMPARED = {
 }
 SIGNALS: dict[str, Signal] = {**_DEVICE, **_PROBE, **_STACKS, **_LOG, **_TRACE, **_COMPARED}
 BELOW_ZERO = {"reference_gap_pp": "the reference is less busy by {}"}
-"""How a fact tells of a value below 0, by its size."""
+"""The sentence for a value below 0, by its size."""

@@ -17,7 +17,7 @@ def touches(trees: Sequence[ast.AST], options: Iterable[str]) -> dict[str, froze
     """By option (folded name), the names of functions, classes and attributes that its value decides on.
 
     Those are what is called with it, what is picked by it, and the names in both branches of a choice that
-    depends on it; not what stands beside it in the same call.
+    depends on it; not what is beside it in the same call.
     """
     uses = [use for tree in trees for use in _uses(tree)]
     aliases = [pair for tree in trees for pair in _aliases(tree)]

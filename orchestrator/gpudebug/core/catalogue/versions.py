@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
 
 def numbers(version: str) -> tuple[int, ...] | None:
-    """The numbers of a version; None where it begins with none."""
+    """The numbers of a version; None if it begins with none."""
     match = _NUMBERS.match(version.strip())
     return tuple(int(part) for part in match[1].split(".")) if match else None
 
@@ -41,7 +41,7 @@ def compare(a: str, b: str) -> int:
 
 
 def bounds(text: str) -> tuple[Bound, ...]:
-    """The bounds of a range such as `>=0.4,<0.6`. ValueError where it is none."""
+    """The bounds of a range such as `>=0.4,<0.6`. ValueError if it is not a range."""
     matches = [_BOUND.fullmatch(part.strip()) for part in text.split(",")]
     if not all(matches):
         raise ValueError(f"expected a range of versions, found {text!r}")

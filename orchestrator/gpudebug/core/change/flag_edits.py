@@ -71,7 +71,7 @@ def refuse_unreachable(words: Sequence[str], name: str, allowed: Allowed) -> Non
 def _reach(words: Sequence[str], name: str, allowed: Allowed) -> tuple[int, list[LaunchOption]]:
     """Where the program's own words begin, and the opened launcher's options of this name.
 
-    A flag that both have is the program's. InterventionError for one that only stands before the program,
+    A flag that both have is the program's. InterventionError for one that is only before the program,
     and for a command whose program's beginning is not certain.
     """
     found = launchers.launch(words)
@@ -146,7 +146,7 @@ def _is_there(option: Option, value: str | None) -> bool:
 
 
 def _written(option: Option, value: str | None) -> list[str]:
-    """The flag with its new value in the style in which it stands."""
+    """Write the flag with its new value in its present style."""
     if value is None:
         return [option.name]
     if option.style in ("equals", "override") or not _separable(value):

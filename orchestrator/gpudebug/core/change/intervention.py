@@ -76,7 +76,7 @@ class Intervention:
 
     @property
     def needs_code(self) -> bool:
-        """Whether somebody has yet to write the change."""
+        """Whether the change is still to be written."""
         return any(change.kind == "code" for change in self.changes)
 
     @property
@@ -158,7 +158,7 @@ class Intervention:
         """Whether both make the same command and environment out of this one, however they are spelled.
 
         `effects` says by their paths what patches change; one that is not there is like itself alone. Code
-        is never the same as other code: nobody can tell before it is written.
+        is never the same as other code: it is unknown before it is written.
         """
         if self.needs_code or other.needs_code:
             return False
@@ -188,7 +188,7 @@ class Intervention:
 # A new change is compared with every one of a file, and several new ones with the same file.
 @lru_cache(maxsize=1 << 14)
 def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> object | None:
-    """What a change makes of a command and its variables; None where it cannot be applied to them."""
+    """What a change makes of a command and its variables; None if it cannot be applied to them."""
     try:
         made = change.apply(argv, dict(env), None)
     except InterventionError:
@@ -197,7 +197,7 @@ def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str
 
 
 def parse(text: str, *, file: str | None = None, line: int | None = None) -> Intervention:
-    """The intervention that `text` writes. Raises InterventionError, at `file` and `line`, if it is none."""
+    """Parse an intervention. Raises InterventionError, at `file` and `line`, if `text` is not one."""
     try:
         words = [word.value for word in shell_words.split(text, strict=False)]
         return _build(_changes([w for w in words if w != COMPOUND]), compound=COMPOUND in words)

@@ -1,6 +1,6 @@
 """What a hypothesis may set: variables that steer libraries, and what a person opened in gpudebug.yaml.
 
-Whoever proposes decides through it what a trial starts with, so nothing here names code: no variable of a
+A proposal decides through it what a trial starts with, so nothing here names code: no variable of a
 loader, interpreter or launcher, no folder that code is read from, no file that is written.
 """
 

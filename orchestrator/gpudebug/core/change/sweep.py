@@ -1,4 +1,4 @@
-"""A sweep: one flag or variable, several values, one hypothesis each. Written from one text, told from the
+"""A sweep: one flag or variable, several values, one hypothesis each. Parsed from one text, told from the
 hypotheses alone."""
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Sweep:
 def parse(text: str) -> Sweep:
     """The sweep that `--sweep`'s text asks for, `--denoising_steps=4,2,1`; see SYNTAX.
 
-    A value that holds a comma stands in quotes. Raises InterventionError for fewer than two values, an
-    empty one, one that stands there twice, and a name that is no flag or variable.
+    A value with a comma is in quotes. Raises InterventionError for fewer than two values, an
+    empty or repeated one, and a name that is not a flag or variable.
     """
     name, equals, values = text.partition("=")
     variable = name.startswith(VARIABLE)
@@ -98,7 +98,7 @@ def standing(change: Change, argv: Sequence[str], env: Mapping[str, str]) -> str
 def sweeps(changes: Iterable[tuple[Key, Intervention]]) -> list[tuple[str, list[tuple[str, Key]]]]:
     """Hypotheses that set one flag or variable, alone, to different values: its name, and value and key each.
 
-    Two values make a sweep. Values stand in ascending order where all are numbers, else as they come.
+    Two values make a sweep. Values are in ascending order if all are numbers, else as written.
     """
     groups: dict[tuple[str, str], list[tuple[str, str, Key]]] = {}
     for key, intervention in changes:

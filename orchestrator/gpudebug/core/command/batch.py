@@ -51,7 +51,7 @@ def _sizes(name: str) -> bool:
 
 
 def size(said: dict[str, str]) -> float | None:
-    """Samples a step (of one device) by these flags; None where they do not say, or say it twice.
+    """Samples a step (of one device) by these flags; None if they do not say, or say it twice.
 
     A step takes one batch where no flag says that several are accumulated.
     """
@@ -65,7 +65,7 @@ def size(said: dict[str, str]) -> float | None:
 
 
 def printed(lines: Iterable[str]) -> float | None:
-    """Samples a step as a program prints them, the total before the part; None where it says several."""
+    """Samples a step as a program prints them, the total before the part; None if it says several."""
     whole: set[int] = set()
     parts: set[int] = set()
     for line in lines:

@@ -74,7 +74,7 @@ def _walk(argv: Sequence[str], position: int = 1) -> Iterator[Option]:
             continue
         yield option
         if option.style == "separate" and _OVERRIDE.match(argv[position + 1]):
-            # `--multirun lr=1`: nobody can tell, so it is read both ways.
+            # `--multirun lr=1` is ambiguous, so it is read both ways.
             name, _, value = argv[position + 1].partition("=")
             yield Option(name, value, position + 1, position + 2, "override")
         position = option.stop
@@ -100,7 +100,7 @@ def _is_value(word: str) -> bool:
 
 def program_start(argv: Sequence[str]) -> int:
     """Index of the first word that belongs to the training program itself: behind its script or module,
-    where an interpreter or a launcher (`torchrun`, `accelerate launch`, `uv run` …) stands before it.
+    where an interpreter or a launcher (`torchrun`, `accelerate launch`, `uv run` …) is before it.
 
     A guess if that is not certain: good enough to read flags, never to change them.
     """
@@ -140,7 +140,7 @@ def program_options(argv: Sequence[str]) -> tuple[Option, ...]:
 
 
 def find(argv: Sequence[str], name: str) -> tuple[Option, ...]:
-    """Every occurrence of the flag, in the program's part if it stands there, else in the launcher's.
+    """Every occurrence of the flag, in the program's part if it is there, else in the launcher's.
 
     `--lr`, `lr` and `+lr` find each other where the exact spelling is absent; so do `-` and `_`, since
     a command that works shows which spelling its program knows.
@@ -176,13 +176,13 @@ def _apart(found: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def value_of(argv: Sequence[str], name: str) -> str | None:
-    """The value that the last occurrence gives, None where the flag is absent or bare."""
+    """The value that the last occurrence gives, None if the flag is absent or bare."""
     found = find(argv, name)
     return found[-1].value if found else None
 
 
 def prevailing_style(argv: Sequence[str]) -> Style:
-    """How the program's options are mostly written; `equals` where nothing tells."""
+    """How the program's options are mostly written; `equals` if it has none."""
     styles = [option.style for option in program_options(argv)]
     known: tuple[Style, ...] = ("equals", "separate", "override")
     return max(known, key=styles.count)

@@ -158,7 +158,7 @@ def _of_python(argv: Sequence[str], at: int) -> Launch | tuple[int, str]:
 
 
 class _Walked(NamedTuple):
-    """One wrapper's options; `program` is where the command behind it stands, `start` is set if that is a
+    """One wrapper's options; `program` is where the command behind it begins, `start` is set if that is a
     script with its own words. Neither is set if it is not certain."""
 
     options: tuple[LaunchOption, ...]
@@ -208,7 +208,7 @@ class _Walk:
         return self.unclear()
 
     def more(self) -> bool:
-        """Whether a further command stands here."""
+        """Whether a further command begins here."""
         return self.at < len(self.argv) and not self.argv[self.at].startswith("-")
 
     def ended(self) -> _Walked:
@@ -222,7 +222,7 @@ class _Walk:
         return _Walked(tuple(self.options))
 
     def option(self, word: str) -> bool:
-        """Step over an option and its value; False if nobody can tell whether it has one."""
+        """Step over an option and its value; False if it is unknown whether it has one."""
         name, equals, value = word.partition("=")
         key = folded(name)
         if key in self.wrapper.hidden:

@@ -1,4 +1,4 @@
-"""Which settings of its loader a training process told, and which of them a flag is meant to set."""
+"""Which settings of its loader a training process reported, and which of them a flag sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def meant(flag: str) -> str | None:
 def told(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
     """The values that the loaders which feed the training have, that of the most fetches first.
 
-    `facts` are `ProbeEvidence.facts`; empty where they do not tell.
+    `facts` are `ProbeEvidence.facts`; empty if they have none.
     """
     loaders = facts.get("loaders")
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []

@@ -307,7 +307,7 @@ MODULES = {
     "viztracer": "viztracer",
     "pyinstrument": "pyinstrument",
 }
-# Others of these would run what stands in their words.
+# Others of these would run their words.
 UNCLEAR_MODULES = re.compile(
     r"(cProfile|profile|pdb|trace|timeit|runpy|code|debugpy|bdb|pip|pipx|venv|IPython|ipykernel|zipapp|doctest|ptw"
     r"|torch\.utils\.bottleneck|mpi4py|colossalai|ray|lightning|fabric|webbrowser|antigravity|idlelib|pyflame)(\..*)?"

@@ -15,7 +15,7 @@ NOT_SET = "not set"
 _DISABLING = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "TORCHINDUCTOR_DISABLE", "JAX_DISABLE_JIT")
 _ENABLING = ("TORCH_COMPILE", "USE_TORCH_COMPILE", "ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_USE_DYNAMO")
 _FALSE = frozenset({"", "0", "false", "no", "none", "off", "eager"})
-# Flags that say where a run writes and what it is called: no speed comes from them.
+# Flags that say where a run writes and what it is called: they do not change the speed.
 NAMING = word_set(
     "output_dir out_dir output_path outdir output run_dir save_dir save_path logdir log_dir logging_dir "
     "work_dir workdir exp_dir experiment_dir results_dir checkpoint_dir ckpt_dir default_root_dir log_folder "
@@ -27,7 +27,7 @@ NAMING = word_set(
 class Facts:
     """What is known of one side: its run.json, and its own variables where they were seen.
 
-    `variables` holds the value of each variable that the command itself sets; None where only the names
+    `variables` holds the value of each variable that the command itself sets; None if only the names
     are known, which run.json keeps.
     """
 
@@ -125,7 +125,7 @@ def _true(value: str | None) -> bool:
 
 
 def _asked(option: command_line.Option) -> bool | None:
-    """Whether a flag asks for compilation or against it; None where it is about something else."""
+    """Whether a flag asks for compilation or against it; None if it is about something else."""
     name = _last(option.name)
     words = name.split("_")
     if "compile" not in words and "compiled" not in words and name not in ("jit", "dynamo_backend"):

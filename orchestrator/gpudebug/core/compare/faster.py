@@ -1,4 +1,4 @@
-"""Two sides of one or more runs each -> is B faster, slower, or can nobody tell.
+"""Two sides of one or more runs each -> is B faster, slower, or is it undecided.
 
 Three figures of speed are compared, as far as every run has them: throughput, latency and wall time.
 The first that is sound decides. A ratio is always B's speed over A's: above 1 means that B is faster.
@@ -50,7 +50,7 @@ class Name(Word):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One completed run. `variables` are those that its command sets, None where only names are known;
+    """One completed run. `variables` are those that its command sets, None if only names are known;
     `asked` is how many steps it asks for."""
 
     record: RunRecord
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def wall_time(self) -> float | None:
-        """Seconds from launch to end; None where a clock told a time that cannot be."""
+        """Seconds from launch to end; None if a clock gave an impossible time."""
         found = self.record.duration_s if self.record.duration_s is not None else self.evidence.duration_s
         return found if found is not None and 0 < found < math.inf else None
 
@@ -69,7 +69,7 @@ class Run:
     def rate(self) -> tuple[str, float] | None:
         """What its log counts and how much of it a second.
 
-        None where it says nothing, or what cannot be: a number in other output was taken for a rate.
+        None if it says nothing, or what cannot be: a number in other output was taken for a rate.
         """
         found = rate_of(self.evidence)
         if found is None or not 0 < found[1] < math.inf:
@@ -127,7 +127,7 @@ class Comparison:
 def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
     """Compare two sides, each with one completed run or more.
 
-    Raises GpudebugError where no figure of speed is known of every run.
+    Raises GpudebugError if no figure of speed is known of every run.
     """
     a, b = _alike(a, b), _alike(b, a)
     other = batch.differs([r.evidence for r in (*a, *b)])
@@ -162,7 +162,7 @@ def _alike(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
 
 
 def judge(ratio: Estimate | None) -> Answer:
-    """Faster where the whole interval lies above 1.00, slower where it lies below, else nobody can tell."""
+    """Faster where the whole interval lies above 1.00, slower where it lies below, else undecided."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return Answer.CANNOT_TELL
     if ratio.low > 1:
@@ -236,7 +236,7 @@ def _facts(runs: Sequence[Run]) -> checklist.Facts:
 
 
 def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
-    """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None where nobody knows."""
+    """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None if unknown."""
     if figure.name is Name.WALL_TIME:
         return "not cut"
     if figure.name is Name.LATENCY:
@@ -269,7 +269,7 @@ def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run
 
 
 def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
-    """What start-up costs more than it brings in runs of this length is said."""
+    """Say that start-up outweighs the gain in runs of this length."""
     by_figure, by_wall = judge(figure.ratio), judge(wall_time.ratio)
     if Answer.CANNOT_TELL in (by_figure, by_wall) or by_figure is by_wall:
         return []
@@ -286,7 +286,7 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
     """One side as JSON shows it; `other_batch` as in Comparison.
 
     Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
-    device was the CPU; `probe` is what the training processes told, of a mean run.
+    device was the CPU; `probe` is what the training processes reported, of a mean run.
     """
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]

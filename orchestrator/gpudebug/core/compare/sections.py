@@ -1,4 +1,4 @@
-"""Two groups of section reports side by side: which is faster, by how much, or nobody can tell."""
+"""Two groups of section reports side by side: which is faster, by how much, or undecided."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUEUES = ("queue", "merge", "merging", "buffer")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question to ask of any comparison; `answer` is None where the reports cannot tell."""
+    """One question to ask of any comparison; `answer` is None if the reports cannot tell."""
 
     question: str
     answer: str | None = None
@@ -37,7 +37,7 @@ class Check:
 def compare(a: Sequence[Report], b: Sequence[Report]) -> dict[str, Any]:
     """A and B: their sections, throughput, and the verdict of B: `faster`, `slower` or `cannot_tell`.
 
-    What is compared is iterations a second; where one side told none, the mean time of the section that
+    What is compared is iterations a second; if one side has none, the mean time of the section that
     both spent the most time in, and `figure` is its name. `ratio` is B's speed over A's.
     With one report a side its interval rests on the usual spread between runs.
     """

@@ -80,8 +80,8 @@ def _mean(figure: str, evidence: Sequence[Mapping[str, Any]]) -> float | None:
     return metric.mean([value for facts in evidence if (value := metric.recorded(facts)) is not None])
 
 
-def told(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """`compare` as JSON and in words: `note` says what to make of a figure, None where there is no cause."""
+def rows(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """`compare` as JSON and in words: `note` says what to make of a figure, None if there is no cause."""
     return [
         {
             "figure": row.figure,
@@ -108,7 +108,7 @@ def _note(row: Expectation) -> str | None:
 def row_for(ranges: Ranges, devices: Sequence[str]) -> str | None:
     """The row for the first of `devices` that has one: of its name, else the longest name that is part of it.
 
-    Letter case does not count. `default` where no device has one; None where that is not there either.
+    Letter case does not count. `default` where no device has one; None if that is not there either.
     """
     for device in devices:
         name = device.casefold()

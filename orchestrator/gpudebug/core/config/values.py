@@ -152,7 +152,7 @@ def slug(value: Any) -> str:
 
 
 def path(value: Any) -> str:
-    """A path inside the repository, as far as the text tells; links are for the store to resolve."""
+    """A path inside the repository, as far as the text shows; the store resolves links."""
     result = text(value)
     parts = result.split("/")
     if not result or result.startswith(("/", "~")) or "\\" in result or "\n" in result or ".." in parts:

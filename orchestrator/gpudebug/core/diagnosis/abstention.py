@@ -17,7 +17,7 @@ _TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share",
 
 
 def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
-    """One line; None where the first of `ranked`, each with its probability, is worth testing."""
+    """One line; None if the first of `ranked`, each with its probability, is worth testing."""
     if not facts.runs and not facts.signals:
         return "no run of the workload has evidence yet: record its baseline"
     telling = [name for name in _TELLING if name in facts.signals]
@@ -38,7 +38,7 @@ def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
 
 
 def _is_likely(scored: Scored) -> bool:
-    """Whether a cause has a sign and takes time. What others do on the host is none of the workload's own."""
+    """Whether a cause has a sign and takes time. What others do on the host is not the workload's own."""
     surroundings = scored.cause.gate and scored.cause.group == "hardware"
     small = scored.exposed is not None and scored.exposed < SMALL
     return scored.support >= _SUPPORT and not small and not surroundings

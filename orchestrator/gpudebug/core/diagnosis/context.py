@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 
 def of_trace(trace: Record | None) -> dict[str, Value | None]:
-    """Signals of `Evidence.trace`, from its `analysis`; {} where there is none."""
+    """Signals of `Evidence.trace`, from its `analysis`; {} if there is none."""
     analysis = (trace or {}).get("analysis")
     if not analysis:
         return {}
@@ -32,7 +32,7 @@ def of_trace(trace: Record | None) -> dict[str, Value | None]:
 
 
 def _waited(rows: Sequence[Record] | None, span: float | None) -> float | None:
-    """Of the traced time what the host waits for the device; unknown where nobody told calls from operators.
+    """Share of the traced time that the host waits for the device; unknown if calls are not separate.
 
     An operator that reads a value holds the call that waits, and other operators that read it.
     """
@@ -62,7 +62,7 @@ def _part(seconds: float | None, of_all: float | None) -> float | None:
 def of_others(
     util: float | None, reference: Facts | None, expected: Sequence[Record]
 ) -> dict[str, Value | None]:
-    """Against the reference (`util` is the workload's, in percent) and rows of `core.expected.told`."""
+    """Against the reference (`util` is the workload's, in percent) and rows of `expectations.rows`."""
     best = reference.signals.get("gpu_util") if reference else None
     shares = [share for row in expected if (share := _share_of_expected(row)) is not None]
     return {

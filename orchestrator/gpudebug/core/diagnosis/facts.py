@@ -37,12 +37,12 @@ def facts_of(
     expected: Sequence[Record] = (),
     names: Collection[str] = (),
 ) -> Facts:
-    """All that evidence.json and run.json of a baseline's runs tell, of several runs the means.
+    """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
     `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
-    `expected` are rows of `core.expected.told`, `names` what the program's source uses and takes as options.
-    What nothing tells is absent from `signals`, never 0.
+    `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options.
+    What is unknown is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
     flags = flags_of(argv)
@@ -52,7 +52,7 @@ def facts_of(
     _add(signals, _devices(evidence, records))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
     foreign = number(signals.get("foreign_cpu"))
-    # Without an optimizer nobody tells where the parameters live.
+    # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     _add(signals, ofstacks.signals(stacks))
@@ -167,7 +167,7 @@ def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
 
 
 def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[str, str]:
-    """Of what could have told, why it did not."""
+    """Say why each missing source of evidence is missing."""
     absent: dict[str, str] = {}
     if not any(e.get("probe") for e in evidence):
         absent["probe"] = _last(evidence, "probe_reason", "no run has probe data")

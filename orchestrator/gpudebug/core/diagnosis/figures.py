@@ -18,7 +18,7 @@ _SIMILAR_SHARE = 0.05
 
 
 class Figure(NamedTuple):
-    """`name` is what told it: of a signal, flag, section or printed name; `place` where a stack's time is, or
+    """`name` is its source: of a signal, flag, section or printed name; `place` where a stack's time is, or
     `part` of it."""
 
     value: Value
@@ -28,7 +28,7 @@ class Figure(NamedTuple):
 
 
 def figure(term: Term, facts: Facts) -> Figure | None:
-    """What the facts say of a term; None where they say nothing."""
+    """What the facts say of a term; None if they say nothing."""
     if term.signal is not None:
         value = facts.signals.get(term.signal)
         return None if value is None else Figure(value, term.signal)
@@ -80,13 +80,13 @@ def truth(value: Value) -> bool | None:
 
 
 def holds(condition: Condition, facts: Facts) -> bool | None:
-    """Whether a condition is true of the facts; None where they do not say."""
+    """Whether a condition is true of the facts; None if they do not say."""
     found = figure(condition, facts)
     return None if found is None else compares(condition, found.value)
 
 
 def compares(condition: Condition, value: Value) -> bool | None:
-    """Whether a value is as the condition wants it; None where the two cannot be compared."""
+    """Whether a value is as the condition wants it; None if the two cannot be compared."""
     if condition.equals is not None:
         return equal(value, condition.equals)
     if condition.matches is not None:
@@ -119,7 +119,7 @@ def similar(value: Value, other: Value) -> bool:
 
 
 def largest(shares: tuple[Share, ...], facts: Facts) -> float | None:
-    """The largest of shares of time, each scaled, within 0 to 1; None where none is known."""
+    """The largest of shares of time, each scaled, within 0 to 1; None if none is known."""
     known = [share for term in shares if (share := _share_of_time(term, facts)) is not None]
     return min(1.0, max(0.0, *known)) if known else None
 

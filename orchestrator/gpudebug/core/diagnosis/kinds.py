@@ -43,11 +43,11 @@ _NAMES = {
         r"infer(ence)?|serv(e|er|ing)|(n|num)_?requests",
     ),
 }
-"""By words: `lora` is none of `exploration`."""
+"""By whole words: `exploration` does not contain `lora`."""
 _BY_FRAMEWORK, _BY_FLAG, _BY_CODE, _MOST = 3.0, 1.5, 1.0, 4
 _LEAST = 1.5
 _SEEN = 0.005
-"""Less of the time than this says nothing of what the work is."""
+"""A smaller share of the time does not show what the work is."""
 
 
 def kind_of(

@@ -61,8 +61,8 @@ class Command:
 
 
 def quiet(command: Command, *, told: bool) -> Intervention:
-    """The change with which nothing is logged, evaluated or saved; `told` says that logging need not tell
-    of steps. LayerError where no flag is known."""
+    """The change with which nothing is logged, evaluated or saved; `told` says that logging need not print
+    of steps. LayerError if no flag is known."""
     _refuse_shell(command)
     framework = command.found.framework if command.found else None
     known = framework.quiet if framework else Settings()
@@ -82,7 +82,7 @@ def quiet(command: Command, *, told: bool) -> Intervention:
 
 
 def doubled(command: Command) -> Intervention:
-    """The change with which a step takes twice the samples. LayerError where no one flag says how many."""
+    """The change with which a step takes twice the samples. LayerError if no single flag sets how many."""
     _refuse_shell(command)
     framework = command.found.framework if command.found else None
     options = command.options

@@ -37,7 +37,7 @@ class LayerError(GpudebugError):
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What the runs of one layer test say beside the baseline that stands.
+    """The result of one layer test, compared with the valid baseline.
 
     `ratio` is step rate over the baseline's, samples per second of double_batch; `step_ratio` is always that
     of step rates. None is not known, and `notes` say why. `changed` is what was done to the command, `means`
@@ -55,7 +55,7 @@ class LayerResult:
 
 
 def layer_named(text: str) -> str:
-    """The layer that `--layer` names, `cached-batch` for `cached_batch`. UsageError where there is none."""
+    """The layer that `--layer` names, `cached-batch` for `cached_batch`. UsageError if there is none."""
     name = text.strip().lower().replace("-", "_")
     if name not in LAYERS:
         known = ", ".join(shown(layer) for layer in LAYERS)
@@ -151,7 +151,7 @@ def _times(ratio: float) -> str:
 
 
 def replayed(evidence: Evidence) -> int:
-    """Batches that the training was handed again, as its probe told."""
+    """Return how many batches the training got again, by its probe."""
     count = _replay(evidence).get("batches")
     return count if isinstance(count, int) else 0
 
@@ -162,15 +162,15 @@ def _replay(evidence: Evidence) -> dict[str, Any]:
 
 
 def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
-    """Batches of an epoch of each loader, in the order in which they began, as the newest run told."""
+    """Batches of an epoch of each loader, in the order in which they began, by the newest run."""
     told = _newest(evidence).get("epochs")
     return tuple(n for n in told if isinstance(n, int)) if isinstance(told, list) else ()
 
 
 def asked(layer: str, evidence: Sequence[Evidence]) -> str:
-    """What tells a training's probe to replace the layer, with the lengths of epochs in the baseline.
+    """Write what makes a training's probe replace the layer, with the lengths of the baseline's epochs.
 
-    `+` stands behind that of a loader of which no epoch came to its end.
+    `+` follows that of a loader of which no epoch ended.
     """
     lengths, ended = epochs(evidence), _newest(evidence).get("epochs_ended")
     if not isinstance(ended, list) or len(ended) != len(lengths):
@@ -214,7 +214,7 @@ def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> 
 
 
 def _told(evidence: Evidence, name: str) -> float | None:
-    """As the probe told it: of the window, else of the iterations that were made on replayed batches."""
+    """By the probe: of the window, else of the iterations that were made on replayed batches."""
     known = getattr(evidence.probe, name, None) if evidence.probe else None
     if known or name != "steps_per_s":
         return known

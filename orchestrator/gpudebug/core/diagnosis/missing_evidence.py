@@ -1,4 +1,4 @@
-"""Evidence that would have told more, and what records it."""
+"""Evidence that would show more, and what records it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _can_be_made(layer: str, facts: Facts) -> bool:
 
 
 def _trace(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
-    """A profiled run, where a probable cause is told by a trace, on a real device."""
+    """A profiled run, if a trace would show a probable cause, on a real device."""
     if "trace_busy_share" in facts.signals or facts.signals.get("device_stand_in") is not False:
         return None
     signs = (t.sign.signal for one in scored[:_LOOKED_AT] for t in one.signs if t.true is None)

@@ -13,11 +13,11 @@ from gpudebug.core.records import SectionFigures, StacksEvidence
 class Facts:
     """All that a diagnosis knows of one command's runs.
 
-    `signals` by the names of `core.diagnosis.signals`, absent where nothing tells; `flags` are the command's
+    `signals` by the names of `core.diagnosis.signals`, absent if unknown; `flags` are the command's
     options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
-    `steps_per_s` the optimizer's, `absent` says of what could have told (`probe`, `log`, `device`, `stacks`,
+    `steps_per_s` the optimizer's, `absent` says of each missing source (`probe`, `log`, `device`, `stacks`,
     `layer_quiet` and its like for a layer test that was made) why it did not.
     """
 
@@ -71,7 +71,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that would have told more: what, why it is not there, and what records it."""
+    """Evidence that would show more: what, why it is missing, and what records it."""
 
     what: str
     why: str

@@ -31,7 +31,7 @@ _OF_BUSY = ("gpu_util", "trace_busy_share", "device_time_share")
 
 @dataclass(frozen=True)
 class Told:
-    """A sign on the facts. `true` is None where it is unknown, `factor` what it multiplies the odds by.
+    """A sign on the facts. `true` is None if it is unknown, `factor` what it multiplies the odds by.
 
     `shared`: the reference has it too, at a similar value, so that it explains nothing.
     """
@@ -48,7 +48,7 @@ class Scored:
     """A cause's odds against none. `ruled_out` by one of its requirements, `required` where all are known to
     hold; `signs` in the catalogue's order.
 
-    `exposed` is None where nothing tells it, or where the cause is one that takes no time of its own.
+    `exposed` is None if unknown, or if the cause takes no time of its own.
     """
 
     cause: Cause

@@ -1,4 +1,4 @@
-"""What training processes told of themselves, of several runs -> signals."""
+"""What training processes reported, of several runs -> signals."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def mean(values: Sequence[object]) -> float | None:
 
 
 def _unattributed(found: Mapping[str, Value | None]) -> float | None:
-    """Of an iteration's time what is in no part of it; unknown where a part is.
+    """Of an iteration's time what is in no part of it; unknown if a part is.
 
-    A wait that nobody told of is none, but for batches that other threads fetch.
+    A wait that was not reported is 0, but for batches that other threads fetch.
     """
     parts = [number(found.get(name)) for name in _PARTS]
     known = [p for p in parts if p is not None]
@@ -87,7 +87,7 @@ def _skew(ranks: Sequence[Record]) -> float | None:
 
 
 def _copies(told: Sequence[Record]) -> dict[str, Value | None]:
-    """Per step and as shares of the span; unknown where a run names no span."""
+    """Per step and as shares of the span; unknown if a run names no span."""
     found: dict[str, Value | None] = {}
     for way in ("h2d", "d2h"):
         known = [(p, c) for p in told if (c := p.get(way))]

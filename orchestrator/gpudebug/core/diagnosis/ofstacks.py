@@ -1,4 +1,4 @@
-"""The stacks that several runs told -> one, and the signals that are read from them."""
+"""The stacks of several runs -> one, and the signals that are read from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUT_DATA = ("forward", "backward", "optimizer", "other")
 
 
 def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
-    """`Evidence.stacks` of several runs as of one; None where none told any."""
+    """`Evidence.stacks` of several runs as of one; None if no run has any."""
     told = [StacksEvidence.model_validate(one) for one in found if one]
     if not told:
         return None

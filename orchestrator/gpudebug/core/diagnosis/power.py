@@ -11,7 +11,7 @@ from gpudebug.core.diagnosis.model import Tested
 from gpudebug.core.words import VERDICTS, Status
 
 WRITTEN, FLAG, UNMOVED = 0.9, 0.6, 0.3
-"""Of code that somebody wrote for this cause; of a flag or variable; of a change that moved nothing of its
+"""Of code that was written for this cause; of a flag or variable; of a change that moved nothing of its
 own. Judgements (knowledge of the field, not measured)."""
 _MOVED = 0.1
 _GONE = 0.05
@@ -24,7 +24,7 @@ def power_of(
     before: Mapping[str, Value],
     after: Mapping[str, Value],
 ) -> float:
-    """Of a trial of `change` (None: nobody knows it) for a cause with these `own_signal`s.
+    """Of a trial of `change` (None: unknown) for a cause with these `own_signal`s.
 
     `before` and `after` are the signals of baseline and trial. Where none of those that are known on both
     sides moved as it should, the change hardly took effect; where none is known, nothing speaks against it.
@@ -36,7 +36,7 @@ def power_of(
 
 
 def moved(own: Own, before: Value | None, after: Value | None) -> bool | None:
-    """Whether a figure went where it should; None where it is not known or is a word."""
+    """Whether a figure went where it should; None if it is not known or is a word."""
     if before is None or after is None or isinstance(before, str) or isinstance(after, str):
         return None
     then, now = float(before), float(after)

@@ -1,4 +1,4 @@
-"""All causes on the facts -> the diagnosis: gates, causes by probability, and what would have told more."""
+"""All causes on the facts -> the diagnosis: gates, causes by probability, and what would show more."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ BY_TOUCH = 0.8
 BY_TITLE, BY_NAME, BY_TEXT = 0.7, 0.5, 0.35
 """How well a hypothesis tests a cause: the chance that its change would remove it."""
 _UNSURE = 0.8
-"""Of a change of which nobody knows the value that stands there."""
+"""Of a change whose present value is unknown."""
 _OTHER = 0.6
-"""Of what only words say where the change itself says something else."""
+"""Of what only the words say if the change itself says something else."""
 _LESS = 0.5
 """Of causes that fewer words of a hypothesis speak of than of another."""
 
@@ -107,7 +107,7 @@ def _either(one: float, other: float) -> float:
 def _of_change(
     cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, Value]
 ) -> float | None:
-    """How well a change tests the cause; 0 where it goes the wrong way, None where it is another thing."""
+    """How well a change tests the cause; 0 where it goes the wrong way, None if it is another thing."""
     if change is None:
         return None
     found = [w for part in change.changes if (w := _of_part(cause, part, framework, values)) is not None]
@@ -157,7 +157,7 @@ def _of_knob(knob: Knob, part: Change, values: Mapping[str, Value]) -> float | N
         return None
     standing = next((v for k, v in values.items() if folded(k).casefold() == name.casefold()), None)
     if knob.direction == "to" and not _to(knob, part.value):
-        # Another value than the one that is known to test the cause: unless it leaves that, nobody knows.
+        # Another value than the one that is known to test the cause: unknown, unless it leaves that.
         return 0.0 if standing is not None and _to(knob, str(standing)) else None
     goes = _goes(knob, part, standing)
     return BY_KNOB * _UNSURE if goes is None else BY_KNOB if goes else 0.0
@@ -174,7 +174,7 @@ def _whole(names: str, name: str) -> bool:
 
 
 def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
-    """Whether a change of a knob goes where the cause wants it; None where that cannot be known."""
+    """Whether a change of a knob goes where the cause wants it; None if that cannot be known."""
     new: Value | None = None if part.kind == "unset" else True if part.value is None else part.value
     if knob.direction in ("any", "to"):
         return True
@@ -188,7 +188,7 @@ def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
 
 
 def _not(said: bool | None) -> bool | None:
-    """Of a word such as a mode's name nobody knows whether it is off."""
+    """Whether a word such as a mode's name means off is unknown."""
     return None if said is None else not said
 
 
@@ -250,7 +250,7 @@ def _of_names(said: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float
 
 
 def _of_code(hypothesis: Said, shown: Mapping[str, str]) -> dict[str, float]:
-    """By words that stand in the code, too: `photos` where `to_square(photo)` takes the time."""
+    """By words of the code, too: `photos` if `to_square(photo)` takes the time."""
     spoken = _parts(f"{hypothesis.title} {_spoken(hypothesis.change)}")
     shared = {id: len(spoken & _parts(code)) for id, code in shown.items()}
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}

@@ -8,13 +8,13 @@ from gpudebug.core.diagnosis.model import Diagnosis, Ranked
 from gpudebug.core.diagnosis.tested_causes import BY_TOUCH
 
 _UNKNOWN_GAIN = 0.1
-"""Relative gain of a cause that nobody knows the share of."""
+"""Relative gain of a cause whose share is unknown."""
 
 
 def gain_of(cause: Ranked, *, points: bool) -> float:
     """What its fix is expected to bring if it is the one: points of utilisation, or relative throughput.
 
-    Where utilisation cannot show the cause, its relative gain stands in, as points of 100.
+    If utilisation cannot show the cause, its relative gain counts, as points of 100.
     """
     relative = cause.exposed if cause.exposed is not None else _UNKNOWN_GAIN
     if not points:

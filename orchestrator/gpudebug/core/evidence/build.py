@@ -64,8 +64,8 @@ def build(
     cpu_quota: float | None = None,
 ) -> Evidence:
     """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
-    the command's flags that set its batch, `printed` the configuration that the program told, `log_bytes`
-    the size of its log now, `loaded` what its processes imported, `told` what they told of their training,
+    the command's flags that set its batch, `printed` the configuration that the program printed, `log_bytes`
+    the size of its log now, `loaded` what its processes imported, `told` what they reported of training,
     `probe_reason` why none did, `watched` where their threads were; `scrub` takes secrets out of source, and
     `cpu_quota` is how many cores they were given.
 
@@ -140,12 +140,12 @@ def build(
 
 
 def finite(value: float | None) -> float | None:
-    """A figure that JSON can hold: it has no NaN and no infinity, of which the loss trend tells."""
+    """A figure that JSON can hold: it has no NaN and no infinity, which the loss trend shows."""
     return value if value is not None and math.isfinite(value) else None
 
 
 class Rates(NamedTuple):
-    """Steps per second, progress per second in the log's own unit, and what tells of the steps."""
+    """Steps per second, progress per second in the log's own unit, and the source of the steps."""
 
     steps_per_s: float | None = None
     progress_per_s: float | None = None
@@ -218,7 +218,7 @@ def _device(
 
 
 def _silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[DeviceEvidence]:
-    """Devices of the run that no row tells of."""
+    """Return the devices of the run that no row is of."""
     if len(seen) >= len(devices):
         return []
     uuids = {uuid for _, uuid in seen}

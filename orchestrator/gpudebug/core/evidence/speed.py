@@ -1,4 +1,4 @@
-"""What a log tells of speed beyond its step rate: samples a second, times of steps, latency, own figures.
+"""What a log shows of speed beyond its step rate: samples a second, times of steps, latency, own figures.
 
 All of the steady window, where the log's lines have times; a program that prints its figures once, when it
 ends, is believed too.
@@ -60,7 +60,7 @@ def samples(
 
 def printed_samples(lines: Iterable[str]) -> float | None:
     """Harmonic mean of the printed samples per second: of lines that come every so many samples, it is the
-    samples of all over the seconds of all. None where none is printed."""
+    samples of all over the seconds of all. None if none is printed."""
     values = [value for line in lines for value in _read_samples(line) if 0 < value < math.inf]
     return len(values) / math.fsum(1 / value for value in values) if values else None
 
@@ -74,7 +74,7 @@ def _read_samples(line: str) -> Iterable[float]:
 
 
 def step_times(log: LogSummary, window: Window | None) -> tuple[float | None, float | None]:
-    """Median and 95th percentile of the printed times of steps in seconds; None where too few are printed."""
+    """Median and 95th percentile of the printed times of steps in seconds; None if too few are printed."""
     values = [p.value for p in _inside(log.durations, [p.time for p in log.durations], window)]
     if len(values) < FEW_STEPS:
         return None, None
@@ -109,7 +109,7 @@ def figures(
 ) -> dict[str, Any]:
     """The fields of an Evidence that tell of speed, by name.
 
-    What the training process told of samples and times of steps comes before anything printed.
+    What the training process reported of samples and step times wins over anything printed.
     """
     found = samples(log, window, rates, dict(said))
     if inside is not None and inside.samples_per_s:
@@ -132,7 +132,7 @@ def figures(
 
 
 def _batch(inside: ProbeEvidence) -> float | None:
-    """The samples of a batch as the loader that fetched the most for training was told."""
+    """Return the samples of a batch, as set on the loader that fetched the most for training."""
     loaders = inside.facts.get("loaders")
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
     known = [one for one in known if one.get("training") is not False]

@@ -1,4 +1,4 @@
-"""Which files of the code a run's processes imported, as they told it at their end."""
+"""Which files of the code a run's processes imported, as they reported at their end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def read_loaded(text: str) -> LoadedFiles | None:
-    """What the lines of loaded.jsonl say together; None where no process told anything.
+    """Parse the lines of loaded.jsonl together; None if no process reported anything.
 
     A line that is not what the record writes counts for nothing: the training can write there too.
     """

@@ -13,7 +13,7 @@ _LEAST_COUNT = 0.05
 
 
 def counted(seconds: Iterable[float]) -> dict[int, float]:
-    """Steps by the bucket of their time, as the probe counts them; a time that is not above 0 is none."""
+    """Count steps by the bucket of their time, as the probe does; a time of 0 or less does not count."""
     found: dict[int, float] = {}
     for value in seconds:
         if value > 0 and math.isfinite(value):

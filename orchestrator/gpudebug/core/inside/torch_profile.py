@@ -41,7 +41,7 @@ class TorchProfile:
     profile_memory: bool = False
 
     def __str__(self) -> str:
-        """As the training's Python is told it."""
+        """Write it as the training's Python reads it."""
         counts = [f"{name}={getattr(self, name)}" for name in _COUNTS]
         return ",".join([*counts, *(name for name in _SWITCHES if getattr(self, name))])
 
@@ -92,7 +92,7 @@ def _refused(why: str, next: str | None = None) -> UsageError:
 
 
 def read_told(text: str) -> dict[str, Any] | None:
-    """What the processes of a run told of their profiles in probe.jsonl; None where none of them did.
+    """What the processes of a run reported of their profiles in probe.jsonl; None if none of them did.
 
     `file` is the trace's name in the run folder, `steps` the iterations in it, `active_step_s` and
     `plain_step_s` what one took in the mean with the profiler and without, `overhead` the share by which the
@@ -162,7 +162,7 @@ def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def overhead_of(trace: Mapping[str, Any]) -> float | None:
-    """By which share the profiler made the iterations longer; None where that is not known."""
+    """By which share the profiler made the iterations longer; None if that is not known."""
     overhead = trace.get("overhead")
     return float(overhead) if isinstance(overhead, (int, float)) else None
 

@@ -151,7 +151,7 @@ def outside(document: ProgressFile) -> list[Beyond]:
 
 
 def _pseudo(document: ProgressFile, line: ShownLine) -> bool:
-    """Whether a line stands below a heading that a reader takes for an entry's."""
+    """Whether a line is below a heading that a reader takes for an entry's."""
     headings = document.outline.headings
     at = bisect_right(headings, line.offset, key=lambda heading: heading.start) - 1
     return at >= 0 and _PSEUDO.match(fold(headings[at].text.decode("utf-8", "replace"))) is not None

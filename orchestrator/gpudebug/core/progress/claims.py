@@ -1,4 +1,4 @@
-"""A claim on a hypothesis as the progress file tells it: whose it is and since when."""
+"""A claim on a hypothesis in the progress file: whose it is and since when."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Claim(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What stands behind TESTING; `read` reads it back."""
+        """Write what follows TESTING; `read` reads it back."""
         return f"session {self.session}, since {self.since}" if self.session else f"since {self.since}"
 
     @property
@@ -32,11 +32,11 @@ class Claim(NamedTuple):
 
 
 def read(note: str) -> Claim | None:
-    """The claim that a status line tells; None where somebody else wrote it."""
+    """Parse the claim of a status line; None if gpudebug did not write it."""
     found = _NOTE.fullmatch(note.strip())
     return Claim(found["session"], found["since"]) if found else None
 
 
 def on(entry: HypothesisEntry) -> Claim | None:
-    """The claim that an entry is under; None where it is under none."""
+    """The claim that an entry is under; None if it is under none."""
     return read(entry.status_note) if entry.status is Status.TESTING else None

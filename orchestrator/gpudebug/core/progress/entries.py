@@ -1,4 +1,4 @@
-"""What a progress file holds, as values: baselines, hypotheses and the bytes that they stand in."""
+"""What a progress file holds, as values: baselines, hypotheses and their bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
 
 class Place(NamedTuple):
-    """Where an entry stands: byte offsets of its lines and of its fields, and its level of heading."""
+    """Where an entry is: byte offsets of its lines and of its fields, and its level of heading."""
 
     start: int
     fields_start: int
@@ -116,19 +116,19 @@ class HypothesisEntry:
 
     @property
     def intervention(self) -> str | None:
-        """The change in `propose`'s syntax on one line; None when somebody has yet to write it."""
+        """The change in `propose`'s syntax on one line; None if it is still to be written."""
         text = options(uncode(self._text("intervention", " ")))
         return None if text.lower() in _NO_CHANGE else text
 
     @property
     def cause(self) -> str | None:
-        """The id of the catalogue's root cause that it tests; None where none, or prose, stands there."""
+        """The id of the catalogue's root cause that it tests; None if there is none, or prose."""
         text = uncode(self._text("cause", " "))
         return text if _CAUSE.fullmatch(text) else None
 
     @property
     def status_note(self) -> str:
-        """What stands after the status word."""
+        """The text after the status word."""
         field = first_of(self.fields, "status")
         return read_status(field).note if field else ""
 
@@ -177,7 +177,7 @@ class HypothesisEntry:
 
     @property
     def accepted(self) -> int | None:
-        """As which one the change was accepted into the baseline, 1 for the first; None where it was not."""
+        """As which one the change was accepted into the baseline, 1 for the first; None if it was not."""
         said = (field.text(" ").strip("*_`") for field in self.fields if field.name == "accepted")
         return next((int(text) for text in said if _ORDER.fullmatch(text)), None)
 
@@ -200,7 +200,7 @@ class HypothesisEntry:
 
 
 class UnknownStatus(Exception):
-    """A status whose first word is none of the six; `parse` turns it into a ProgressError."""
+    """A status whose first word is not one of the six; `parse` turns it into a ProgressError."""
 
     def __init__(self, word: str, line: int) -> None:
         super().__init__(word)

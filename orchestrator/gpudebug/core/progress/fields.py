@@ -1,7 +1,7 @@
 """The bullets of one entry: which lines belong to which field, and what they say.
 
 People and agents write `- **Status**: X`, `* Status: X`, `**Status:** X` and more. A field is found by
-its key; what cannot be understood is left as the own text that it is. Where a key stands twice the
+its key; what cannot be understood is left as the own text that it is. If a key is there twice the
 first one counts.
 """
 
@@ -52,7 +52,7 @@ _EARLIER = re.compile(rf"({EARLIER_RESULT}|{EARLIER_RUNS})(?: (\d{{1,6}}))?")
 
 
 class Line(NamedTuple):
-    """One line without its ending; `hidden` when it stands in a fence or comment."""
+    """One line without its ending; `hidden` if it is in a fence or comment."""
 
     offset: int
     end: int
@@ -90,7 +90,7 @@ class Field:
 
     @property
     def value(self) -> bytes:
-        """What stands after the key on the first line."""
+        """The text after the key on the first line."""
         if self.key is None:
             return b""
         return _unmark(self.first.text[self.key.value_at :].strip(), self.key.open)
@@ -111,7 +111,7 @@ class Item(NamedTuple):
 
 
 class StatusReading(NamedTuple):
-    """A status line: `status` is None when its first word, `word`, is none of the six.
+    """A status line: `status` is None if its first word, `word`, is not one of the six.
 
     `start` and `end` are the offsets of the value; `opening` and `closing` the emphasis round the word.
     """
@@ -296,7 +296,7 @@ def _nested(current: Field, indent: int, name: str) -> bool:
     if not is_result(current.name) or (name in ENTRY_KEYS and indent < current.indent + 2):
         return indent >= current.indent + 2
     if indent == current.indent and name in RESULT_KEYS:
-        # Values that somebody forgot to indent: a Result has nothing else to say.
+        # Values that a person forgot to indent: a Result holds nothing else.
         current.flat = current.flat or not (current.value or current.rest)
         return current.flat
     return indent > current.indent
@@ -312,7 +312,7 @@ def _continues(line: Line, current: Field, gap: bool, opaque: Sequence[tuple[int
     if line.hidden or gap:
         return indented
     if is_result(current.name) and not indented:
-        # Replacing a Result must not take prose with it that somebody wrote below.
+        # Replacing a Result must not remove a person's prose below it.
         key = _read_key(text, 0)
         return key is not None and key.name in RESULT_KEYS
     return indented or not (_RULE.match(text) or text[:1] in b">|")
@@ -365,7 +365,7 @@ def _read_key(text: bytes, at: int) -> Key | None:
 
 
 def _name(key: bytes) -> str:
-    """The key's name; what stands in parentheses behind a known one says more of its value."""
+    """The key's name; parentheses behind a known one are about its value."""
     name = _normal(key)
     base = _normal(key.split(b"(")[0])
     return base if not is_known(name) and is_known(base) else name

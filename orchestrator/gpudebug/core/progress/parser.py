@@ -177,7 +177,7 @@ class _Reader:
         return any(first_of(fields, key) for key in _UNNUMBERED_ENTRY_KEYS)
 
     def _place(self, index: int, following: int) -> Place:
-        """Where the entry of heading `index` stands; `following` is the index of the next entry's."""
+        """Find the span of the entry of heading `index`; `following` is the index of the next entry's."""
         headings = self.outline.headings
         heading, size = headings[index], len(self.data)
         fields_end = headings[index + 1].start if index + 1 < len(headings) else size
@@ -270,7 +270,7 @@ class _Reader:
             self._decode(place.start, self.data[place.start : place.fields_end])
 
     def _decode(self, start: int, text: bytes) -> str:
-        """`text`, which stands in the file at or after `start`; ProgressError when it is no UTF-8."""
+        """Decode `text`, which is in the file at or after `start`; ProgressError if it is not UTF-8."""
         try:
             return text.decode()
         except UnicodeDecodeError as error:

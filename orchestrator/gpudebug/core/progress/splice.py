@@ -63,7 +63,7 @@ def with_heading(doc: ProgressFile, rendered: str) -> ProgressFile:
 def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
     """The file with a rendered entry at the end of its Hypotheses section, which is made if absent.
 
-    Where the last hypothesis stands elsewhere the entry follows it. Own sections stay where they are.
+    If the last hypothesis is elsewhere, the entry follows it. Own sections stay where they are.
     Raises ProgressError when its number is taken or an unclosed fence would swallow the entry.
     """
     number = _rendered_hypothesis(rendered).number
@@ -97,7 +97,7 @@ def set_status(doc: ProgressFile, number: int, status: Status, note: str = "") -
 def set_result(doc: ProgressFile, number: int, status: Status, result_block: str, note: str = "") -> bytes:
     """The file with status and Result of one hypothesis replaced; own bullets of the entry stay.
 
-    Returns the file as it is when all runs that the block names stand in the entry already.
+    Returns the file as it is if all runs that the block names are in the entry already.
     """
     entry = doc.hypothesis(number)
     new = _rendered_result(result_block)

@@ -160,7 +160,7 @@ class RunRecord(Record):
 class Window(Record):
     """The steady window that the statistics summarise; seconds since launch.
 
-    `rule` says what found it: `steps` of the log, steps that the `probe` told, `mser5` of the readings, or a
+    `rule` says what found it: `steps` of the log, steps of the `probe`, `mser5` of the readings, or a
     `fixed` warm-up; `samples` counts the device readings inside.
     """
 
@@ -211,7 +211,7 @@ class LossEvidence(Record):
 
 
 class Conditions(Record):
-    """What the samples of the window say of the machine, the worst of the run's devices; None: not told.
+    """What the samples of the window say of the machine, the worst of the run's devices; None: unknown.
 
     `foreign_procs` is the largest count of other processes computing on the device, `foreign_share` the
     share of readings with any. `foreign_cpu` is the mean of that column, percent of the run's cores;
@@ -244,8 +244,8 @@ class Evidence(Record):
     steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
     own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
     command's flags that set it. `printed` is the configuration that the program printed before it trained,
-    dotted names, `loaded` what its processes imported, None where none of them told. `probe` is what the
-    training process told, None with `probe_reason` where it told nothing, `sections` what it timed itself,
+    dotted names, `loaded` what its processes imported, None if unknown. `probe` is what the training
+    process reported, None with `probe_reason` if it reported nothing, `sections` what it timed itself,
     `stacks` where its thread was, `trace` what `analyze` says of the PyTorch profiler's trace of a profiled
     run.
     """
@@ -298,7 +298,7 @@ class Evidence(Record):
 
 
 class Estimate(Record):
-    """A figure with its 95 % confidence interval; bounds are None where one run says nothing of spread."""
+    """A figure with its 95 % confidence interval; bounds are None if one run says nothing of spread."""
 
     value: float
     low: float | None = None

@@ -1,4 +1,4 @@
-"""What a training process told of itself: the probe's figures, its own sections, what it imported."""
+"""What a training process reported: the probe's figures, its own sections, what it imported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProbeRank(Record):
 
 
 class ProbeEvidence(Record):
-    """What the training process told from inside; of several, the one that made the most iterations.
+    """What the training process reported from inside; of several, the one that made the most iterations.
 
     An iteration is one step of the optimizer that steps most often. Shares (0 to 1), rates and step times
     are those of the steady window as far as the process trained in it, of its own steady iterations where
@@ -50,8 +50,8 @@ class ProbeEvidence(Record):
     what it waited for batches. `stall_share` is the time that steps above 1.5 times the median take beyond
     it, one in `stall_every_steps`.
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
-    CPU time a second. `facts` are as the process told them (device, loaders, optimizers, AMP, …), `off` why
-    the probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
+    CPU time a second. `facts` are the process's own (device, loaders, optimizers, AMP, …), `off` why the
+    probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
     reads that took the most time in the whole run.
     """
 
@@ -153,7 +153,7 @@ class StacksEvidence(Record):
 
 
 class LoadedFiles(Record):
-    """The files of the code that the processes of a run imported, as they told it from inside.
+    """The files of the code that the processes of a run imported, as they reported it from inside.
 
     `tree` is the tested tree's folder, `files` are those of it, relative; `elsewhere` holds, by folder, those
     of another checkout of the same code. At most 2,000 each.

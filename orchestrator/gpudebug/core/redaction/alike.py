@@ -1,4 +1,4 @@
-"""What was derived again beside what stands there: which fields differ, whatever the record."""
+"""What was derived again beside what is recorded: which fields differ, in any record."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _in_lists(
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
-    """The items by name; None where they have none, or one name twice."""
+    """The items by name; None if they have none, or one name twice."""
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
     named = {name: item for name, item in zip(names, items, strict=True) if isinstance(name, str) and name}
     return named if len(named) == len(items) else None

@@ -106,12 +106,12 @@ _HARMLESS_PASSES = (
 
 
 def _after(word: str, *before: str) -> str:
-    """`word` where one of `before` (fixed widths) stands in front of it."""
+    """`word` where one of `before` (fixed widths) is in front of it."""
     return "(?:" + "|".join(rf"(?<={front}{word})" for front in before) + ")"
 
 
 def _separated(word: str, harmless: Sequence[str]) -> str:
-    """`word` behind a separator, unless a harmless qualifier stands before that."""
+    """`word` behind a separator, unless a harmless qualifier is before that."""
     widths = {len(front) for front in harmless}
     alike = ["|".join(front for front in harmless if len(front) == width) for width in sorted(widths)]
     return rf"(?<=[_.\-]{word})" + "".join(rf"(?<!(?:{fronts})[_.\-]{word})" for fronts in alike)

@@ -1,4 +1,4 @@
-"""Secrets taken out of JSON: of a document that somebody else wrote, and of gpudebug's own records.
+"""Secrets taken out of JSON: of documents of others, and of gpudebug's own records.
 
 What a record says in words of gpudebug's own (names, outcomes, roles, paths, digests, devices) is compared
 later and read by programs: a secret that happens to be such a word must not change it. So the values of
@@ -33,7 +33,7 @@ _OURS = frozenset(
 _OURS_WHOLE = frozenset({"identity", "packages", "written", "files", "imports", "loaded", "classes"})
 # Elsewhere a program or a person chose them.
 _OURS_IN = dict.fromkeys(("name", "value", "threshold"), ("", "devices", "gates", "runs", "checks"))
-# Whatever their keys are called, the texts below these are somebody else's.
+# Whatever their keys are called, the texts below these are of others.
 _OUTSIDE = frozenset({"env", "printed", "logged", "batch_flags", "patterns", "knobs"})
 
 
@@ -43,7 +43,7 @@ def scrubbed(
     """A document with each of its texts passed through `scrub`, and what is secret by its keys replaced.
 
     Names of keys stay; `name` is the key that leads to the value, `above` are those of secrets before it.
-    A list may be a command, where a flag stands before its value.
+    A list may be a command, where a flag is before its value.
     """
     from gpudebug.core.redaction.redact import REDACTED, secret_pair, sensitive_key
 

@@ -40,7 +40,7 @@ _FLAG = (
     r"-(?<![a-z0-9_\-]-)-?(?=[a-z][a-z0-9_.\-]{2,80}[ \t])"
     rf"(?:[a-z0-9_.\-]{{0,72}}?{NAME}|key|pass)[ \t]{{1,4}}(?!-){_VALUE}"
 )
-# Where no sign of assignment stands: the value alone in the next line, a tag, a table's cell, a Dockerfile.
+# Without a sign of assignment: the value alone in the next line, a tag, a table's cell, a Dockerfile.
 _BELOW = (
     rf"{NAME}[\"']?:[ \t]{{0,4}}(?:[|>][+-]?)?[ \t]{{0,4}}\n[ \t]{{1,16}}{_NO_SECRET}"
     r"([^\s:]{6,512})(?=\s*\n|\Z)"
@@ -51,7 +51,7 @@ _CELL = (
     r"([^\s|│┃]{8,512})(?=[ \t]{0,200}[|│┃])"
 )
 _SET = rf"env[ \t]{{1,4}}[a-z0-9_]{{0,60}}?{NAME}[ \t]{{1,4}}{_NO_SECRET}([^\s=]{{6,512}})"
-# Each with marks of which one stands in any text that it matches.
+# Each with marks of which one is in any text that it matches.
 _NAMED = (
     (("\n ", "\n\t"), _BELOW),
     (":=", _ASSIGNED),

@@ -1,7 +1,7 @@
-"""The shapes of tokens, as services publish them for secret scanning, and what stands beside a secret.
+"""The shapes of tokens, as services publish them for secret scanning, and what is beside a secret.
 
 Every pattern has a bounded or once-only repetition, so that the time is linear in the text whatever it holds.
-With each are words of which one stands in any text that it matches: a pattern is compiled when a text holds
+With each are words of which one is in any text that it matches: a pattern is compiled when a text holds
 one. What may stand before a match is checked behind its first letters, so that the engine can skip to those.
 """
 

@@ -17,7 +17,7 @@ _UNTHROTTLED = frozenset({"", "none"})
 
 
 def observed(rows: Sequence[Sample], window: Window | None, cores: float | None = None) -> Conditions:
-    """The conditions inside the window; of the whole run where there is none. `cores` are those that the run
+    """The conditions inside the window; of the whole run if there is none. `cores` are those that the run
     may use.
 
     A process that was there before the window and not in it has disturbed nothing that counts.
@@ -54,7 +54,7 @@ def _of_device(rows: Sequence[Sample]) -> Conditions:
 
 
 def _worst(values: Sequence[_Number | None]) -> _Number | None:
-    """The largest, None where one of them is not known."""
+    """The largest, None if one of them is not known."""
     known = [v for v in values if v is not None]
     return max(known) if known and len(known) == len(values) else None
 
@@ -78,7 +78,7 @@ def _cores(used: Sequence[float]) -> float | None:
 
 def usable(quota: float | None, affinity: object) -> float | None:
     """How many cores a run may use: those that its process says, and the control group's `quota` where that
-    is less. None where neither is known."""
+    is less. None if neither is known."""
     counted = isinstance(affinity, int) and not isinstance(affinity, bool) and affinity > 0
     known = [value for value in (quota, affinity if counted else None) if isinstance(value, (int, float))]
     return min(map(float, known), default=None)
@@ -132,7 +132,7 @@ UNREADABLE_SHARE = 0.01
 
 
 def doubt(samples: Samples, duration: float | None, log_bytes: int | None) -> str | None:
-    """Why nothing can be read from these samples; None where nothing speaks against them.
+    """Why nothing can be read from these samples; None if nothing speaks against them.
 
     `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
     """

@@ -90,7 +90,7 @@ class Device(Protocol):
 
     @property
     def source(self) -> str:
-        """Where utilisation comes from, in a word."""
+        """The source of utilisation, in a word."""
         ...
 
     @property

@@ -76,7 +76,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One device's readings at one tick; a field is None where the cell was empty."""
+    """One device's readings at one tick; a field is None if the cell was empty."""
 
     elapsed: float
     gpu_util: float | None
@@ -131,7 +131,7 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
     """Parse samples.csv, each line with its newline; of an open text file no line is read beyond a cap.
 
     The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
-    1970) becomes seconds since the first row. Raises GpudebugError where the header is not one of samples.
+    1970) becomes seconds since the first row. Raises GpudebugError if the header is not one of samples.
     """
     iterator = _capped(lines)
     columns = _columns(next(iterator, ""))
@@ -275,7 +275,7 @@ def _since_1970(date: re.Match[str]) -> float:
 
 
 def _number(text: str) -> float | None:
-    """A finite decimal number in ASCII; None where the cell is empty or says that it has none."""
+    """A finite decimal number in ASCII; None if the cell is empty or says that it has none."""
     if not text:
         return None
     if not text.isascii() or "_" in text:

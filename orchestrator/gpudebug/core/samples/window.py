@@ -27,7 +27,7 @@ SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
 WARMUP_STEPS = 10
 WARMUP_SHARE = 0.05
-# A reading stands for the time since the one before it, but for no longer than this, or than three
+# A reading counts for the time since the one before it, but for no longer than this, or than three
 # usual periods of its device: what lies before that was not measured.
 LONGEST_READING_S = 2.0
 LONGEST_READING_PERIODS = 3.0
@@ -58,7 +58,7 @@ class Stretch:
 
 
 def stretches(rows: Sequence[Sample], device: Device) -> list[Stretch]:
-    """One device's readings with new driver samples, each with the time that it stands for."""
+    """One device's readings with new driver samples, each with the time that it counts for."""
     # The CPU's reading is a difference of counters from tick to tick, so a late one has measured its gap.
     counter = device[1] == "CPU"
     found: list[tuple[Sample, float]] = []
@@ -94,7 +94,7 @@ def find_window(
     """The steady window, or None with the reason.
 
     Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
-    log does not tell them, `probed` are these two as the training process told them (`core.probe.steady`).
+    log does not print them, `probed` are these two as the training process reported them.
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
     the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start.
     The window ends with a reading, so that none is shared with what comes after it.
@@ -134,7 +134,7 @@ def arrivals(log: LogSummary) -> list[tuple[float, int]]:
 
 
 def step_bounds(log: LogSummary) -> tuple[float, float] | None:
-    """Start and end of the steady steps; None where the log does not tell when steps were made."""
+    """Start and end of the steady steps; None if the log does not tell when steps were made."""
     times = arrivals(log)
     if len(times) < 2:
         return None

@@ -54,7 +54,7 @@ class Contrast:
 
     @property
     def baseline_variance(self) -> float:
-        """Of the baseline's level: recorded and fresh runs weighted by how much each tells of it."""
+        """Of the baseline's level: recorded and fresh runs weighted by how much each shows of it."""
         return self._baseline_variance(self.fresh)
 
     def _baseline_variance(self, fresh: int) -> float:

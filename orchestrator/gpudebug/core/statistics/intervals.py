@@ -1,4 +1,4 @@
-"""Warm-up, time-weighted means, autocorrelation, and intervals whose width comes from run-to-run spread."""
+"""Warm-up, time-weighted means, autocorrelation, and intervals from run-to-run noise."""
 
 from __future__ import annotations
 

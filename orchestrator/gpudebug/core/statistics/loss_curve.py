@@ -28,7 +28,7 @@ PRIOR_WEIGHT = 4.0
 
 
 def curve(points: Iterable[tuple[int | None, float]]) -> tuple[tuple[float, float], ...]:
-    """At most 40 (mean step, mean loss) of equal spans of steps; empty where steps are not known.
+    """At most 40 (mean step, mean loss) of equal spans of steps; empty if steps are not known.
 
     A point without a step, or with a loss that is not finite or beyond `LARGEST`, is left out.
     """

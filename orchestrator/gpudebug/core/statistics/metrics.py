@@ -75,7 +75,7 @@ class Metric:
         return self.name in ("steps_per_s", "samples_per_s")
 
     def value(self, evidence: object) -> float | None:
-        """The metric of one run's Evidence; None where the run did not yield it, or what has no ratio."""
+        """The metric of one run's Evidence; None if the run did not yield it, or what has no ratio."""
         return self._read(lambda field: getattr(evidence, field))
 
     def recorded(self, facts: Mapping[str, Any]) -> float | None:

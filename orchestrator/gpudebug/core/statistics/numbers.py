@@ -123,7 +123,7 @@ def _of_utilisation(verdict: Mapping[str, Any]) -> bool:
 
 
 def rate(value: float | None, unit: str | None = None) -> str:
-    """`6.1 steps/s`; `unit` is what the log counts, step where it is None."""
+    """`6.1 steps/s`; `unit` is what the log counts, step if it is None."""
     return number(value, _per_second(unit))
 
 
@@ -132,7 +132,7 @@ def _per_second(unit: str | None) -> str:
 
 
 def throughput_change(before: float | None, after: float | None, unit: str | None = None) -> str:
-    """`6.1 to 13.4 steps/s`; `unit` is what the log counts, step where it is None."""
+    """`6.1 to 13.4 steps/s`; `unit` is what the log counts, step if it is None."""
     if before is None and after is None:
         return UNKNOWN
     return f"{number(before)} to {number(after)} {_per_second(unit)}"

@@ -24,7 +24,7 @@ class Noise:
     """How much one figure varies from one run of a command to the next.
 
     `sd` is what the rule works with: the spread of the runs and its prior, which counts as `weight` runs.
-    `own_sd` is that of the `runs` alone, None where no two of them are alike. `error` is the typical
+    `own_sd` is that of the `runs` alone, None if no two of them are alike. `error` is the typical
     standard error within one run.
     """
 
@@ -61,7 +61,7 @@ class Runs:
 
 
 def noise(groups: Sequence[Sequence[float]], prior: Prior, error: float = 0.0) -> Noise | None:
-    """The spread that groups of like runs show, one value a run; None where there is no run at all."""
+    """The spread that groups of like runs show, one value a run; None if there is no run at all."""
     known = [group for group in groups if group]
     runs = sum(map(len, known))
     if not runs:
@@ -70,19 +70,19 @@ def noise(groups: Sequence[Sequence[float]], prior: Prior, error: float = 0.0) -
     return Noise(sd=pooled(known, prior)[0], own_sd=own, runs=runs, weight=prior.weight, error=error)
 
 
-def smallest_told(found: Noise, plan: Plan) -> float | None:
-    """The smallest effect that a trial tells from none: its interval then excludes 0 in four trials of five.
+def detectable_effect(found: Noise, plan: Plan) -> float | None:
+    """Return the detectable effect: its interval excludes 0 in four trials of five.
 
     Half the width of the interval that holds at every look, once all runs are made that plan and device time
     allow, and the distance by which four estimates of five fall short at most. It takes today's spread for
-    the spread to come, and a machine that does not drift. None where not one more run can be paid for.
+    the spread to come, and a machine that does not drift. None if not one more run can be paid for.
     """
     last = _last(found, plan)
     return None if last is None else last.half_width + _REACH * last.error
 
 
 def smallest_passed(found: Noise, plan: Plan, success: float, failure: float) -> float | None:
-    """The smallest effect that passes the delta gate in four trials of five, as `smallest_told` plans them.
+    """The smallest effect that passes the delta gate in four trials of five, planned as `detectable_effect`.
 
     The estimate then reaches `success`, and the interval's lower bound is above `failure`.
     """

@@ -298,5 +298,5 @@ def _literals(items: list[Any]) -> tuple[str, ...]:
 
 
 def _period(text: tuple[str, ...]) -> int:
-    """How far apart two places must be at which `text` stands; 1 for none."""
+    """How far apart two places of `text` must be; 1 for none."""
     return next((p for p in range(1, len(text)) if text[: len(text) - p] == text[p:]), len(text)) or 1

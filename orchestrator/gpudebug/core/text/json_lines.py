@@ -1,4 +1,4 @@
-"""JSON that others wrote, parsed without trusting it; and where in its text a value stands: an editor opens a
+"""JSON that others wrote, parsed without trusting it; and where in its text a value is: an editor opens a
 line, not a key."""
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 
 from gpudebug.core.progress.sanitise import harmless, visible
 
-# An underline inside a word, as in num_workers, is none of Markdown's.
+# An underline inside a word, as in num_workers, is not Markdown's.
 _ESCAPED = re.compile(r"[\\`*\[\]|~&<>$\u200b]|(?<![^\W_])_|_(?![^\W_])")
 _OTHERWISE = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "<span>$</span>", "\u200b": "&#8203;"}
 # What begins a list, a rule or a heading where the text begins a block.

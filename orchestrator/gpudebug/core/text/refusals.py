@@ -16,7 +16,7 @@ _REFUSED = {
 
 
 def refused(error: Exception) -> GpudebugError | None:
-    """What a user is told of a call that the machine refused, such as on a full disk; None of all else."""
+    """Say what to do about a call that the machine refused, such as on a full disk; None for all else."""
     advice = _REFUSED.get(error.errno or 0) if isinstance(error, OSError) else None
     if advice is None or not isinstance(error, OSError):
         return None

@@ -1,7 +1,7 @@
 """A command line split into words as a POSIX shell splits it, each word with its place in the text.
 
 Beside `shlex.split` it joins backslash-newlines, keeps the offsets that an edit in place needs, and
-in strict mode refuses what a shell would not pass on as it stands: operators, expansions, comments.
+in strict mode refuses what a shell would not pass on unchanged: operators, expansions, comments.
 Text inside any quotes is taken literally; a newline outside quotes is white space.
 Source: POSIX.1-2017, Shell Command Language, sections 2.2 (quoting) and 2.3 (token recognition).
 """

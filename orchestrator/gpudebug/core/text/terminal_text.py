@@ -16,8 +16,8 @@ _TAB = 4
 def rows(text: str) -> list[str]:
     """The lines that `text` leaves on a screen, blank ones left out; no control or direction characters.
 
-    A carriage return starts a line anew, and the cursor's way up leads back to earlier lines, so that each
-    of several progress bars stands once. What clears a screen begins below what was there.
+    A carriage return starts a line again, and the cursor's way up leads back to earlier lines, so that each
+    of several progress bars is there once. What clears a screen begins below what was there.
     """
     screen = _Screen()
     at = 0
@@ -31,7 +31,7 @@ def rows(text: str) -> list[str]:
 
 
 class _Screen:
-    """Rows of any length; `anew` where the next text takes the place of what stands in its row."""
+    """Rows of any length; `anew` if the next text replaces its row."""
 
     def __init__(self) -> None:
         self.rows = [""]

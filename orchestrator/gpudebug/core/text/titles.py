@@ -52,7 +52,7 @@ _EMPTY = frozenset(
 
 
 def most_alike(title: str, others: Iterable[tuple[int, str]]) -> int | None:
-    """The number of the title that is most like this one, None where none is `ALIKE`; the first of equals."""
+    """The number of the title that is most like this one, None if none is `ALIKE`; the first of equals."""
     words = _words(title)
     scored = [(_likeness(words, _words(other)), number) for number, other in others]
     best = max(scored, key=lambda each: each[0], default=(0.0, None))

@@ -60,7 +60,7 @@ class Recording:
     Device events, each 25 bytes: start, duration, name, track (index into `tracks`), kind, correlation
     and operator's id, both modulo 2**32, 0 for none. Launches, each 16 bytes: start, duration, correlation.
     `finish` replaces the ids: `launch` is an index into the launches, -1 where the trace does not hold it,
-    and `device_us` the device time of each operator by name, None where no event names its operator.
+    and `device_us` the device time of each operator by name, None if no event names its operator.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class Recording:
         self._external = array("I")
 
     def _order(self) -> NDArray[np.uint32] | None:
-        """The stable order by device and start; None where the events stand so already."""
+        """The stable order by device and start; None if the events stand so already."""
         numbers = {number: i for i, number in enumerate(self.devices())}
         start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
         if len(numbers) <= 1:

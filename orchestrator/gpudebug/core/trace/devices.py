@@ -38,7 +38,7 @@ class Device:
     """The events of one device by start, an array per field; times in microseconds.
 
     `kind` is a Kind, `launch` an index into the launches, -1 where the trace does not hold it; `flags` are
-    those of all names. `end` and `work` are made anew each time: ask the `parts` for them.
+    those of all names. `end` and `work` are made again each time: ask the `parts` for them.
     """
 
     number: int | str
@@ -103,7 +103,7 @@ def devices(recording: Recording) -> list[Device]:
 
 
 def times(parts: Iterable[Device]) -> dict[str, Any] | None:
-    """Busy, idle and kinds of work of a device's events, in seconds; None where there are none.
+    """Busy, idle and kinds of work of a device's events, in seconds; None if there are none.
 
     The span is from the first event's start to the last end; compute, memory and communication are unions
     of their own events, so that their sum may exceed the busy time.

@@ -150,7 +150,7 @@ def is_transfer(name: str) -> bool:
 
 
 def is_own(name: str) -> bool:
-    """A Python function of gpudebug's own probe, which stands around those that it counts."""
+    """A Python function of gpudebug's own probe, around those that it counts."""
     return _OWN.search(name) is not None
 
 
@@ -161,7 +161,7 @@ def step_of(name: str) -> int | None:
 
 
 def copy_of(name: str) -> tuple[str, str | None]:
-    """`("HtoD", "pinned")` of `Memcpy HtoD (Pinned -> Device)`; None where no host memory is told."""
+    """`("HtoD", "pinned")` of `Memcpy HtoD (Pinned -> Device)`; None if it names no host memory."""
     if "emset" in name:
         return "Memset", None
     found = re.search(r"(?:Copy)?(H|Host|D|Device|P|Peer)(?:to|To)(H|Host|D|Device|P|Peer)", name)

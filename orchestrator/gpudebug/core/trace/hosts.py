@@ -82,7 +82,7 @@ class Hosts:
         start, end = np.array(self._start), np.array(self._end)
         name, thread = np.array(self._name), np.array(self._thread)
         kind = np.array(self._kind)
-        # A parent stands before a child that begins with it: the longer, then the annotation.
+        # A parent is before a child that begins with it: the longer, then the annotation.
         order = np.lexsort((-kind.astype(np.int16), -end, start, thread))
         # Of each thread, as many of its latest events wait as it had among the last that arrived.
         size = np.bincount(thread)
@@ -129,7 +129,7 @@ class Hosts:
             elif not spans:
                 self.annotations.add(start, end, OTHER)
             if flag & OWN:
-                # No frame of the user's: what it calls stands right below its caller.
+                # No frame of the user's: what it calls is right below its caller.
                 continue
             spans.append((end, name, kind))
             if flag & (HOLDER | READ):

@@ -12,7 +12,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Inflate:
-    """Iterates over plain bytes; `broken` tells afterwards that the gzip stream is cut off or damaged."""
+    """Iterates over plain bytes; `broken` says afterwards that the gzip stream is cut off or damaged."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self.broken = False

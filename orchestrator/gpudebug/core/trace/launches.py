@@ -104,7 +104,7 @@ def _depths(asked: Floats, begin: Floats) -> tuple[int, int]:
     for at in range(0, len(asked), _BLOCK):
         part = slice(at, at + _BLOCK)
         order = np.arange(at + 1, at + 1 + len(asked[part]))
-        # At the same microsecond a launch comes before a start.
+        # At the same microsecond a launch sorts before a start.
         after = order - np.searchsorted(begin, asked[part], side="left")
         left = np.searchsorted(asked, begin[part], side="right") - order
         most = max(most, int(after.max()))

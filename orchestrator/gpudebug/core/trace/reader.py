@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 # Text of one decode: larger ones are slower and take more memory.
 BATCH = 1 << 20
-# An event, or what stands before the events, is refused beyond this.
+# An event, or what precedes the events, is refused beyond this.
 _LARGEST = 64 << 20
-# What stands behind the events is small; more of it is left out.
+# What follows the events is small; more of it is left out.
 _TAIL = 1 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*(,)\s*\{\s*"')
@@ -33,9 +33,9 @@ _NEXT = "give a trace of torch.profiler (export_chrome_trace), as JSON or JSON i
 class Reader(Generic[T]):
     """Reads `{"traceEvents": [...], ...}` or `[...]`, each event as a `kind` (a msgspec Struct).
 
-    After the iteration over `batches`: `metadata` holds what else stands in the object, `truncated` tells
+    After the iteration over `batches`: `metadata` holds what else is in the object, `truncated` says
     that the text ends before the trace does, `unreadable` counts events that are no `kind`.
-    Raises GpudebugError where the text is no trace.
+    Raises GpudebugError if the text is no trace.
     """
 
     def __init__(self, chunks: Iterable[bytes], kind: type[T], batch: int = BATCH) -> None:
@@ -190,7 +190,7 @@ class Reader(Generic[T]):
         return None
 
     def _close(self, end: int | None) -> None:
-        """What stands behind the events: more metadata, or nothing where the writer was killed."""
+        """Read what follows the events: more metadata, or nothing if the writer was killed."""
         if end is None:
             left = self._buffer.strip(b", \t\r\n")
             # A bare array may end without its bracket: the format's own rule.

@@ -17,7 +17,7 @@ ROWS = 40
 
 
 def steps(recording: Recording, found: list[Device], launches: Launches) -> dict[str, Any] | None:
-    """`count`, medians and the `table`; None where no step was marked. Busy shares are means over devices."""
+    """`count`, medians and the `table`; None if no step was marked. Busy shares are means over devices."""
     if not recording.steps:
         return None
     numbers = sorted(recording.steps, key=lambda n: recording.steps[n])

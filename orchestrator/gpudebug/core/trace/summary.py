@@ -41,7 +41,7 @@ def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
     """The busy share of each device (by the process id of its events) and nothing else, fast.
 
     The share of the time from a device's first event to its last end in which any kernel, copy or fill ran.
-    Raises GpudebugError where the bytes are no trace.
+    Raises GpudebugError if the bytes are no trace.
     """
     reader = Reader(chunks, Span)
     found: dict[int | str | None, tuple[array[float], array[float]]] = {}
@@ -77,7 +77,7 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     """Read a trace, JSON or gzip in chunks of any size, and say what it holds.
 
     Times in the answer are seconds, those named `_us` microseconds; shares are 0 to 1. What the trace
-    cannot tell is None. Raises GpudebugError where the bytes are no trace or hold no event.
+    cannot tell is None. Raises GpudebugError if the bytes are no trace or hold no event.
     """
     reader = Reader(chunks, Event)
     recording = Recording()
@@ -170,7 +170,7 @@ def _mean_kernel(found: list[Device]) -> float | None:
 
 
 def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Shares over all devices; None where no kernel communicates."""
+    """Shares over all devices; None if no kernel communicates."""
     seconds = sum(r["communication_s"] for r in rows)
     if not seconds:
         return None

@@ -75,7 +75,7 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
 def operators(recording: Recording) -> list[dict[str, Any]]:
     """The operators with the most host time of their own and those with the most device time.
 
-    `device_s` sums the kernels and copies that the operator itself launched; None where the trace holds no
+    `device_s` sums the kernels and copies that the operator itself launched; None if the trace holds no
     device events or does not link them to operators.
     """
     device = np.zeros(len(recording.names.texts)) if recording.device_us is None else recording.device_us

@@ -15,7 +15,7 @@ _HOMES = {"LogReader": "reader", "LogSummary": "summary"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: whoever splits a line needs no reader of whole logs."""
+    """Load what is asked for: to split a line needs no reader of whole logs."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

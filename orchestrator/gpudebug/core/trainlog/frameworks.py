@@ -49,7 +49,7 @@ HEAD = 600
 
 
 def recognise(skeleton: str) -> str | None:
-    """The framework whose mark stands in a line with its digits zeroed, or None."""
+    """Return the framework whose mark is in a line with its digits zeroed, or None."""
     head = skeleton[:HEAD]
     for name, marks in _MARKS:
         for mark in marks:

@@ -57,7 +57,7 @@ class Latency:
     """How long one inference took, in seconds; None is not known.
 
     `first` is the first that was printed, `warmup` how many leading ones were cut (MSER-5) before the
-    `count` others were summarised. `count` is None where the program printed a summary only.
+    `count` others were summarised. `count` is None if the program printed a summary only.
     """
 
     mean: float
@@ -83,7 +83,7 @@ class LatencyReader:
             self._read(segment)
 
     def latency(self) -> Latency | None:
-        """What was printed so far, the unfinished line included; None where that holds no latency."""
+        """What was printed so far, the unfinished line included; None if that holds no latency."""
         segment, _ = self._splitter.pending()
         self._read(segment)
         self._splitter = Splitter()

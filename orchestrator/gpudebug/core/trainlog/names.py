@@ -81,13 +81,13 @@ _CUMULATIVE = word_set("eta remaining runtime total last max min eval val wall l
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a name stands for.
+    """What a name means.
 
     `kind`: loss, step, other (a count that is no optimiser step), epoch, epochs, limit, data, update,
     total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty.
     `phase`: train, val or empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric
     that acts as one, 3 and 4 what says less. `scale` turns a duration in the name's unit into seconds;
-    `about` is the loss that `loss at step 5: 2.5` tells of.
+    `about` is the loss in `loss at step 5: 2.5`.
     """
 
     kind: str

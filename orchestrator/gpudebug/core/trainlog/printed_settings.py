@@ -2,7 +2,7 @@
 
 Read are an argparse Namespace and the like, dictionaries as Python or JSON write them, over several lines
 too, and lines of `name: value`, nested by their indentation. Names are dotted; a name that is printed with
-two values tells nothing and is left out.
+two values is ambiguous and left out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 
 def read_printed(text: str) -> dict[str, str]:
-    """What the beginning of a log tells of the program's configuration, up to where it trains."""
+    """Reads the program's configuration from the beginning of a log, up to where it trains."""
     text = _before_training(text)
     found = _Found()
     rest = []
@@ -106,7 +106,7 @@ def _before_training(text: str) -> str:
 
 
 class _Found:
-    """Names with their values; None where a name has several."""
+    """Names with their values; None if a name has several."""
 
     def __init__(self) -> None:
         self._values: dict[str, str | None] = {}
@@ -218,7 +218,7 @@ class _Reader:
         return here
 
     def _key(self, end: str) -> str | None:
-        """What stands in front of `=` in a call and of `:` in a dictionary."""
+        """Return the text before `=` in a call and before `:` in a dictionary."""
         word = _KEYS[end].match(self.text, self.at) if end in _KEYS else None
         if word is None:
             return None
@@ -232,7 +232,7 @@ class _Reader:
 
 
 def _lines(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """(dotted name, value) of the lines that are one; a line that is none ends what was nested."""
+    """Yield (dotted name, value) of the lines that are settings; any other line ends what was nested."""
     above: list[tuple[int, str]] = []
     for line in lines:
         match = _LINE.fullmatch(line) if len(line) <= _LONGEST_LINE else None

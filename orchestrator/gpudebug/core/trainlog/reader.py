@@ -16,7 +16,7 @@ from gpudebug.core.trainlog.text import Splitter
 
 
 class LogReader:
-    """Reads output as it comes. `patterns` is the user's `log:` mapping; ConfigError where it is broken.
+    """Reads output as it comes. `patterns` is the user's `log:` mapping; ConfigError if it is broken.
 
     By `clock` they get some seconds in all: from a log that takes them longer, they tell nothing.
     """

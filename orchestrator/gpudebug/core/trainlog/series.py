@@ -1,4 +1,4 @@
-"""Bounded series: whatever comes, an even spread of at most a fixed number of points is kept."""
+"""Bounded series: of any input an even spread of at most a fixed number of points is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One printed value. `step` and `time` (seconds since launch) are None where not known."""
+    """One printed value. `step` and `time` (seconds since launch) are None if not known."""
 
     step: int | None
     value: float

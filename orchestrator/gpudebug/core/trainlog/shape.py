@@ -135,7 +135,7 @@ class _Token:
 
 
 def read_shape(skeleton: str) -> Shape | None:
-    """The shape of a skeleton, or None where the line says nothing about the training's progress."""
+    """The shape of a skeleton, or None if the line says nothing about the training's progress."""
     framework = recognise(skeleton)
     header = find_header(skeleton) if "oss" in skeleton.lower() or "error" in skeleton else None
     if header is not None:
@@ -271,7 +271,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[Field, ...]:
 
 
 def _told_at(key: str, text: str, token: _Token) -> bool:
-    """Whether `Loss step 10: 0.5` tells the loss of step 10, and 10 is none."""
+    """Whether `Loss step 10: 0.5` is the loss of step 10, and 10 is not a loss."""
     last = key.rpartition(" ")[2].lower()
     return last in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (": ", " =")
 

@@ -18,7 +18,7 @@ STRAYS = 4
 
 LISTING = 1000
 DEEPER = 2
-"""Columns by which source stands to the right of its frame or its warning."""
+"""Columns by which source is right of its frame or its warning."""
 
 _PLACE = re.compile(rb'", line 0+(?:, in .*)?$')
 """Where source follows; a dump of the interpreter's own (`line 3 in f`) has none."""
@@ -117,7 +117,7 @@ class SourceLines:
 
 
 def _warning_head(line: bytes) -> bytes | None:
-    """What stands before the path of a warning's file; None where the line is no warning of Python's."""
+    """Return the text before the path of a warning's file; None if the line is not a Python warning."""
     at = line.find(b".py:0")
     if at < 0 or not _WARNING.match(line, at):
         return None

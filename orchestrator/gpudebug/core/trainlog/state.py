@@ -33,7 +33,7 @@ COARSE_SPAN = 10.0
 MAX_STEP = 1 << 53
 USER_LINE = 4096
 PATTERN_SECONDS = 20.0
-"""What the user's own expressions may take of one log: a log that is made to slow them down tells nothing."""
+"""What the user's own expressions may take of one log: a log that is made to slow them down is not read."""
 
 MAX_NAMES = 64
 TRACEBACK = b"Traceback (most recent call last)"
@@ -256,7 +256,7 @@ class State:
             self.timing.bar_rate(1 / speed if bar.inverse else speed)
 
     def _row(self, text: bytes, shape: Shape, line: _Line) -> bool:
-        """Takes in a row of the table whose head was seen last; False where the line is none."""
+        """Takes in a row of the table whose head was seen last; False if the line is not a row."""
         found = read_row(self.head, text, shape.rows) if self.head else None
         for column, value, total in found or ():
             role = column.role

@@ -97,7 +97,7 @@ class Timing:
         return (median(rates), "printed") if rates else None
 
     def durations(self) -> tuple[Point, ...]:
-        """Times of whole steps as printed: by themselves, else as data and update; empty where too few."""
+        """Times of whole steps as printed: by themselves, else as data and update; empty if too few."""
         totals = tuple(point for point in self._totals.items() if point.value > 0)
         if len(totals) >= MIN_PRINTED and not _cumulative([point.value for point in totals]):
             return totals

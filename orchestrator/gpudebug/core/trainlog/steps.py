@@ -61,7 +61,7 @@ class Source:
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
     def update(self, reading: Reading) -> bool:
-        """Takes a reading in; True where the counter moved on."""
+        """Takes a reading in; True if the counter moved on."""
         n, total, time = reading.n, reading.total, reading.time
         self.with_loss += reading.loss
         if self.n < 0:
@@ -179,7 +179,7 @@ class Steps:
 
 
 def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | None:
-    """Steps per second of the steady part from (step, time); None where the times say too little.
+    """Steps per second of the steady part from (step, time); None if the times say too little.
 
     Readings that arrived together count once, with the last step. The first tenth is left out as
     warm-up, and the last reading: a bar's close and a buffer's last flush come late. Fewer than three

@@ -1,4 +1,4 @@
-"""Tables whose names stand in a head and whose rows are numbers alone."""
+"""Tables whose names are in a head and whose rows are numbers alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_head(text: bytes, sign: str, cells: tuple[Span, ...]) -> Head:
 def read_row(
     head: Head, text: bytes, rows: tuple[tuple[str, tuple[Span, ...]], ...]
 ) -> list[tuple[Column, float, float | None]] | None:
-    """(column, value, total of a `n/total` cell) of a row under `head`; None where it is no row of it."""
+    """(column, value, total of a `n/total` cell) of a row under `head`; None if it is no row of it."""
     for sign, cells in rows:
         if sign != head.sign:
             continue

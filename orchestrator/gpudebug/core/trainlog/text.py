@@ -1,6 +1,6 @@
 """Bytes as they arrive -> drawn segments with their times; control sequences out; numbers in.
 
-A segment is what stands between two line ends, carriage returns, runs of backspaces or cursor moves:
+A segment is what is between two line ends, carriage returns, runs of backspaces or cursor moves:
 one redraw of a progress bar is one segment, as is one line.
 """
 
@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 HEAD = TAIL = 32 * 1024
 SEAM = b" ~ "
-"""Stands where the middle of an overlong segment was dropped."""
+"""Marks where the middle of an overlong segment was dropped."""
 
 SCAN_HALF = 2048
 """Of a segment longer than twice this only the two ends are read."""
@@ -112,7 +112,7 @@ def readable(segment: bytes, limit: int) -> str:
 
 
 def number(text: bytes | str) -> float | None:
-    """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None where it is none."""
+    """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
     try:
         return float(text)
     except ValueError:

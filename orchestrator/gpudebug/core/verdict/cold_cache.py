@@ -7,7 +7,7 @@ from statistics import median
 
 from gpudebug.core.records import Evidence
 
-# Below this, in MB a second, nobody waits for a disk: logs and modules that are imported late.
+# Below this, in MB a second, nothing waits for a disk: logs and modules that are imported late.
 LEAST_MB_S = 5.0
 # A loader that reads all its data from disk in every run reads alike.
 TIMES = 4.0
@@ -16,7 +16,7 @@ TIMES = 4.0
 def is_cold(runs: Sequence[Evidence]) -> bool:
     """Whether the first run read far more from disk in its steady window than the usual later one.
 
-    Page caches are filled by the first run that reads, and serve those after it. False where nobody knows,
+    Page caches are filled by the first run that reads, and serve those after it. False if unknown,
     and for a single run.
     """
     rates = [e.conditions.read_mb_s for e in runs]

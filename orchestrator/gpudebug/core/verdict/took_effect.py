@@ -15,7 +15,7 @@ from gpudebug.core.words import Result
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What was found: `value` is what the program shows, None where it shows nothing; `note` says why."""
+    """What was found: `value` is what the program shows, None if it shows nothing; `note` says why."""
 
     result: Result
     value: str | None = None
@@ -25,8 +25,8 @@ class Effect:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What one run shows: its command line, what the program printed or saved of its configuration, and which
-    files its processes imported: `loaded` is None where they did not tell, `probed` false if not asked.
-    `facts` are what the training process told of itself (`ProbeEvidence.facts`)."""
+    files its processes imported: `loaded` is None if they did not report it, `probed` false if not asked.
+    `facts` are what the training process reported (`ProbeEvidence.facts`)."""
 
     argv: Sequence[str]
     printed: Mapping[str, str]
@@ -47,7 +47,7 @@ def effect_of(
 ) -> Effect:
     """What the runs of the trial show of each part of the change; the worst that one of them shows counts.
 
-    `touched` are the files that its patch changes. A part that nothing tells of makes it SKIPPED, with the
+    `touched` are the files that its patch changes. A part that nothing confirms makes it SKIPPED, with the
     reason.
     """
     found = [_part(part, before, run, touched) for part in change.changes for run in after]
@@ -71,7 +71,7 @@ def moved_knobs(locked: Sequence[str], before: Sequence[Shown], after: Sequence[
 
 
 def shown(runs: Sequence[Shown], flag: str) -> tuple[str, str] | None:
-    """Name and value under which the first run that tells of the flag shows it."""
+    """Return name and value under which the first run that shows the flag does."""
     return next((found for run in runs if (found := _lookup(run.printed, flag))), None)
 
 

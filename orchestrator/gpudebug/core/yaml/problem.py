@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 
 def refuse(found: Iterable[Problem], document: Document, kind: type[GpudebugError]) -> None:
     """Raise the first of the problems as an error of this kind; return if there is none."""
-    # What is missing comes last: a misspelt key is missing too, and its own line says more.
+    # What is missing is last: a misspelt key is missing too, and its own line says more.
     placed = sorted(
         ((p.missing, document.line(p.path, key=p.key) + p.below, p) for p in found), key=lambda e: e[:2]
     )

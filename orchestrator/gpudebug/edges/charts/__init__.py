@@ -8,7 +8,7 @@ from gpudebug.core.errors import GpudebugError
 
 
 def check() -> None:
-    """GpudebugError where nothing can be drawn here."""
+    """GpudebugError if nothing can be drawn here."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

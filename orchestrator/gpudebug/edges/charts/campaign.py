@@ -107,7 +107,7 @@ class _Scale:
         return f"{self._name} in %" if self.metric.points else better
 
     def level(self, value: float) -> float | None:
-        """Where a value of the metric lies; None where it has no ratio to the first baseline."""
+        """Where a value of the metric lies; None if it has no ratio to the first baseline."""
         if self.metric.points:
             return value
         if not self._start or self._start <= 0 or value <= 0:
@@ -115,7 +115,7 @@ class _Scale:
         return self.metric.improvement(self.metric.scale(value) - self.metric.scale(self._start))
 
     def span(self, h: overview.Hypothesis) -> tuple[float, float, float | None, float | None] | None:
-        """Before, after, and the interval of after; None where no runs tell."""
+        """Before, after, and the interval of after; None if no runs tell."""
         found = overview.effect(h)
         if found is None:
             return None

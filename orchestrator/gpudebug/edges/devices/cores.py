@@ -19,7 +19,7 @@ class Busy(NamedTuple):
 
 
 def busy(cores: frozenset[int]) -> Busy | None:
-    """What the kernel has counted for these cores; None where it does not count by core."""
+    """What the kernel has counted for these cores; None if it does not count by core."""
     with open("/proc/stat", encoding="ascii") as file:
         lines = [line.split() for line in file if line.startswith("cpu")]
     counted = {int(words[0][3:]): words[1:] for words in lines if words[0][3:].isdigit()}

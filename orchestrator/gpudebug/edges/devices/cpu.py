@@ -101,7 +101,7 @@ class CpuDevice:
         return {"training_pid": self._followed[0] if self._followed else None}
 
     def _measure(self, now: float) -> bool:
-        """Turn the CPU time since the last reading into utilisation; False where there is none to turn."""
+        """Turn the CPU time since the last reading into utilisation; False if there is none to turn."""
         if self._followed is None:
             return False
         used = cpu_clock(self._followed[0])
@@ -230,7 +230,7 @@ def describe(cores: float) -> dict[str, Any]:
 
 
 def resident_mb(pid: int) -> float | None:
-    """Resident memory of the process; None where it is gone."""
+    """Resident memory of the process; None if it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE / MB
@@ -267,7 +267,7 @@ def memory_limit_mb() -> float | None:
 
 
 def quota(folder: Path) -> float | None:
-    """The CPU quota in cores that a cgroup's folder sets; None where it sets none."""
+    """The CPU quota in cores that a cgroup's folder sets; None if it sets none."""
     # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
     words = " ".join(_lines(folder / "cpu.max")).split()
     if not words:

@@ -178,7 +178,7 @@ class _Unit:
         return Reading(gpu_index=self.index, gpu_uuid=self.uuid, **values)
 
     def energy_used(self) -> float | None:
-        """J since `start`; None where the device does not count it or is lost."""
+        """J since `start`; None if the device does not count it or is lost."""
         end = self._energy()
         if end is None or self._energy_start is None:
             return None

@@ -42,7 +42,7 @@ ADVICE = {
 
 
 class ProbeResult(NamedTuple):
-    """What the driver said. `error` is NVML's code, None where it answered; `text` is the code in words.
+    """What the driver said. `error` is NVML's code, None if it answered; `text` is the code in words.
 
     `devices` are dictionaries: the keys of `core.models.DeviceInfo`, `mig`, `mig_devices` and
     `missing`. `hung` and `crashed` are said of the child.
@@ -234,7 +234,7 @@ def _lacks(nvml: Any, handle: Any) -> dict[str, str]:
 
 
 def _ask(nvml: Any, call: Any, handle: Any, *more: Any) -> Any:
-    """The answer, or None where the device has none."""
+    """The answer, or None if the device has none."""
     try:
         return call(handle, *more)
     except nvml.NVMLError as error:

@@ -37,7 +37,7 @@ class Process(NamedTuple):
 
 
 def read_process(pid: int) -> Process | None:
-    """The process as it is now; None where it is gone."""
+    """The process as it is now; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("utf-8", "replace")
@@ -60,7 +60,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def command_line(pid: int) -> str:
-    """The process's arguments joined by spaces; empty where it is gone or a zombie."""
+    """The process's arguments joined by spaces; empty if it is gone or a zombie."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().replace(b"\0", b" ").decode("utf-8", "replace")
@@ -69,7 +69,7 @@ def command_line(pid: int) -> str:
 
 
 def cpu_clock(pid: int) -> float | None:
-    """CPU time in s of all threads of the process, ended ones too; None where it is gone.
+    """CPU time in s of all threads of the process, ended ones too; None if it is gone.
 
     It comes from the process's CPU clock in steps of ns, or where the kernel offers none (gVisor) from
     /proc in steps of 10 ms. The clock's number is made from the PID: clock_getcpuclockid(3), and
@@ -83,7 +83,7 @@ def cpu_clock(pid: int) -> float | None:
 
 
 def children(pid: int) -> list[int]:
-    """PIDs of the children of all threads of the process; empty where it is gone.
+    """PIDs of the children of all threads of the process; empty if it is gone.
 
     The kernel's own list is read rather than all of /proc: on a busy host that walk alone would
     cost more than the sampler may.
@@ -118,7 +118,7 @@ def walked_children() -> Callable[[int], list[int]]:
 
 
 def moved_bytes(pid: int) -> tuple[int, int] | None:
-    """Bytes that the process and its reaped children read from and wrote to storage; None where it is gone.
+    """Bytes that the process and its reaped children read from and wrote to storage; None if it is gone.
 
     Raises `PermissionError` for a process of somebody else.
     """

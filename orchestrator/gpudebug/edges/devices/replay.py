@@ -200,7 +200,7 @@ def _role(run: Path) -> str:
 
 
 def _notes(path: Path) -> dict[str, Any]:
-    """A JSON object of the recording; empty where there is none. Raises `DeviceError` where it is broken."""
+    """A JSON object of the recording; empty if there is none. Raises `DeviceError` where it is broken."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:

@@ -20,7 +20,7 @@ class Visible(NamedTuple):
 
 
 def choose(gpus: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> Visible:
-    """The devices that a CUDA program started in `env` would use; empty where it would see none.
+    """The devices that a CUDA program started in `env` would use; empty if it would see none.
 
     `gpus` is what the probe found, in NVML's order. As CUDA does, entries are read from the left up
     to the first that is none, and an entry named twice leaves no device at all (CUDA programming

@@ -91,7 +91,7 @@ def _name(asked: str) -> str:
 
 
 def path_of(folder: Path) -> Path | None:
-    """The worktree that git's folder stands for; None where it does not say (yet)."""
+    """The worktree that git's folder stands for; None if it does not say (yet)."""
     try:
         named = (folder / "gitdir").read_bytes().rstrip(b"\n")
     except OSError:

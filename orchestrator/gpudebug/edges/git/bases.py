@@ -59,7 +59,7 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
 
 
 def stored(at: Address, ref: str) -> Base | None:
-    """The base under `ref` as its commit describes itself; None where it is gone. Needs no gitpython.
+    """The base under `ref` as its commit describes itself; None if it is gone. Needs no gitpython.
 
     Whoever may write to the repository may have put another commit there: see `trusted`.
     """
@@ -126,7 +126,7 @@ def first_there(top: Path, commit: str, stack: Sequence[bytes]) -> int:
 
 
 def difference(top: Path, a: str, b: str) -> bytes:
-    """The patch that makes tree or commit `b` of `a`; empty where they are equal."""
+    """The patch that makes tree or commit `b` of `a`; empty if they are equal."""
     return patch_between(opened(top)[0], a, b)
 
 

@@ -132,7 +132,7 @@ def digest_of(
     """Digest the tree of a commit as `identify` does a checkout of it, with the submodules as they are now.
 
     Left out are `uncounted` paths too: untracked files that were committed, which `identify` does not count.
-    None where an object is missing, or where one of these is a Python file that it does count.
+    None if an object is missing, or where one of these is a Python file that it does count.
     """
     found = entries_of(at, commit)
     if found is None:
@@ -269,7 +269,7 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
 
 
 def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | None:
-    """Whether anything but `borrowed` paths is changed or new in a worktree; None where git cannot tell.
+    """Whether anything but `borrowed` paths is changed or new in a worktree; None if git cannot tell.
 
     What is ignored is not looked at, nor what submodules hold.
     """

@@ -160,7 +160,7 @@ def _plain_value(key: str, value: Any) -> Any:
 
 
 def peek(common: Path, path: Path) -> Record | None:
-    """The record of the worktree at `path` without holding it; None where it is none of ours."""
+    """The record of the worktree at `path` without holding it; None if it is none of ours."""
     file = file_of(common, path)
     return _read(grounds.read_file(file.parent, file.name), file)
 
@@ -180,7 +180,7 @@ def read_beside(common: Path, path: Path) -> bytes | None:
 
 @contextmanager
 def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
-    """The record of the worktree at `path`, alone. BusyError where another has it for `patience` seconds."""
+    """The record of the worktree at `path`, alone. BusyError if another has it for `patience` seconds."""
     file = file_of(common, path)
     names = _names(common, path.parent)
     with grounds.private(common, *names) as folder:

@@ -62,8 +62,8 @@ def vouch(checkout: Checkout, ref: str, commit: str, measured: Measured) -> None
 
 
 def trusted(at: Address, ref: str, commit: str, tree: str, measured: Measured) -> bool | None:
-    """Whether `commit` holds the tree `tree`: False where it is another commit than was recorded for `ref`,
-    or holds another tree. None where nothing was recorded (as by 0.1.0) and its digest does not prove it.
+    """Whether `commit` holds the tree `tree`: False if it is another commit than was recorded for `ref`,
+    or holds another tree. None if nothing was recorded (as by 0.1.0) and its digest does not prove it.
     """
     data = grounds.read_file(at.common / PRIVATE / _PLACE, _file(ref))
     if data is None:

@@ -109,7 +109,7 @@ def _mend(common: Path, private: int) -> bool:
 
 
 def _take_away(common: Path, name: str, began: float) -> bool:
-    """Remove a lock that was made since `began`; False where a git that is alive may have made it."""
+    """Remove a lock that was made since `began`; False if a git that is alive may have made it."""
     *folders, last = name.split("/")
     if name not in _OTHERS and not name.startswith(PREFIX):
         return True

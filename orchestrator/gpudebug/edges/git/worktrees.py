@@ -36,7 +36,7 @@ def add_worktree(
 
     What a kill left of an earlier attempt is taken away first; one that is complete and of the same commit
     is handed back as it is. Where something else has its name it gets another one, which a note tells.
-    GitError where git cannot make one.
+    GitError if git cannot make one.
     """
     repository, _ = opened(top)
     path = _below(repository, top, path)
@@ -194,7 +194,7 @@ def worktrees_in(at: Address, folder: Path) -> list[Path]:
 
 
 def began_with(at: Address, path: Path) -> str | None:
-    """The commit that a worktree of ours was made at; None where there is no whole one for `path`."""
+    """The commit that a worktree of ours was made at; None if there is no whole one for `path`."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready" or not os.path.lexists(record.at(path)):
         return None
@@ -203,7 +203,7 @@ def began_with(at: Address, path: Path) -> str | None:
 
 @contextmanager
 def looking(at: Address, path: Path) -> Iterator[tuple[Address, Record]]:
-    """A whole worktree of ours, open for git to look at, and its record. GitError where there is none."""
+    """A whole worktree of ours, open for git to look at, and its record. GitError if there is none."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready" or admin.proven(at.common, record) is None:
         raise GitError("is not a git worktree any more", file=str(path), next="gpudebug next, which mends it")
@@ -213,7 +213,7 @@ def looking(at: Address, path: Path) -> Iterator[tuple[Address, Record]]:
 
 
 def touched(at: Address, path: Path) -> bool | None:
-    """Whether anything was changed in a worktree of ours since it was made; None where git cannot tell.
+    """Whether anything was changed in a worktree of ours since it was made; None if git cannot tell.
 
     Needs no gitpython.
     """

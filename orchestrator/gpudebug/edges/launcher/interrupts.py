@@ -13,7 +13,7 @@ _COUNTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """`count` presses so far; `fd` becomes readable at each one. None where they cannot be counted."""
+    """`count` presses so far; `fd` becomes readable at each one. None if they cannot be counted."""
 
     def __init__(self, fd: int | None = None) -> None:
         self.count = 0

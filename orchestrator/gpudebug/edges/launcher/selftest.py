@@ -21,7 +21,7 @@ def try_profiling(python: str) -> dict[str, Any]:
     """Run the library's self-test: what it printed, and under `report` what it wrote.
 
     `version` of the Python, `package` the file it imported, nanoseconds `pair_ns`, `section_ns`, `bound_ns`,
-    `section_off_ns`, `bound_off_ns`. GpudebugError where it fails, hangs, or wrote no report.
+    `section_off_ns`, `bound_off_ns`. GpudebugError if it fails, hangs, or wrote no report.
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDEBUG_")}
     env = {**env, "PYTHONPATH": str(_SHIM), "GPUDEBUG_PROFILE": "at-exit.json"}

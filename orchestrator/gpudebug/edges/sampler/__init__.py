@@ -263,7 +263,7 @@ class _Lines:
         return line.decode()
 
     def ended_within(self, seconds: float) -> bool:
-        """Wait until the end of input, at most `seconds`; True where it came."""
+        """Wait until the end of input, at most `seconds`; True if it came."""
         until = time.monotonic() + seconds
         while True:
             readable, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))

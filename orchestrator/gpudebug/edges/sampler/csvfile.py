@@ -42,7 +42,7 @@ class CsvFile:
         return {"bytes": self._length, "sha256": self._digest.hexdigest()}
 
     def append(self, rows: str) -> bool:
-        """Write the rows; False where the disk refuses them, with nothing of them left behind."""
+        """Write the rows; False if the disk refuses them, with nothing of them left behind."""
         try:
             self._write(rows.encode())
         except OSError as error:

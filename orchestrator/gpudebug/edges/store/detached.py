@@ -92,7 +92,7 @@ class Detached:
         return self.log(id)
 
     def take(self, holder: Mapping[str, object]) -> Claim:
-        """The lock for the background process itself. BusyError where there is one already."""
+        """The lock for the background process itself. BusyError if there is one already."""
         return Claim(self.lock, dict(holder))
 
     def said(self) -> Said:

@@ -79,7 +79,7 @@ def start_file(path: Path) -> None:
 
 
 def check_output(path: Path, *, make_folder: bool = False) -> None:
-    """StoreError where `put_file` could not write: to be asked before the work that yields the content.
+    """StoreError if `put_file` could not write: to be asked before the work that yields the content.
 
     With `make_folder` its folder may be missing: one above it must let it be made.
     """
@@ -237,7 +237,7 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
     """Replace a file at once and durably: readers see the old bytes or the new ones.
 
     A link is followed and its target replaced beside itself; the mode is kept. `expected` is the digest
-    that the file had when it was read, None where it was not there: SavedInBetween where it differs now.
+    that the file had when it was read, None if it was not there: SavedInBetween where it differs now.
     """
     target = resolve_inside(path, root)
 

@@ -74,7 +74,7 @@ def slug(text: str) -> str:
 
 
 def place_new(root: Path, relative: str, data: bytes) -> bool:
-    """Write a file below `root` that is not there yet; False where its name is taken by other bytes."""
+    """Write a file below `root` that is not there yet; False if its name is taken by other bytes."""
     path = resolve_inside(root / relative, root)
     if path.exists():
         return read_file(path) == data
@@ -228,7 +228,7 @@ class RunFolder:
             yield folder
 
     def read(self, name: str) -> Any:
-        """One JSON record of the run; StoreError where it is not there, not JSON or of another format."""
+        """One JSON record of the run; StoreError if it is not there, not JSON or of another format."""
         path = self.path / name
         try:
             # As it was written: names of files need not be UTF-8.
@@ -320,7 +320,7 @@ class Workspace:
         return self.runs / f".{digest(str(progress).encode())[:16]}.lock"
 
     def claim(self, holder: dict[str, object]) -> Claim:
-        """Raises BusyError where another process holds it."""
+        """Raises BusyError if another process holds it."""
         return Claim(self.claim_path, holder)
 
     def claimed(self) -> bool:

@@ -46,7 +46,7 @@ def device_locks(
     `holder` says who one is, for others to read: `path`, `campaign`, `session`, `since`, `command`.
     `names` are the devices' by UUID. Taken in order, so that two who want several never wait for each other.
     Raises BusyError at once where a device is in use, after ENDING_S where a dead holder's run does not end;
-    StoreError where the folder of the locks is not safe or cannot be made. `warn` is given a line if whoever
+    StoreError if the folder of the locks is not safe or cannot be made. `warn` is given a line if whoever
     owns the host's folder could take its locks away: then a folder of one's own is locked in too.
     """
     with contextlib.ExitStack() as held:
@@ -177,7 +177,7 @@ class _Folder:
             return self._open_existing(name)
 
     def told(self, stem: str) -> dict[str, Any] | None:
-        """What a living holder says of itself, and `user`, its number; None where there is none that says."""
+        """What a living holder says of itself, and `user`, its number; None if there is none that says."""
         for name in sorted(os.listdir(self.fd)):
             user = name.removeprefix(f"{stem}.").removesuffix(".holder")
             if name == f"{stem}.{user}.holder" and user.isdecimal():

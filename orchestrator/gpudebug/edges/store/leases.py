@@ -37,7 +37,7 @@ _NO_TIME = 1e15
 class Moment:
     """What the clocks of a host say. `boottime_s` counts from boot, sleep included; `wall_s` from 1970.
 
-    `boot` is the kernel's name for this boot, empty where it tells none.
+    `boot` is the kernel's name for this boot, empty if it tells none.
     """
 
     host: str
@@ -92,7 +92,7 @@ def take(folder: Path, number: int, session: str | None, since: str) -> Lease:
 
 
 def renew(folder: Path, number: int, session: str | None, since: str) -> Lease | None:
-    """Let the lease count from now again, also one that had ended; None where it is not this claim's."""
+    """Let the lease count from now again, also one that had ended; None if it is not this claim's."""
     with _locked(folder):
         lease = _read(folder / f"h{number}.json")
         if lease is None or (lease.session, lease.since) != (session, since):
@@ -151,7 +151,7 @@ def _read(path: Path) -> Lease | None:
 
 
 def _lease(said: Any) -> Lease | None:
-    """A lease out of a file's JSON; None where it is none."""
+    """A lease out of a file's JSON; None if it is none."""
     match said:
         case {
             "session": str() | None as session,

@@ -93,7 +93,7 @@ def write_text(fd: int, holder: Mapping[str, object]) -> None:
 
 
 def read_text(fd: int) -> dict[str, Any]:
-    """What a holder wrote of itself; empty where that is not known."""
+    """What a holder wrote of itself; empty if that is not known."""
     try:
         said = json.loads(os.pread(fd, _LARGEST, 0))
     except (OSError, ValueError, RecursionError):
@@ -168,9 +168,9 @@ def _busy(said: Mapping[str, object], living: bool) -> BusyError:
 
 
 def held_by(path: Path) -> dict[str, Any] | None:
-    """Who holds the claim at this moment, as it said itself; None where nobody does. Reads only.
+    """Who holds the claim at this moment, as it said itself; None if nobody does. Reads only.
 
-    Empty where a gpudebug that is gone left something that is still ending, or one is just taking the claim.
+    Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim.
     """
     if not claimed(path):
         return None
@@ -206,7 +206,7 @@ def claimed(path: Path) -> bool:
 
 
 def check_locks(folder: Path) -> None:
-    """StoreError where `folder` cannot be written to or its file system cannot lock."""
+    """StoreError if `folder` cannot be written to or its file system cannot lock."""
     path = folder / f".gpudebug-check-{os.getpid()}"
     try:
         with locked(path):

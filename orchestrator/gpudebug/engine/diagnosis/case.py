@@ -120,7 +120,7 @@ def facts(loaded: Loaded) -> Facts:
         reference=reference(loaded),
         layers=layers.results(loaded),
         trace=_profile(loaded),
-        expected=expectations.told(loaded.config.expected, devices, baseline.evidence),
+        expected=expectations.rows(loaded.config.expected, devices, baseline.evidence),
     )
 
 

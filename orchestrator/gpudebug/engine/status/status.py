@@ -287,7 +287,7 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
     baseline = loaded.baselines["workload"]
     devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
     names = devices or [d["name"] for d in _device(loaded)["devices"]]
-    return expectations.told(loaded.config.expected, names, baseline.evidence)
+    return expectations.rows(loaded.config.expected, names, baseline.evidence)
 
 
 def show(directory: Path, number: int) -> dict[str, Any]:

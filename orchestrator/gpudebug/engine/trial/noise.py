@@ -139,7 +139,7 @@ def _figure(
     passed: float | None,
 ) -> dict[str, Any]:
     """`goal` and `passed` on the metric's scale; `away` from the goal lies what it must be told from."""
-    told = resolution.smallest_told(found, plan) if found else None
+    told = resolution.detectable_effect(found, plan) if found else None
     return {
         "figure": metric.name,
         "unit": "pp" if metric.points else "x",

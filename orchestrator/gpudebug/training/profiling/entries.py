@@ -119,7 +119,7 @@ def lend(handle: Any, track_memory: bool = False) -> None:
 
 
 def give_back(handle: Any, end: int, kind: type | None) -> bool:
-    """Leave what was lent; False where nothing was."""
+    """Leave what was lent; False if nothing was."""
     entry = _taken(handle)
     if entry is _ABSENT:
         return False

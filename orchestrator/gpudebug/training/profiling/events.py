@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def trace(categories: Mapping[str, str]) -> dict[str, Any]:
-    """Complete events in microseconds of the monotonic clock. RuntimeError where no events were kept."""
+    """Complete events in microseconds of the monotonic clock. RuntimeError if no events were kept."""
     if settings.events is None:
         raise RuntimeError("no calls were kept for a trace: call enable_profiling(trace=True) first")
     pid = os.getpid()

@@ -132,7 +132,7 @@ def _warn(text: str) -> None:
 
 
 def write(path: str, document: dict[str, Any]) -> None:
-    """Write a document as JSON, whole or not at all; makes the folder. OSError where that cannot be.
+    """Write a document as JSON, whole or not at all; makes the folder. OSError if that cannot be.
 
     Of what is there already only a file is replaced, never a device or a pipe; of a link, what it leads to.
     """

@@ -109,7 +109,7 @@ def make(name: str, node: Any) -> Handle:
     if node is None:
 
         def bind() -> bool:
-            """Enter at this place; False where the handle is open, or is another living thread's."""
+            """Enter at this place; False if the handle is open, or is another living thread's."""
             nonlocal thread, home, mine, append, pending, node, start
             mine_now = present()
             with registry.lock:

@@ -1,4 +1,4 @@
-"""Memory in use, of the process and of its GPU; None where it cannot be read."""
+"""Memory in use, of the process and of its GPU; None if it cannot be read."""
 
 from __future__ import annotations
 

@@ -193,13 +193,13 @@ class Profiler(Progress):
         return report.build(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, whole or not at all. OSError where that cannot be."""
+        """Write the report to a file, whole or not at all. OSError if that cannot be."""
         exits.write(os.fspath(path), self.report())
 
     def export_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the calls that were kept, for Perfetto or chrome://tracing.
 
-        RuntimeError where none were asked for. OSError where the file cannot be written.
+        RuntimeError if none were asked for. OSError if the file cannot be written.
         """
         from gpudebug.training.profiling import events
 

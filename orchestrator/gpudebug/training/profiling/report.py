@@ -49,7 +49,7 @@ class Sums:
 
 
 def build(progress: Progress) -> dict[str, Any]:
-    """Everything that a report holds; seconds, MB of 2**20 bytes, None where a peak was not looked at."""
+    """Everything that a report holds; seconds, MB of 2**20 bytes, None if a peak was not looked at."""
     by_name, root, deep = gather()
     warm = progress.warming_up
     if warm:
@@ -196,7 +196,7 @@ def _notes(progress: Progress, sections: list[dict[str, Any]], deep: bool) -> It
 
 
 def explain(progress: Progress, sections: list[dict[str, Any]]) -> str | None:
-    """Why there is nothing to see, or too little to believe; None where all is well."""
+    """Why there is nothing to see, or too little to believe; None if all is well."""
     if not sections:
         if progress.warming_up:
             return (

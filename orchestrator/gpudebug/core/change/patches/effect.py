@@ -19,7 +19,7 @@ _MATCHED = 500
 _QUOTES = rb"\"\"\"|'''|\"|'|`"
 _MARKS = {
     "#": rb"#",
-    # In shells and configuration a # within a word is none: ${x#y}, a#b.
+    # In shells and configuration a # within a word starts no comment: ${x#y}, a#b.
     "word #": rb"(?:(?<=\s)|^)#",
     "//": rb"//|/\*",
     "word # ;": rb"(?:(?<=\s)|^)[#;]",
@@ -36,14 +36,14 @@ _MARK_OF = {suffix: _MARKS[kind] for kind, suffixes in _KINDS.items() for suffix
 
 
 def digest(patch: bytes) -> str:
-    """16 hexadecimal digits that patches of the same effect share. InterventionError where it is none."""
+    """16 hexadecimal digits that patches of the same effect share. InterventionError if it is not a patch."""
     return short_digest(effective(patch))
 
 
 def effective(patch: bytes | Patch, file: str = "the patch") -> bytes:
     """The lines that a patch takes out and puts in, file by file in the order of names, in one form.
 
-    Empty where it changes nothing but comments and white space. `file` names it in errors.
+    Empty if it changes nothing but comments and white space. `file` names it in errors.
     """
     read_patch = patch if isinstance(patch, Patch) else read(patch, file)
     said = [_of_file(each) for each in read_patch.files]
@@ -131,7 +131,7 @@ def _without_blanks(line: bytes) -> bytes:
 
 
 def _without_comment(line: bytes, pattern: re.Pattern[bytes]) -> bytes:
-    """Code up to the first mark of a comment that stands outside of quotes."""
+    """Return the code before the first comment mark that is outside of quotes."""
     return b"".join(_code(line, pattern))
 
 

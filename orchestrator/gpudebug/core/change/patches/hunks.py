@@ -1,7 +1,7 @@
 """A patch's files, names, modes and hunks.
 
 Read as `git apply` reads them: git's own headers and plain unified diffs, names stripped of one folder
-(`a/`, `b/`); what stands between is a mail's prose. Line numbers are the patch's, from 1.
+(`a/`, `b/`); what is between is a mail's prose. Line numbers are the patch's, from 1.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Hunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PatchedFile:
-    """One file of a patch; `old` is None where it is new, `new` where it is deleted.
+    """One file of a patch; `old` is None if it is new, `new` if it is deleted.
 
-    Modes are None where the patch does not say. `binary`: the encoded contents.
+    Modes are None if the patch does not say. `binary`: the encoded contents.
     """
 
     line: int
@@ -82,7 +82,7 @@ def read(patch: bytes, file: str) -> Patch:
 
 
 class _Header:
-    """What the lines before a file's first hunk have said so far."""
+    """What was read so far of the lines before a file's first hunk."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -94,7 +94,7 @@ class _Header:
         self.moved = ""
 
     def take(self, line: bytes) -> bool:
-        """Take a line of git's extended header; False where it is none."""
+        """Take a line of git's extended header; False if it is another line."""
         for start, (attribute, kind) in _EXTENDED.items():
             if line.startswith(start):
                 value = line[len(start) :]
@@ -268,7 +268,7 @@ def _unquoted(text: bytes) -> tuple[bytes | None, bytes]:
 
 
 def _both(text: bytes) -> str | None:
-    """The name that both sides of `diff --git a/NAME b/NAME` have; None where they differ."""
+    """The name that both sides of `diff --git a/NAME b/NAME` have; None if they differ."""
     text = text.rstrip(b"\r")
     if text.startswith(b'"'):
         first, rest = _unquoted(text)

@@ -41,7 +41,7 @@ def refuse_unsafe(patch: Patch, *, own: Collection[str] = ()) -> None:
 
 
 def refused_path(path: str, own: Collection[str] = ()) -> str | None:
-    """Why a patch may not touch `path`, as the rest of a sentence; None where it may."""
+    """Why a patch may not touch `path`, as the rest of a sentence; None if it may."""
     parts = path.split("/")
     if path.startswith("/"):
         return "is an absolute path"
@@ -137,7 +137,7 @@ _FOLDERS = {
 
 
 def _instructs(plain: list[str]) -> str | None:
-    """Why nobody should find this file in an exported patch; None for an ordinary one."""
+    """Say why an exported patch must not hold this file; None for an ordinary one."""
     folder = next((_FOLDERS[part] for part in plain[:-1] if part in _FOLDERS), None)
     name = plain[-1]
     if folder or name in _FILES:
@@ -148,7 +148,7 @@ def _instructs(plain: list[str]) -> str | None:
 
 
 def refused_kind(path: str, mode: str, target: str | None) -> str | None:
-    """Why a patch may not make a file of this kind; `target` is a link's, None where it cannot be read."""
+    """Why a patch may not make a file of this kind; `target` is a link's, None if it cannot be read."""
     if mode == SUBMODULE:
         return "is a submodule"
     if mode != LINK:

@@ -33,7 +33,7 @@ _TOUCHES = re.compile(
 
 
 def touches_count(patch: Patch) -> str | None:
-    """The first change that touches the printing or the step loop, as `FILE: LINE`; None where none does."""
+    """The first change that touches the printing or the step loop, as `FILE: LINE`; None if none does."""
     for each in patch.files:
         if each.path.endswith(_TEXTS):
             continue

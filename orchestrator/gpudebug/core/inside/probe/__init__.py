@@ -1,4 +1,4 @@
-"""What the probe in the training process told -> figures of a run, or why there are none."""
+"""What the probe in the training process reported -> figures of a run, or why there are none."""
 
 from gpudebug.core.inside.probe.figures import evidence_of
 from gpudebug.core.inside.probe.processes import ProbeRecord, Process, read_probe

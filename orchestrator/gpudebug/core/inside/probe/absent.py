@@ -1,4 +1,4 @@
-"""Why no training process told anything of itself, as far as the command and the record say."""
+"""Why no training process reported anything, as far as the command and the record show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_VALUE = "XWcm"
 
 
 def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None) -> str:
-    """In one clause. `probed` says whether the probe was put into the run; None: nobody knows."""
+    """In one clause. `probed` says whether the probe was put into the run; None: unknown."""
     if probed is None:
         return NEVER_ASKED
     if not probed:

@@ -21,7 +21,7 @@ window of five seconds, and a scaler skips some of the first steps."""
 APART_COUNTED = 1.1
 """The same of counts of whole runs, which nothing but a first or a last step blurs."""
 STEPS = "steps of the log"
-# The probe tells of so many optimizers and kinds of loaders; of more, some are missing.
+# The probe reports so many optimizers and kinds of loaders; of more, some are missing.
 _MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
 
 _STEPS = re.compile(r"(?:(?:max|num|n|total|train|training)_)*(?:steps|iters|iterations|updates)")
@@ -44,12 +44,12 @@ class Ratio(NamedTuple):
 
 
 def counted(e: Evidence) -> ProbeEvidence | None:
-    """What the probe told, where it counted steps of an optimizer to the end."""
+    """Return the probe's figures, if it counted steps of an optimizer to the end."""
     return e.probe if e.probe and e.probe.steps_per_s and not e.probe.off else None
 
 
 def ratios(e: Evidence) -> dict[str, Ratio]:
-    """The ratios of a run of which the probe told, by name; what is not known is absent."""
+    """The ratios of a run that has the probe's figures, by name; an unknown one is absent."""
     inside = counted(e)
     if inside is None or not inside.steps_per_s:
         return {}
@@ -104,7 +104,7 @@ def _whole(value: object) -> int | None:
 
 
 class Moved(NamedTuple):
-    """A ratio that is another one in the trial; `new` is None where the trial tells none."""
+    """A ratio that is another one in the trial; `new` is None if the trial has none."""
 
     name: str
     what: str
@@ -119,8 +119,8 @@ class Moved(NamedTuple):
 def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: bool = False) -> list[Moved]:
     """The ratios that all runs of the baseline tell and that differ in the trial.
 
-    A ratio that some runs of the trial do not tell is not compared; with `missing` one that the probe tells
-    of any training has moved, if it told of these runs at all.
+    A ratio that some runs of the trial lack is not compared; with `missing` one that the probe reports
+    of any training has moved, if it reported these runs at all.
     """
     old, new = [ratios(e) for e in before], [ratios(e) for e in after]
     missing = missing and all(counted(e) for e in after)

@@ -10,7 +10,7 @@ from gpudebug.core.statistics import numbers
 APART = 0.10
 """Rates of log and probe further apart than this do not tell of the same thing."""
 MOST_TIMES = 128
-# Rates over the same window are known to a few percent, and beyond this nobody can tell 15 times from 16.
+# Rates over the same window are known to a few percent, and beyond this 15 times cannot be told from 16.
 _NEAR, _NEAR_WHOLE = 0.05, 0.15
 
 

@@ -135,7 +135,7 @@ def _copies(span: Span, direction: str) -> Copies | None:
 
 
 def _first_step(process: Process) -> float | None:
-    """When the first iteration had ended, as near as its first beat tells."""
+    """When the first iteration had ended, as near as its first beat shows."""
     if not process.beats:
         return None
     first = process.beats[0]

@@ -17,7 +17,7 @@ class LiveSteps:
     """Fed with what was appended to probe.jsonl.
 
     `steps` are those of the process that made the most, `gap` the seconds between the last two times that
-    more of them were told: these grow rarer in a long run.
+    more of them were reported: these grow rarer in a long run.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Lately:
 
     @property
     def steps(self) -> int | None:
-        """The iterations of that process so far; None where none told any."""
+        """The iterations of that process so far; None if it reported none."""
         told = self._main
         return told[-1][1] if told else None
 
@@ -82,7 +82,7 @@ class Lately:
 
     @property
     def data_wait_share(self) -> float | None:
-        """The share of the time in which it waited for data; None where it does not tell, or only once."""
+        """The share of the time in which it waited for data; None if it does not tell, or only once."""
         told = self._main
         if not told or len(told) < 2 or told[0][2] is None or told[-1][2] is None:
             return None

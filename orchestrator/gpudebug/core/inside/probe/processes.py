@@ -22,7 +22,7 @@ VERSION = 1
 LONGEST_LINE = 1 << 16
 MOST_PROCESSES = 256
 MOST_SITES = 20
-# What a process tells of itself is shown and kept: it is cut to what a person would read.
+# What a process reports is shown and kept: it is cut to what a person would read.
 _MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
 _LARGEST = 2.0**53
 # What is half a character, and no byte of a file's name either: it could not be written again.
@@ -79,7 +79,7 @@ class Process:
         made = steps > self.steps
         self.steps = steps
         # A process may exit long after its last iteration: its end is no moment of training, and may hold
-        # iterations that nobody knows the time of.
+        # iterations of unknown time.
         if last or not made or t <= (self.beats[-1].t if self.beats else self.start_s):
             return
         self.beats.append(Beat(t, steps, _counters(line.get("counters")), _histogram(line.get("hist"))))
@@ -120,7 +120,7 @@ class ProbeRecord:
 
 
 def read_probe(text: str) -> ProbeRecord | None:
-    """What the lines of probe.jsonl say; None where no process told that it trains."""
+    """Parse the lines of probe.jsonl; None if no process reported that it trains."""
     found: list[Process] = []
     current: dict[int, Process] = {}
     other_version = off = None
@@ -148,7 +148,7 @@ def _why(line: Mapping[str, Any]) -> str:
 
 
 def read_line(raw: str) -> dict[str, Any] | None:
-    """A line of a process that tells of itself; None for any other."""
+    """Return a process's line about itself; None for any other."""
     if not raw.startswith("{") or len(raw) > LONGEST_LINE:
         return None
     try:

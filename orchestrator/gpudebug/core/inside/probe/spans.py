@@ -1,6 +1,6 @@
 """What a training process did between two moments: its counters and step times, from beat to beat.
 
-Counters are cumulative and told every half second or more rarely, so what lies between two beats is
+Counters are cumulative and reported every half second or more rarely, so what lies between two beats is
 interpolated; every beat ends an iteration, so a span from beat to beat is exact.
 """
 
@@ -26,7 +26,7 @@ SHORTEST_S = 1e-6
 def steady(process: Process) -> tuple[float, float] | None:
     """Start and end of the steady iterations in seconds since launch, both at a beat.
 
-    From the first beat at or after iteration max(10, 5 % of all) to the last; None where less than two
+    From the first beat at or after iteration max(10, 5 % of all) to the last; None if less than two
     beats are left.
     """
     if not process.beats:
@@ -57,9 +57,9 @@ class Span:
         return self._between([(beat.t, float(beat.steps)) for beat in self._process.beats]) or 0.0
 
     def delta(self, counter: str) -> float | None:
-        """By how much a counter rose in it; None where it was not told.
+        """By how much a counter rose in it; None if it was not reported.
 
-        One that is first told later on was 0 until then: nothing had happened yet.
+        One that is first reported later on was 0 until then: nothing had happened yet.
         """
         beats = self._process.beats
         if not any(counter in beat.counters for beat in beats):

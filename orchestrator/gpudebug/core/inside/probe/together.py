@@ -1,5 +1,4 @@
-"""What the probe told in the runs of one side, as if it were one run: for people, and for two sides beside
-each other."""
+"""What the probe reported in the runs of one side, as of one run: for people, and to compare two sides."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _LARGEST = ("alloc_retries", "peak_host_mb", "peak_device_mb")
 
 
 def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """`part` (baseline, trial, …) with what its runs' evidence.json tell; `reason` where none tells."""
+    """`part` (baseline, trial, …) with what its runs' evidence.json holds; `reason` if none holds any."""
     told = [e["probe"] for e in evidence if e.get("probe")]
     reasons = [e["probe_reason"] for e in evidence if e.get("probe_reason")]
     return {

@@ -54,7 +54,7 @@ def share(section: Section, profiled: float) -> float:
 
 
 def score(section: Section, share: float) -> float:
-    """0 to 100; memory that nobody measured adds nothing."""
+    """0 to 100; memory that was not measured adds nothing."""
     return (
         TIME_WEIGHT * share
         + CALL_WEIGHT * min(section.mean_s / SLOW_S, 1.0)
@@ -109,7 +109,7 @@ def _inside(section: Section, below: Mapping[str, float]) -> str | None:
 
 
 def _below(tree: tuple[Node, ...]) -> dict[str, dict[str, float]]:
-    """Seconds of the sections directly below each section, wherever in the tree it stands."""
+    """Sum the seconds of the sections directly below each section, wherever it is in the tree."""
     found: dict[str, dict[str, float]] = {}
     waiting = list(tree)
     while waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# The first match counts: what is told first is the more particular. `<` is the beginning of a word.
+# The first match counts: the more particular come first. `<` is the beginning of a word.
 _HINTS = (
     (
         r"gpu.?(to|2|->).?cpu|d2h|device.?to.?host|to_?cpu|download|<cpu$",
@@ -60,6 +60,6 @@ _LONGEST = 200
 
 
 def hint(name: str) -> str | None:
-    """Advice for a section of this name; None where the name says nothing."""
+    """Advice for a section of this name; None if the name says nothing."""
     text = name[:_LONGEST].lower()
     return next((advice for words, advice in _COMPILED if words.search(text)), None)

@@ -16,9 +16,9 @@ ESTIMATED = "p50 and p95 are estimates: of sections in several reports, the mean
 def merge(reports: Sequence[Report]) -> Report:
     """One report of all. Calls, times, iterations and errors add up, least and most are the extremes.
 
-    A mean is that of all calls. The percentiles of several reports are not known from theirs: what stands
+    A mean is that of all calls. The percentiles of several reports are not known from theirs: what is
     for them is the mean weighted by calls, which like the true one lies between the least and the greatest
-    of theirs; None where one of them lacks it. `enabled_s` adds up too, so that iterations a second are
+    of theirs; None if one of them lacks it. `enabled_s` adds up too, so that iterations a second are
     those of one process.
     """
     if len(reports) == 1:
@@ -72,7 +72,7 @@ def _section(same: Sequence[Section]) -> Section:
 
 
 def _weighted(same: Sequence[Section], values: Sequence[float | None]) -> float | None:
-    """The mean, weighted by calls, kept between its parts against rounding; None where one is unknown."""
+    """The mean, weighted by calls, kept between its parts against rounding; None if one is unknown."""
     known = [v for v in values if v is not None]
     if len(known) < len(values):
         return None
@@ -97,7 +97,7 @@ def _nodes(levels: Sequence[Sequence[Node]]) -> tuple[Node, ...]:
 
 
 def _added(values: Iterable[_Number | None]) -> _Number | None:
-    """The sum; None where one is unknown."""
+    """The sum; None if one is unknown."""
     total: Any = 0
     for value in values:
         if value is None:

@@ -73,7 +73,7 @@ def _whose(entry: Mapping[str, Any]) -> str:
 
 
 class _Reader:
-    """Knows where in the file a value stands, for its errors."""
+    """Finds the line of a value in the file, for its errors."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text

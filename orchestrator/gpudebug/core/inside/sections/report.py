@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A named span of code. Seconds; `_mb` is 2**20 bytes, None where nobody measured it.
+    """A named span of code. Seconds; `_mb` is 2**20 bytes, None if not measured.
 
     `calls` counts every entry, `total_s` the time of the outermost ones, `self_s` that less its children's.
     """
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def iterations_per_s(self) -> float | None:
-        """Of one process; None where it told no iterations."""
+        """Of one process; None if it reported no iterations."""
         if not self.iterations or not self.enabled_s:
             return None
         return self.iterations / self.enabled_s

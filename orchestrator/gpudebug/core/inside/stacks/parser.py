@@ -49,14 +49,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class StacksRecord:
-    """All lines of a run in order; `notes` say why a process told no more."""
+    """All lines of a run in order; `notes` say why a process reported no more."""
 
     told: tuple[Told, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_stacks(text: str) -> StacksRecord | None:
-    """What the lines of probe.jsonl say of stacks; None where there is none. Nothing is believed unseen."""
+    """Parse the stacks in the lines of probe.jsonl; None if there is none. Every value is checked."""
     told: list[Told] = []
     notes: dict[str, None] = {}
     for raw in text.split("\n"):

@@ -1,4 +1,4 @@
-"""Stacks of a thread -> the share of its time that code of some kind takes, and where most of it stands."""
+"""Stacks of a thread -> the share of its time that code of some kind takes, and where most of it is."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
     @property
     def spot(self) -> tuple[str, int | None, str | None]:
-        """The frame of its line, the line and its source; the innermost frame where nobody knows the line."""
+        """The frame of its line, the line and its source; the innermost frame if the line is unknown."""
         if self.own is None:
             return self.frames[-1] if self.frames else "?:?", None, None
         return self.frames[self.own], self.line, self.source
@@ -89,7 +89,7 @@ class _Same:
 
 
 def seen(stacks: Stacks) -> tuple[Seen, ...]:
-    """Every stack that is told of."""
+    """Yield every stack."""
     return _seen(_Same(stacks))
 
 
@@ -158,7 +158,7 @@ def hottest(
 ) -> tuple[float, Place | None]:
     """The largest share of one function of code that is no library's, without what it has PyTorch do.
 
-    An operator that is called directly counts: nobody can tell it from Python's own work.
+    An operator that is called directly counts: it looks like Python's own work.
     """
     functions: defaultdict[str, float] = defaultdict(float)
     places: dict[str, tuple[float, Place]] = {}
@@ -179,7 +179,7 @@ def hottest(
 
 def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
     """The part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that were
-    seen for long enough, the one with the most. None where none was."""
+    seen for long enough, the one with the most. None if none was."""
     seconds: defaultdict[str, float] = defaultdict(float)
     cpu_s: defaultdict[str, float] = defaultdict(float)
     for one in seen(stacks):

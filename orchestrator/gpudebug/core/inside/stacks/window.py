@@ -21,10 +21,10 @@ def stacks_evidence(
     main: int | None = None,
     scrub: Callable[[str], str] = str,
 ) -> StacksEvidence | None:
-    """The stacks of the window, of the whole run where there is none; None where nothing was seen in it.
+    """The stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
     Of a line that lies in it partly, that part of its time counts. `main` is the PID of the training process:
-    without it, or where that told none, the process that was watched longest. `scrub` takes secrets out of
+    without it, or if that reported none, the process that was watched longest. `scrub` takes secrets out of
     lines of source.
     """
     if record is None:

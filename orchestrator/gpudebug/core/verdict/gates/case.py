@@ -78,7 +78,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Progress per second of the runs that have one, all in the same `unit`; None where the units differ."""
+    """Progress per second of the runs that have one, all in the same `unit`; None if the units differ."""
 
     unit: str | None = None
     before: tuple[float, ...] = ()
@@ -89,7 +89,7 @@ class Rates:
 class Case:
     """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 where it is better), `ratio` of
     throughput, `work` of busy time a step. Where the batch differs, both are of a sample. `steps` and
-    `step_work` are the same by the optimizer's steps, where the log tells `ratio` and the probe told of all.
+    `step_work` are the same by the optimizer's steps, if `ratio` is the log's and the probe has all runs.
 
     `contrast` and `thresholds` are on the metric's own scale: pp, or logarithms of ratios. `number` is the
     hypothesis's.
@@ -126,7 +126,7 @@ class Case:
 
 
 def measure(case: Case) -> Case:
-    """Differences and ratios; None where one run lacks its figure, whatever the others say.
+    """Differences and ratios; None if one run lacks its figure, whatever the others say.
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
@@ -215,7 +215,7 @@ def _ratio(case: Case, before: Sequence[float], after: Sequence[float], prior: i
 def _excess(runs: Sequence[Evidence], typical: float) -> float:
     """By how much the variance of the runs' mean exceeds that of runs with a `typical` standard error.
 
-    A run that was short or uneven tells less than its peers, from which the spread between runs is known.
+    A run that was short or uneven shows less than its peers, which give the run-to-run noise.
     """
     excess = (max(0.0, (e.standard_error or 0.0) ** 2 - typical**2) for e in runs)
     return math.fsum(excess) / len(runs) ** 2
@@ -239,12 +239,12 @@ def has_metric(metric: Metric, e: Evidence) -> bool:
 
 
 def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
-    """Whether the metric is told by the same thing in all runs."""
+    """Whether the metric has the same source in all runs."""
     return len({told_by(metric, e) for e in runs}) == 1
 
 
 def told_by(metric: Metric, e: Evidence) -> str | None:
-    """What tells of the metric; of steps only whether the log does: one of its steps may be another thing."""
+    """Name the metric's source; of steps only whether it is the log: one of its steps may differ."""
     if metric.name == "samples_per_s":
         return e.samples_by
     if not metric.by_steps:
@@ -274,7 +274,7 @@ def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates
 
 
 def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
-    """As `rates_of`, in samples, where the same thing tells of them in all runs."""
+    """As `rates_of`, in samples, if they have the same source in all runs."""
     every = (*runs, *others)
     if len({e.samples_by for e in every}) != 1 or any(not e.samples_per_s for e in every):
         return Rates()
@@ -296,7 +296,7 @@ def probed(e: Evidence) -> bool:
 
 def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Evidence, ...]:
     """The runs with steps as the probe counted them, where not all logs of these and of the others tell them
-    and the probe told of all; else as they are."""
+    and the probe reported all; else as they are."""
     every = (*runs, *others)
     if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):
         return tuple(runs)

@@ -12,7 +12,7 @@ from gpudebug.core.verdict.gates.case import Case, probed
 LOG, PROBE, BOTH = "log", "probe", "both"
 OWN_WORD = "by the program's own word"
 # Where samples are steps times a batch that the command's flags set, or counted by the log as steps are, the
-# optimizer's steps bear them out; a size or a rate that is printed is borne out by nothing.
+# optimizer's steps confirm them; nothing confirms a size or a rate that is printed.
 _COUNTED = frozenset({PROBE, "flags", "counted"})
 
 
@@ -24,7 +24,7 @@ class Unfit(NamedTuple):
 
 
 def source(case: Case) -> str | None:
-    """What tells of throughput: the `log` alone, the `probe`, or `both`; None where nothing tells of it."""
+    """Name the source of throughput: the `log` alone, the `probe`, or `both`; None if it has none."""
     runs = (*case.before, *case.after)
     if not case.setting.counted or (case.ratio is None and case.delta is None):
         return None
@@ -84,7 +84,7 @@ def _said(one: counts.Moved) -> str:
 
 
 def _totals(runs: tuple[Evidence, ...]) -> str:
-    """Both counts of the first run that tells them."""
+    """Write both counts of the first run that has them."""
     told = next((e for e in runs if e.step_unit == "step" and e.steps and e.probe), None)
     if told is None or told.probe is None:
         return ""

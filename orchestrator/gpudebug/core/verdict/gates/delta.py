@@ -63,7 +63,7 @@ def window_total(runs: Sequence[Evidence]) -> float:
 
 
 def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
-    """What is missing to `min_window` in the baseline or in the trial; None where nothing is."""
+    """What is missing to `min_window` in the baseline or in the trial; None if nothing is."""
     for part, runs in (("baseline", before), ("trial", after)):
         total = window_total(runs)
         if total < criteria.min_window:

@@ -56,13 +56,13 @@ def _remedy(case: Case) -> str | None:
 
 
 def _mean_load(runs: Sequence[Evidence]) -> float | None:
-    """What others used of the cores, in percent; None where no run tells."""
+    """What others used of the cores, in percent; None if unknown."""
     known = [e.conditions.foreign_cpu for e in runs if e.conditions.foreign_cpu is not None]
     return sum(known) / len(known) if known else None
 
 
 def _busy_cores(case: Case) -> tuple[str | None, str | None]:
-    """(why the sides are not comparable, what both had to bear alike)."""
+    """(why the sides are not comparable, what load both had)."""
     before, after = (_mean_load(runs) for _, runs in _sides(case))
     if before is None or after is None or max(before, after) <= SHARED:
         return None, None
@@ -71,7 +71,7 @@ def _busy_cores(case: Case) -> tuple[str | None, str | None]:
 
 
 def _untold(case: Case) -> str | None:
-    """Why nobody knows who else was there; None where every run tells."""
+    """Say why other processes could not be counted; None if every run counted them."""
     for part, runs in _sides(case):
         for e in runs:
             column = "foreign_cpu" if all(d.uuid == _CPU for d in e.devices) else "foreign_procs"

@@ -19,7 +19,7 @@ WORK_FAIL = 1.25
 def throughput_gate(case: Case) -> Gate:
     """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing.
 
-    Unknown where log, probe and command do not agree on what got done.
+    Unknown if log, probe and command do not agree on what got done.
     """
     gate = _by_rate(case)
     told = source(case)
@@ -34,7 +34,7 @@ def throughput_gate(case: Case) -> Gate:
 
 
 def _by_rate(case: Case) -> Gate:
-    """By the rate that the log tells; borne out by the optimizer's steps where the probe counted them."""
+    """Judge the log's rate; the optimizer's steps must confirm it if the probe counted them."""
     wanted = case.criteria.throughput
     if wanted == "any" and case.metric.by_steps and case.other_batch:
         # What a step is has changed: that steps got faster says nothing until samples do, too.
@@ -64,7 +64,7 @@ def _by_rate(case: Case) -> Gate:
 
 
 def _contradicted(wanted: str, case: Case, least: float = 0.0) -> str | None:
-    """Why the optimizer's steps do not bear out what the log says of throughput; None where they do.
+    """Say why the optimizer's steps contradict the log's throughput; None if they confirm it.
 
     `least` is the ratio that is needed, and that they may miss by noise.
     """
@@ -145,7 +145,7 @@ def work_gate(case: Case) -> Gate:
             note = "an idle device has no busy time to compare"
         elif case.metric.points or case.other_batch:
             return gate.model_copy(update={"note": note})
-        # Only a gain of utilisation can be bought with work that nobody wanted.
+        # Only a gain of utilisation can be bought with useless work.
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     assert case.work.low is not None
     told: str | None = None

@@ -47,7 +47,7 @@ def _plain(path: str) -> str:
 
 
 def own_folder() -> str | None:
-    """The folder of this process's own group, or None where there is no version 2 hierarchy in reach."""
+    """The folder of this process's own group, or None if there is no version 2 hierarchy in reach."""
     mount = _mount()
     if mount is None:
         return None
@@ -77,7 +77,7 @@ class Cgroup:
 
     @classmethod
     def create(cls, marker: str) -> Cgroup | None:
-        """A new group below our own; None where that is not permitted, which is the usual case."""
+        """A new group below our own; None if that is not permitted, which is the usual case."""
         parent = own_folder()
         if parent is None:
             return None

@@ -21,7 +21,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, argument: object) -> None:
-    """prctl(2); raises OSError where the kernel refuses."""
+    """prctl(2); raises OSError if the kernel refuses."""
     if _libc.prctl(option, argument, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

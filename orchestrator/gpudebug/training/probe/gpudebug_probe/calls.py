@@ -29,7 +29,7 @@ def shared(torch: Any, recorder: Recorder) -> Calls:
 
 
 def replace(torch: Any, owner: Any, name: str, make: Callable[[Any], Any]) -> bool:
-    """Put `make(original)` in place of `owner.name`; False where there is no such thing.
+    """Put `make(original)` in place of `owner.name`; False if there is no such thing.
 
     It has the original's name, documentation and signature, is pickled by its name, and torch.compile takes
     it for the original.

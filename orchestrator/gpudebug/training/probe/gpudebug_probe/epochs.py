@@ -79,7 +79,7 @@ class Epochs:
         self._ended: list[bool] = []
 
     def source(self, loader: Any) -> Source | None:
-        """What is known of a loader; None where there are too many of them."""
+        """What is known of a loader; None if there are too many of them."""
         for source in self._sources:
             if source.loader() is loader:
                 return source
@@ -101,7 +101,7 @@ class Epochs:
             epochs[key] = Epoch(source, iterator, lambda _: epochs.pop(key, None))
 
     def of(self, iterator: Any) -> Epoch | None:
-        """The epoch that an iterator is in, None where its beginning was not seen."""
+        """The epoch that an iterator is in, None if its beginning was not seen."""
         return self._epochs.get(id(iterator))
 
     def took(self, iterator: Any, count: int, ended: bool) -> None:

@@ -18,7 +18,7 @@ STACKS = LARGEST // 2
 
 
 class Record:
-    """This process's end of the file. OSError where it cannot be written."""
+    """This process's end of the file. OSError if it cannot be written."""
 
     def __init__(self, run: str) -> None:
         self.pid = os.getpid()

@@ -49,7 +49,7 @@ class Length(NamedTuple):
 
 
 def asked(environ: Any = os.environ) -> list[Length | None] | None:
-    """The lengths of epochs that the variable tells; None where nothing is to be replayed."""
+    """The lengths of epochs that the variable tells; None if nothing is to be replayed."""
     layer, _, lengths = environ.get(VARIABLE, "").partition(":")
     if layer != CACHED:
         return None
@@ -311,7 +311,7 @@ class Replay:
 
 
 def length(loader: Any) -> int | None:
-    """How many batches an epoch has by what the loader says; None where it does not.
+    """How many batches an epoch has by what the loader says; None if it does not.
 
     What a data set that is only iterated says of it is a guess, and being asked it takes for a promise.
     """

@@ -27,7 +27,7 @@ MONITORING = getattr(sys, "monitoring", None)
 
 
 def hindered() -> str | None:
-    """Why no thread of ours may look; None where one may."""
+    """Why no thread of ours may look; None if one may."""
     if not OWN:
         return "a library has replaced Python's threads (gevent, eventlet)"
     # Since 3.12 what it counts are the calls of all threads, as if one had made them.
