@@ -142,7 +142,7 @@ def data(folder: Path, hypotheses: Sequence[dict[str, Any]] = (), **changed: Any
     runs |= {name: run(name, folder, level=63.6) for h in hypotheses for name in h["trial_runs"]}
     return {
         "format": 1,
-        "gpudebug": "0.1.0",
+        "gpudebug": "0.2.0",
         "made": "2026-11-21T12:00:00+00:00",
         "status": status(hypotheses),
         "story": [

@@ -1,0 +1,48 @@
+"""Tasks of contributors, run with the Python that nox runs with: `nox -s unit`, `check` or `full`."""
+
+from __future__ import annotations
+
+import sys
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["check"]
+PYTEST = ("pytest", "-n", "3", "--dist", "worksteal")
+
+
+def run(session: nox.Session, module: str, *words: str) -> None:
+    session.run(sys.executable, "-m", module, *words, *session.posargs)
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Test the core alone: pure functions, no process."""
+    run(session, *PYTEST, "tests/core")
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Lint, check types and run all tests but slow ones."""
+    lint(session)
+    run(session, *PYTEST)
+
+
+@nox.session
+def full(session: nox.Session) -> None:
+    """Run what CI runs: slow tests too."""
+    lint(session)
+    run(session, *PYTEST, "--run-slow")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint, check the format and check types."""
+    for module, *words in (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)):
+        session.run(sys.executable, "-m", module, *words)
+
+
+@nox.session
+def reference(session: nox.Session) -> None:
+    """Write the generated pages of docs/reference."""
+    run(session, "tests.support.reference")
