@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# The programs that coding agents are, by their own names; one that people work in as well is none.
+# The programs that coding agents are, by their own names; one that people work in as well does not count.
 AGENTS = frozenset(
     {
         *(
@@ -111,7 +111,7 @@ def _is_loop(argv: list[str]) -> bool:
 
 
 def _own_words(argv: list[str]) -> list[str]:
-    """What gpudebug was told, if this process's program is gpudebug; else nothing."""
+    """Return gpudebug's arguments, if this process's program is gpudebug; else nothing."""
     if argv and _base(argv[0]) == "gpudebug":
         return argv[1:]
     if not argv or not _base(argv[0]).startswith(("python", "pypy")):

@@ -51,7 +51,7 @@ def shipped_folder(kind: str) -> Path:
 def own(root: Path) -> tuple[File, ...]:
     """The causes that the repository at `root` adds: `hypotheses/*.yaml` and `hypotheses/catalogue/`.
 
-    Folders that are links and hidden files are left out; a file that leads out of the repository, is none,
+    Folders that are links and hidden files are left out; a file that leads out of the repository, is not one,
     or is larger than 128 KiB is refused. Raises CatalogueError.
     """
     top = root / "hypotheses"

@@ -15,7 +15,7 @@ from typing import Any
 from gpudebug.core.errors import LaunchError
 
 _LONGEST = 1 << 24
-# Forks at once, so that it is nobody's child: who ends the caller's children does not end it.
+# Forks at once, so that it has no parent: to end the caller's children does not end it.
 _STATEMENT = (
     "import os,sys\n"
     "if os.fork(): os._exit(0)\n"
@@ -88,7 +88,7 @@ class Ear:
         os.set_inheritable(fd, False)
 
     def tell(self, said: Mapping[str, Any]) -> bool:
-        """Say one thing; False if nobody hears it any more."""
+        """Send one report; False if the caller is gone."""
         data = json.dumps(said).encode() + b"\n"
         try:
             while data:

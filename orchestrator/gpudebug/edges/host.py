@@ -54,7 +54,7 @@ def find_interpreter(executable: str, search: str) -> str | None:
 
 
 def interpreter_identity(path: str | None) -> str:
-    """What tells one interpreter from another without starting it: path, and the binary's size and time."""
+    """Identify an interpreter without starting it: path, and the binary's size and time."""
     if path is None:
         return "none"
     try:

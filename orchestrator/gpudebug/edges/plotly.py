@@ -20,7 +20,7 @@ _GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 
 @dataclass(frozen=True)
 class Script:
-    """`text` may stand in a `<script>` as it is, line ends are `\\n`.
+    """`text` may be in a `<script>` as it is, line ends are `\\n`.
 
     Where a policy keeps it from adding style sheets, it asks for empty elements with the ids `guards`, and
     for a `<style>` with the id `styles`, into which it puts its rules.
@@ -47,5 +47,5 @@ def script() -> Script:
 
 
 def _inert(text: str) -> str:
-    """What would end a `<script>` or hide its end stands in strings, where a backslash changes nothing."""
+    """What would end a `<script>` or hide its end is in strings, where a backslash changes nothing."""
     return re.sub(r"<(?=!--|/script)", r"<\\", text, flags=re.IGNORECASE)

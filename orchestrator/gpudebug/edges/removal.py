@@ -119,7 +119,7 @@ def remove_file(parent: int, name: str, made: Identity) -> None:
         return
     if identity_of(status) != made or stat.S_ISDIR(status.st_mode):
         raise _not_ours(parent, name)
-    # Whoever swaps it now may write to this folder, and could unlink that name without us.
+    # A process that swaps it now may write to this folder, and could unlink that name without us.
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=parent)
 

@@ -25,7 +25,7 @@ def render(name: str, **values: object) -> str:
 
 
 def source(name: str) -> str:
-    """A packaged file as it stands, `report.css` for example."""
+    """Read a packaged file unchanged, `report.css` for example."""
     from importlib.resources import files
 
     return (files("gpudebug") / "templates" / name).read_text("utf-8")
@@ -70,7 +70,7 @@ def _code(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """What may stand in one cell of a markdown table."""
+    """Escape a text for one cell of a markdown table."""
     return _one_line(text).replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""A recorded run stands in for device and process."""
+"""A recorded run in place of device and process."""
 
 from __future__ import annotations
 

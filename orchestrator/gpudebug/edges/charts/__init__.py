@@ -32,7 +32,7 @@ def trace(answer: dict[str, Any]) -> bytes:
 
 
 def training_log(answer: dict[str, Any]) -> bytes:
-    """The loss over steps, and the time of a step where the log tells it."""
+    """The loss over steps, and the step time if the log prints it."""
     from gpudebug.edges.charts import curves
 
     return curves.training_log(answer)

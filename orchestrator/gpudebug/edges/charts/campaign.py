@@ -170,7 +170,7 @@ def _row(axes: Any, place: int, h: overview.Hypothesis, span: tuple[Any, ...] | 
 
 
 def _found(h: overview.Hypothesis) -> str:
-    """The effect in few words, else why there is none."""
+    """Write the effect in few words, else why there is no effect."""
     said = overview.effect_text(h)
     if said == numbers.UNKNOWN and h["why"]:
         return short(h["why"], _WHY)

@@ -37,7 +37,7 @@ def png(made: Figure) -> bytes:
 
 
 def padded(made: Figure) -> None:
-    """Room around what is drawn, so that it may stand in a page of text."""
+    """Room around what is drawn, so that it fits a page of text."""
     layout: Any = made.get_layout_engine()
     layout.set(w_pad=0.12, h_pad=0.06)
 

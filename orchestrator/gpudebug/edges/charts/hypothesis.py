@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
 
 def hypothesis(data: Data, number: int) -> bytes:
-    """The picture of hypothesis `number` of a report's data; what nobody measured is said in its place."""
+    """The picture of hypothesis `number` of a report's data; a missing measurement is named in its place."""
     h = next(h for h in data["hypotheses"] if h["number"] == number)
     sides = _sides(data, h)
     lines = _gate_lines(h["gates"])

@@ -1,4 +1,4 @@
-"""The colours and shapes that stand for a status, a gate's result, and the two sides of a trial."""
+"""The colours and shapes of a status, a gate's result, and the two sides of a trial."""
 
 from __future__ import annotations
 

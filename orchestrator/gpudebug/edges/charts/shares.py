@@ -16,7 +16,7 @@ _PARTS = (("compute_s", "#4c78a8"), ("memory_s", "#f58518"), ("communication_s",
 
 
 def trace(answer: dict[str, Any]) -> bytes:
-    """Devices and causes of idle time where the trace tells of devices; operators always."""
+    """Devices and causes of idle time if the trace has devices; operators always."""
     devices = answer["devices"][:_DEVICES]
     causes = [
         (c["cause"].replace("_", " "), c["seconds"]) for c in (answer["gaps"] or {}).get("by_cause", ())

@@ -33,7 +33,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
 
     Called in the sampler's process: only the module that is asked for is loaded. A replay's
     specification has the `path` of one recorded run in place of `folder`; the CPU's may have, as `probe`,
-    the path of what the training processes tell of themselves. Raises `DeviceError`.
+    the path of what the training processes report. Raises `DeviceError`.
     """
     kind = spec["kind"]
     if kind == "nvml":

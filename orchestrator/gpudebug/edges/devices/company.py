@@ -43,7 +43,7 @@ class Company:
     def count(self) -> int:
         """How many are foreign. Raises `NVMLError`.
 
-        In a container the driver may list PIDs of the host, which name nobody here: those that were there
+        In a container the driver may list PIDs of the host, which name no process here: those that were there
         before the launch are foreign; of later ones as many are as the run has no process for that holds a
         GPU open.
         """

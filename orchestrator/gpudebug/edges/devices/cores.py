@@ -1,4 +1,4 @@
-"""How busy the cores of a run are, whoever uses them: /proc/stat."""
+"""How busy the cores of a run are, with all their users: /proc/stat."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ WORKER_COMMANDS = (
 # PyTorch names a DataLoader worker's main thread so; the kernel keeps 15 characters.
 WORKER_NAME = "pt_data_worker"
 
-# Of what training processes tell, at most this much is read at once: all of it is at most 4 MB.
+# Of what training processes report, at most this much is read at once: all of it is at most 4 MB.
 MOST_READ = 8 << 20
 
 RESCAN_S = 1.0
@@ -101,7 +101,7 @@ class CpuDevice:
         return {"training_pid": self._followed[0] if self._followed else None}
 
     def _measure(self, now: float) -> bool:
-        """Turn the CPU time since the last reading into utilisation; False if there is none to turn."""
+        """Turn the CPU time since the last reading into utilisation; False without any."""
         if self._followed is None:
             return False
         used = cpu_clock(self._followed[0])
@@ -160,7 +160,7 @@ class Trainings:
                 data = file.read(MOST_READ)
         except OSError:
             return
-        # The last line may not be written yet; one that is longer than all that is read is none of ours.
+        # The last line may not be written yet; one that is longer than all that is read is not ours.
         end = len(data) if len(data) == MOST_READ else data.rfind(b"\n") + 1
         self._read_to += end
         self._pids.update(pid for line in data[:end].split(b"\n") if (pid := _began(line)))

@@ -1,4 +1,4 @@
-"""Asks the NVIDIA driver what is there, in a child process: it may hang, or crash whoever asks."""
+"""Asks the NVIDIA driver what is there, in a child process: it may hang, or crash its caller."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ ADVICE = {
 
 
 class ProbeResult(NamedTuple):
-    """What the driver said. `error` is NVML's code, None if it answered; `text` is the code in words.
+    """The driver's answer. `error` is NVML's code, None if it answered; `text` is the code in words.
 
     `devices` are dictionaries: the keys of `core.models.DeviceInfo`, `mig`, `mig_devices` and
-    `missing`. `hung` and `crashed` are said of the child.
+    `missing`. `hung` and `crashed` are about the child.
     """
 
     devices: tuple[dict[str, Any], ...] = ()

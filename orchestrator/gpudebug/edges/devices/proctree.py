@@ -18,7 +18,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 # include/linux/sched.h: the process forked and did not call exec since.
 PF_FORKNOEXEC = 0x40
 
-# CPU time per process comes in steps of 10 ms: a rate over less than this would be noise.
+# CPU time per process is counted in steps of 10 ms: a rate over less than this would be noise.
 SHORTEST_S = 0.1
 
 
@@ -71,7 +71,7 @@ def command_line(pid: int) -> str:
 def cpu_clock(pid: int) -> float | None:
     """CPU time in s of all threads of the process, ended ones too; None if it is gone.
 
-    It comes from the process's CPU clock in steps of ns, or where the kernel offers none (gVisor) from
+    It is the process's CPU clock in steps of ns, or where the kernel offers none (gVisor) from
     /proc in steps of 10 ms. The clock's number is made from the PID: clock_getcpuclockid(3), and
     MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED in include/linux/posix-timers_types.h.
     """
@@ -120,7 +120,7 @@ def walked_children() -> Callable[[int], list[int]]:
 def moved_bytes(pid: int) -> tuple[int, int] | None:
     """Bytes that the process and its reaped children read from and wrote to storage; None if it is gone.
 
-    Raises `PermissionError` for a process of somebody else.
+    Raises `PermissionError` for a process of another user.
     """
     try:
         with open(f"/proc/{pid}/io", "rb") as file:

@@ -1,4 +1,4 @@
-"""A recorded run stands in for device and process: its rows and its log again, at their own times."""
+"""A recorded run in place of device and process: its rows and its log again, at their own times."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def duration(run: Path, rows: list[Reading]) -> float:
 
 
 def player_command(run: str | Path, speed: float = 1.0) -> tuple[str, ...]:
-    """The argument list of a process that stands in for the recorded job: `play`."""
+    """Return the argument list of a process that plays the recorded job: `play`."""
     folder = str(Path(__file__).resolve().parents[3])
     statement = f"from gpudebug.edges.devices import replay; replay.play({str(run)!r}, {float(speed)!r})"
     return isolated_argv(sys.executable, [folder], statement)

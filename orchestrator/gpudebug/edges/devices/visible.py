@@ -23,7 +23,7 @@ def choose(gpus: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> Visible
     """The devices that a CUDA program started in `env` would use; empty if it would see none.
 
     `gpus` is what the probe found, in NVML's order. As CUDA does, entries are read from the left up
-    to the first that is none, and an entry named twice leaves no device at all (CUDA programming
+    to the first that names no device, and an entry named twice leaves no device at all (CUDA programming
     guide, environment variables). Raises `DeviceError` where entries name nothing here.
     """
     text = env.get(VARIABLE)

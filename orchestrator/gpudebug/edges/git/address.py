@@ -15,7 +15,7 @@ from gpudebug.core.errors import GitError
 # A bare repository in a folder of a clone is data; its configuration must start nothing.
 SAFE = ("-c", "safe.bareRepository=explicit")
 
-# Whether a file is as the index has it: its time of change, unlike the others, nobody can set back.
+# Whether a file is as the index has it: its time of change, unlike the others, cannot be set back.
 _STRICT = ("-c", "core.trustctime=true", "-c", "core.checkStat=default")
 
 # Hooks, fsmonitor and optional index refreshes run code or write; none of that is ours to cause.

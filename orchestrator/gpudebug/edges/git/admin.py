@@ -84,14 +84,14 @@ def mark_of(folder: Path) -> Mark | None:
 
 
 def _name(asked: str) -> str:
-    """A name of a file in a folder. ValueError if it is none."""
+    """Check a name of a file in a folder. ValueError if it is not one."""
     if asked in ("", ".", "..") or "/" in asked or "\0" in asked:
         raise ValueError(asked)
     return asked
 
 
 def path_of(folder: Path) -> Path | None:
-    """The worktree that git's folder stands for; None if it does not say (yet)."""
+    """Return the worktree of git's folder; None if it does not name one (yet)."""
     try:
         named = (folder / "gitdir").read_bytes().rstrip(b"\n")
     except OSError:
@@ -220,7 +220,7 @@ def _clear_folder(top: Path, path: Path, record: Record) -> str | None:
 def is_made(top: Path, path: Path, record: Record | Mark) -> bool | None:
     """Whether the folder at `path` is the one that gpudebug made; None if nothing is there.
 
-    A file system hands out the inode of what was removed again: where it tells the time of birth, that must
+    A file system hands out the inode of what was removed again: where it records the time of birth, that must
     be the same. removal.NotOurs if a link leads there.
     """
     found = grounds.identity(top, path)
@@ -246,7 +246,7 @@ def _is_worktree(top: Path, path: Path, folder: Path) -> bool:
 def drop_locks(folder: Path) -> None:
     """Take away the locks that a git which has ended left in git's folder of a worktree that is being made.
 
-    Nobody else knows that worktree yet. With its locks left, every git of its user would fail in it.
+    No other process knows that worktree yet. With its locks left, every git of its user would fail in it.
     """
     with failing("make a worktree", folder), removal.folder(folder) as opened:
         for name in os.listdir(opened):

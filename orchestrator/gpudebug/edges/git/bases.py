@@ -61,7 +61,7 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
 def stored(at: Address, ref: str) -> Base | None:
     """The base under `ref` as its commit describes itself; None if it is gone. Needs no gitpython.
 
-    Whoever may write to the repository may have put another commit there: see `trusted`.
+    Others who may write to the repository may have put another commit there: see `trusted`.
     """
     found = looked(at, "for-each-ref", "--format=%(objectname) %(contents)", refs_name(ref))
     commit, _, message = (found or b"").decode("utf-8", "replace").partition(" ")
@@ -176,7 +176,7 @@ def _look_at_result(repository: Repository, commit: str, tree: str, patch: patch
 
 
 def _not_applied(repository: Repository, answer: Answer, patch: patches.Patch) -> GitError:
-    """What `git apply` said, with the line of the patch where it knows it."""
+    """Write git apply's message, with the line of the patch if it is known."""
     file = patch.file
     place = re.search(r"patch failed: (.+):(\d+)$", answer.err, re.MULTILINE)
     advice = "write the change again, against the code that is measured now"

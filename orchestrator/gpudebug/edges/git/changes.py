@@ -1,4 +1,4 @@
-"""What somebody changed in a worktree, as a patch against its base."""
+"""What was changed in a worktree, as a patch against its base."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _index_of(repository: Repository, commit: str) -> Iterator[Repository]:
 
 
 def _replaced(path: Path) -> bool:
-    """Whether something else stands where a link to the checkout was; git leaves an empty folder."""
+    """Whether a link to the checkout was replaced; git leaves an empty folder."""
     return not path.is_symlink() and (path.is_file() or (path.is_dir() and any(path.iterdir())))
 
 

@@ -14,7 +14,7 @@ from gpudebug.edges.git.address import Address, answer, find, find_at, finish, l
 from gpudebug.edges.git.commits import entries_of
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
-# A path that git was told not to look at has a lower case tag (assume-unchanged) or S (skip-worktree).
+# A path that git is set not to look at has a lower case tag (assume-unchanged) or S (skip-worktree).
 _LISTED = ("-z", "-v", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
 _SUBMODULE = b"160"
@@ -182,7 +182,7 @@ def _theirs(entries: Iterable[bytes], campaign: str | None) -> list[Path]:
 
 class _Listing(NamedTuple):
     """Mode and blob of every tracked path as the index has it, `changed` tracked paths, `marked` ones that
-    git was told not to look at, `untracked` paths; `apart` are the tracked ones that are not outside."""
+    git is set not to look at, `untracked` paths; `apart` are the tracked ones that are not outside."""
 
     entries: dict[bytes, bytes]
     changed: set[bytes]

@@ -35,7 +35,7 @@ def failing(doing: str, path: Path) -> Iterator[None]:
 def alone(folder: Path) -> Iterator[int]:
     """Wait until no other gpudebug is in here for `folder`; the descriptor that git processes inherit.
 
-    Where the file system has no locks, nobody waits.
+    If the file system has no locks, it does not wait.
     """
     with failing("open", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -157,7 +157,7 @@ def write_file(parent: int, name: str, data: bytes) -> None:
 
 
 def replace_file(parent: int, name: str, data: bytes) -> None:
-    """Write a file of gpudebug's own anew: at each moment it holds the old bytes or the new ones."""
+    """Replace a file of gpudebug's own: at each moment it holds the old bytes or the new ones."""
     beside = f"{name}.new"
     drop_file(parent, beside)
     try:

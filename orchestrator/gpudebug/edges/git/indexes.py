@@ -37,7 +37,7 @@ def temporary(common: Path) -> Iterator[Path]:
 
 
 def _locked(folder: int) -> int:
-    """A lock in a folder that has just been made: whoever gets it later knows that its process has ended."""
+    """A lock in a folder that has just been made: a later holder knows that its process has ended."""
     descriptor = os.dup(folder)
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,7 @@ def _sweep(parent: int, place: Path) -> None:
             try:
                 fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as e:
-                # One that is held is at work; without locks nobody can tell.
+                # One that is held is at work; without locks it is unknown.
                 if e.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOLCK, errno.ENOTSUP):
                     continue
                 raise

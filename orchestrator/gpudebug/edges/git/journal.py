@@ -160,7 +160,7 @@ def _plain_value(key: str, value: Any) -> Any:
 
 
 def peek(common: Path, path: Path) -> Record | None:
-    """The record of the worktree at `path` without holding it; None if it is none of ours."""
+    """The record of the worktree at `path` without holding it; None if it is not ours."""
     file = file_of(common, path)
     return _read(grounds.read_file(file.parent, file.name), file)
 
@@ -189,7 +189,7 @@ def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Jou
             yield Journal(common, path, folder, descriptor)
         finally:
             try:
-                # Under the lock: whoever waits for it looks whether it is still the file of that name.
+                # Under the lock: a waiting process checks that it is still the file of that name.
                 grounds.drop_file(folder, _lock(file))
             finally:
                 os.close(descriptor)

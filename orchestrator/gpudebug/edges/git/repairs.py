@@ -20,7 +20,7 @@ def repair(top: Path, folder: Path, written: Callable[[str], bool] = lambda name
     """Mend or take away the worktrees of ours in `folder` that are not whole; a line for each.
 
     One that was half-made or half-removed is taken away. One that was whole and lost git's folder is given
-    it again if somebody may have `written` in one of its name; where git cannot have it again, it is left
+    it again if a file may have been `written` in one of its name; where git cannot have it again, it is left
     to its user. What another command is at work on stays, as do whole ones and those that are not ours.
     Locks that a killed git of ours left go too.
     """

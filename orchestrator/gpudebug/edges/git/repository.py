@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 @contextmanager
 def _nothing_inherited() -> Iterator[None]:
-    """GIT_* out of the environment while a command starts: gitpython copies it, and cannot be told."""
+    """GIT_* out of the environment while a command starts: gitpython copies it, and has no option."""
     with _STARTING:
         taken = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("GIT_")}
         try:
@@ -88,7 +88,7 @@ class Repository:
 
     @cached_property
     def _git(self) -> git.Git:
-        """Loaded with the first command: whoever finds that nothing is to be done runs none."""
+        """Loaded with the first command: if there is nothing to do, none is run."""
         library = _library()
         with _nothing_inherited():
             return cast("git.Git", library.Git(str(self.at.common)))

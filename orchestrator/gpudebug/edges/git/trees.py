@@ -17,7 +17,7 @@ def listed(names: Iterable[bytes]) -> bytes:
 
 
 def refuse_unmerged(repository: Repository) -> None:
-    """A conflict's markers are no code: nobody could say what was measured."""
+    """A conflict's markers are not code: it would be unknown what was measured."""
     found = repository.names("ls-files", "--unmerged", "-z")
     if found:
         path = os.fsdecode(found[0].partition(b"\t")[2])
@@ -42,7 +42,7 @@ def tree_as_it_lies(index: Repository, *, left: Callable[[bytes], bool]) -> tupl
 
 
 def _look_at_all(index: Repository) -> None:
-    """Take the marks off the files that git was told not to look at, where they exist: they are what runs."""
+    """Take the marks off the files that git is set not to look at, if they exist: they are what runs."""
     lines = [line.partition(b" ") for line in index.names("ls-files", "-z", "-v")]
     marked = [(tag, path) for tag, _, path in lines if tag == b"S" or tag.islower()]
     there = [(tag, path) for tag, path in marked if os.path.lexists(index.at.place / os.fsdecode(path))]

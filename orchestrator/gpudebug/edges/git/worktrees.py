@@ -35,7 +35,7 @@ def add_worktree(
     """A detached worktree of `commit` at `path`, with `links` (relative to `checkout`, or the top) linked in.
 
     What a kill left of an earlier attempt is taken away first; one that is complete and of the same commit
-    is handed back as it is. Where something else has its name it gets another one, which a note tells.
+    is handed back as it is. If something else has its name it gets another one, which a note says.
     GitError if git cannot make one.
     """
     repository, _ = opened(top)
@@ -231,7 +231,7 @@ def identify_worktree(
 
 
 def estranged(at: Address, path: Path) -> bool:
-    """Whether the folder of a worktree of ours is another than gpudebug made: restored, or mounted anew."""
+    """Whether the folder of a worktree of ours is another than gpudebug made: restored, or mounted again."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready":
         return False

@@ -22,8 +22,8 @@ _TICK_NS = 20_000_000
 class Marks:
     """Size, time of modification and time of change (ns) of each counted file that existed.
 
-    Nobody can set the time of change back, and a file that was moved away and back has another one. Inodes
-    are left out: some file systems make them up anew. `at` is when it was looked, in ns since the epoch.
+    The time of change cannot be set back, and a file that was moved away and back has another one. Inodes
+    are left out: some file systems make them up again. `at` is when it was looked, in ns since the epoch.
     """
 
     top: Path
@@ -96,7 +96,7 @@ def _look(folder: int, path: bytes) -> tuple[int, int, int] | None:
         found = os.lstat(path, dir_fd=folder)
     except OSError:
         return None
-    # What stands in for a submodule is a folder: writing beside its files is no change of them.
+    # In place of a submodule there is a folder: writing beside its files is no change of them.
     if stat.S_ISDIR(found.st_mode):
         return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -59,7 +59,7 @@ class AgentEnded:
 
 
 def run_agent(spec: AgentSpec, write: Callable[[bytes], object]) -> AgentEnded:
-    """Run it to its end, and end what is left of it. `write` is given its output as it comes.
+    """Run it to its end, and end what is left of it. `write` is given its output as it is printed.
 
     It has a session of its own, so no terminal. In the main thread the first Ctrl-C stops it gracefully, the
     second kills it. Whatever `write` raises passes through after everything was ended. Raises LaunchError
@@ -171,7 +171,7 @@ class _Agent:
         return len(left)
 
     def drain(self) -> None:
-        """The rest of its output. Who cleared its environment may hold the pipe for ever; nobody waits."""
+        """Read the rest of its output, without waiting: a lost process may hold the pipe for ever."""
         deadline = time.monotonic() + DRAIN_S
         while self._open and time.monotonic() < deadline:
             self._read(_GRACE_TICK_S)

@@ -92,7 +92,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class Tick:
-    """What `observe` is told: seconds since launch, size of the log, why the job is being stopped."""
+    """What `observe` is given: seconds since launch, size of the log, why the job is being stopped."""
 
     elapsed: float
     log_bytes: int
@@ -165,7 +165,7 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
 
 
 class _Run:
-    """What the events of one run have said so far."""
+    """The state after the events of one run so far."""
 
     def __init__(self, spec: LaunchSpec, interrupts: Interrupts, link: WardenLink) -> None:
         self.spec = spec

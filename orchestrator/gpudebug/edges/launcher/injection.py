@@ -1,4 +1,4 @@
-"""What is put into a training's Python so that it tells of itself."""
+"""What is put into a training's Python so that it reports on itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RECORDS_DIR = "GPUDEBUG_RECORDS_DIR"
-"""The variable that names the folder in which the processes of a run tell of themselves."""
+"""The variable that names the folder of the reports of a run's processes."""
 
 RECORD = "loaded.jsonl"
 """In that folder: a line a process, as `core.loaded` reads it."""
 
 PROBE = "probe.jsonl"
-"""In the same folder: what each training process told while it trained."""
+"""In the same folder: what each training process reported while it trained."""
 
 SECTIONS = "sections.json"
 """In the same folder: the sections that the training's own code named."""
@@ -36,11 +36,11 @@ def inject(
     """`env` with our folder in front of PYTHONPATH, and behind it what the user has there.
 
     `tree` is the tested one, `others` are the checkouts whose files would be another code's, `apart` folders
-    in any of them that hold no code of theirs; without a tree nobody asks which files were loaded. What
-    GPUDEBUG_PROBE (`0`: no probe) and GPUDEBUG_PROFILE say already stands. A program that is no Python takes
+    in any of them that hold no code of theirs; without a tree the loaded files are not recorded. What
+    GPUDEBUG_PROBE (`0`: no probe) and GPUDEBUG_PROFILE already say stays. A program that is no Python takes
     no notice.
     """
-    # An empty PYTHONPATH is none; an empty entry in it would be the working folder.
+    # An empty PYTHONPATH has no entry; an empty entry in it would be the working folder.
     theirs = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
     return {
         "GPUDEBUG_PROBE": "1",

@@ -27,7 +27,7 @@ _LONGEST = 8 << 20
 
 @dataclass(frozen=True)
 class Asked:
-    """What a Python said of itself. `path` is its search path, without the program's own folder.
+    """What a Python reported of itself. `path` is its search path, without the program's own folder.
 
     `found` holds the folder of each package that was asked for and whether it is a namespace, `early` the
     same of those that a finder in front of the path knows.
@@ -56,7 +56,7 @@ def ask(
 
 
 def ask_anew() -> None:
-    """Forget what interpreters said: packages may have been installed since."""
+    """Forget what interpreters reported: packages may have been installed since."""
     _asked.cache_clear()
 
 

@@ -60,7 +60,7 @@ class WardenLink:
         return self._process.pid
 
     def command(self, line: str) -> None:
-        """Queues one command; a warden that somebody stopped is made to go on and read it."""
+        """Queues one command; a warden that was stopped is made to go on and read it."""
         self._out += line.encode() + b"\n"
         self._send()
         self._signal(signal.SIGCONT)

@@ -41,7 +41,7 @@ def end_adopted(before: frozenset[int], limit: float = LIMIT_S) -> list[int]:
 
     def reap() -> None:
         for proc in find():
-            # Only those: a status of somebody else's child is not ours to take.
+            # Only those: the status of another's child is not ours to take.
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(proc.pid, os.WNOHANG)
 

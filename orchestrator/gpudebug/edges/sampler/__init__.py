@@ -1,7 +1,7 @@
 """The sampler: a process of its own that reads the run's devices on absolute deadlines into samples.csv.
 
 Beside a Python program a thread would be up to 5 ms late and would take the training's interpreter
-lock, so the warden starts this as a child (`command`). What is said between them, a JSON line each:
+lock, so the warden starts this as a child (`command`). What they exchange, a JSON line each:
 
 1. standard input: the order (`Order`'s keys);
 2. standard output: `{"ready": true, "devices": [...], "notes": {...}, "counted": {...}}`, or
@@ -175,7 +175,7 @@ class _Sampling:
         _say_if_heard({"counted": self._file.counted()})
 
     def _is_new(self, reading: Reading) -> bool:
-        """Not a recorded row that stands in the file already, from before this sampler was started again."""
+        """Not a recorded row that is in the file already, from before this sampler was started again."""
         last = self._file.last_elapsed
         return reading.elapsed is None or last is None or reading.elapsed > last
 

@@ -105,7 +105,7 @@ class Detached:
                 pass
 
     def put_answer(self, answer: Mapping[str, Any]) -> None:
-        """Keep an answer for whoever calls next; an older one that nobody took is replaced."""
+        """Keep an answer for the next caller; an older one that was not taken is replaced."""
         data = json.dumps(answer).encode()
         with locked(self.folder / "answer.lock"), saying(self.answer, "cannot write"):
             write_beside(self.answer, data, 0o600)

@@ -57,7 +57,7 @@ def _put_in_place(parent: int, made: temporary.Made, path: Path, is_ours: IsOurs
         aside = temporary.name_of(old)
         removal.move_folder(parent, path.name, aside, old)
         try:
-            # Once more, now that nobody finds it by its name.
+            # Once more, now that it is not found by its name.
             known = _looked_at(fd, path, is_ours)
             removal.move_folder(parent, made.name, path.name, made.identity)
         except BaseException:

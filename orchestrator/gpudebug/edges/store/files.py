@@ -1,4 +1,4 @@
-"""Files read and replaced safely: regular ones only, at once, durably, never over somebody's save."""
+"""Files read and replaced safely: regular ones only, at once, durably, never over another save."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class SavedInBetween(StoreError):
-    """Somebody else saved the file between our reading and our writing; nothing was overwritten."""
+    """The file was saved between our reading and our writing; nothing was overwritten."""
 
 
 class NotPermitted(StoreError):
@@ -132,7 +132,7 @@ def put_json(path: Path, value: Any) -> None:
 
 
 def get_json(path: Path) -> Any:
-    """What a private JSON file holds; {} where there is none, or no JSON in it."""
+    """What a private JSON file holds; {} if it is missing, or has no JSON in it."""
     if not os.path.lexists(path):
         return {}
     try:

@@ -149,7 +149,7 @@ class RunFolder:
         return self.has("manifest.json")
 
     def has(self, name: str) -> bool:
-        """Whether it has such a file, be it one that nobody may look at: to read that says why."""
+        """Whether it has such a file, even one that may not be read: to read it says why."""
         try:
             (self.path / name).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -357,7 +357,7 @@ class Workspace:
                         return self._made(folder, name)
 
     def _sweep_unbegun(self, names: Sequence[str]) -> None:
-        """Temporaries of the newest folders in which no run began: nobody recovers or seals these."""
+        """Temporaries of the newest folders in which no run began: these are neither recovered nor sealed."""
         for name in reversed(names):
             run = self.run(name)
             if run.has("run.json"):

@@ -1,8 +1,8 @@
 """One lock a GPU, by UUID, for every repository and every user of this host.
 
 For each device there is an empty file whose flock is the lock, and for each user another that says who holds
-it: believed only while its own flock is held, and only where it belongs to that user. So nobody is named who
-is gone, and nobody needs the right to write what another user wrote.
+it: believed only while its own flock is held, and only where it belongs to that user. So no process is named
+that is gone, and no user needs the right to write what another user wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
 
 VARIABLE = "GPUDEBUG_LOCK_DIR"
 FOLDER = Path("/tmp/gpudebug-locks")
-# Cores are shared by nature; whether somebody else used them, the samples tell.
+# Cores are shared by nature; the samples show whether other processes used them.
 SHARED = "CPU"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -158,7 +158,7 @@ class _Folder:
     def tell(self, stem: str, holder: Mapping[str, object], held: contextlib.ExitStack) -> None:
         """Say who holds the device, and hold a lock of one's own for as long as that is true.
 
-        Where it cannot be said, others read that the holder is not known: it is the other lock that counts.
+        If that fails, others read that the holder is unknown: it is the other lock that counts.
         """
         name = f"{stem}.{os.geteuid()}.holder"
         with contextlib.suppress(OSError, StoreError, BusyError):
@@ -177,7 +177,7 @@ class _Folder:
             return self._open_existing(name)
 
     def told(self, stem: str) -> dict[str, Any] | None:
-        """What a living holder says of itself, and `user`, its number; None if there is none that says."""
+        """Return a living holder's own record, and `user`, its number; None if there is none."""
         for name in sorted(os.listdir(self.fd)):
             user = name.removeprefix(f"{stem}.").removesuffix(".holder")
             if name == f"{stem}.{user}.holder" and user.isdecimal():

@@ -37,7 +37,7 @@ _NO_TIME = 1e15
 class Moment:
     """What the clocks of a host say. `boottime_s` counts from boot, sleep included; `wall_s` from 1970.
 
-    `boot` is the kernel's name for this boot, empty if it tells none.
+    `boot` is the kernel's name for this boot, empty if unknown.
     """
 
     host: str
@@ -68,7 +68,7 @@ class Lease:
     def live(self, now: Moment) -> bool:
         """Whether it was renewed within the last LEASE_S.
 
-        Within one boot the boot's clock decides, which nobody sets; a boot that is over ended the session
+        Within one boot the boot's clock decides, which cannot be set; a boot that is over ended the session
         too; another host is believed by the time of day. A renewal that seems to lie further ahead than a
         lease is long is no renewal.
         """
@@ -101,9 +101,9 @@ def renew(folder: Path, number: int, session: str | None, since: str) -> Lease |
 
 
 def read(folder: Path) -> dict[int, Lease]:
-    """All leases by the number of their hypothesis. What is broken or of another kind is none.
+    """All leases by the number of their hypothesis. What is broken or of another kind is left out.
 
-    Raises NotPermitted where one may not be read: then nobody may say that it has ended.
+    Raises NotPermitted where one may not be read: then it is unknown whether it has ended.
     """
     try:
         names = os.listdir(folder)
@@ -151,7 +151,7 @@ def _read(path: Path) -> Lease | None:
 
 
 def _lease(said: Any) -> Lease | None:
-    """A lease out of a file's JSON; None if it is none."""
+    """Parse a lease from a file's JSON; None if it is not one."""
     match said:
         case {
             "session": str() | None as session,

@@ -70,7 +70,7 @@ def take(
     """Take the flock of `fd`, exclusive.
 
     Raises what `busy(True)` gives at once where a living gpudebug holds it, and what `busy(False)` gives
-    where what a dead one left does not end within ENDING_S. Whoever only looks holds it for microseconds.
+    where what a dead one left does not end within ENDING_S. A reader holds it for microseconds.
     """
     deadline = time.monotonic() + ENDING_S
     while True:
@@ -102,7 +102,7 @@ def read_text(fd: int) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """One thing that a holder said, short enough for a line."""
+    """One value of a holder's record, short enough for a line."""
     text = str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -138,7 +138,7 @@ class Claim:
         try:
             os.ftruncate(self.fd, 0)
         except OSError as e:
-            # What it holds is one who is gone: nothing is locked by it, and the next holder writes it anew.
+            # What it holds is one who is gone: nothing is locked by it, and the next holder replaces it.
             if kind is None:
                 raise os_error(e, self._path, "cannot empty the lock; what ran has ended") from None
         finally:
@@ -168,7 +168,7 @@ def _busy(said: Mapping[str, object], living: bool) -> BusyError:
 
 
 def held_by(path: Path) -> dict[str, Any] | None:
-    """Who holds the claim at this moment, as it said itself; None if nobody does. Reads only.
+    """Return the record of the claim's holder; None if it has none. Reads only.
 
     Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim.
     """
@@ -189,7 +189,7 @@ def held_by(path: Path) -> dict[str, Any] | None:
 
 
 def claimed(path: Path) -> bool:
-    """Whether somebody holds this lock at this moment. Reads only."""
+    """Whether this lock is held at this moment. Reads only."""
     try:
         fd = os.open(path, os.O_RDONLY | _SAFE)
     except FileNotFoundError:

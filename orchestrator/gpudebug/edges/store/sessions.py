@@ -19,7 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class SessionFolder:
-    """One session's folder. Whoever writes into it has taken the secrets out before.
+    """One session's folder. What is written into it is redacted before.
 
     `made` is what the folder was when this process made it.
     """
@@ -56,7 +56,7 @@ class SessionFolder:
             write_beside(path, text.encode("utf-8", "surrogateescape"), 0o600)
 
     def read(self) -> dict[str, Any]:
-        """session.json; {} where it is not there, or is none of this format."""
+        """session.json; {} if it is missing, or of another format."""
         try:
             found = json.loads(read_file(self.record))
         except (StoreError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Starts what gpudebug asked a Python process of a training to tell of itself.
 
-Python imports this at its start, because its folder stands in front of PYTHONPATH; the user's own
+Python imports this at its start, because its folder is in front of PYTHONPATH; the user's own
 sitecustomize comes right after it, as if nothing were here. Standard library only. An older Python than 3.8
-is left alone; types stand in comments because it reads this file all the same.
+is left alone; types are in comments because it reads this file all the same.
 """
 
 import os

@@ -156,7 +156,7 @@ def stray(handle: Any) -> Entry | None:
 
 
 def after_fork() -> None:
-    """In a forked child: other threads' entries are nobody's."""
+    """In a forked child: other threads' entries have no owner."""
     ident = get_ident()
     for key, entry in list(opened.items()):
         if entry.ident != ident:

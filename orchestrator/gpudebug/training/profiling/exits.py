@@ -20,7 +20,7 @@ REPORT = "sections.json"
 
 
 class Places:
-    """What the environment said when the library was loaded, and which process is meant."""
+    """What the environment held when the library was loaded, and which process is meant."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.run_dir = env.get("GPUDEBUG_RUN_DIR") or None
@@ -36,7 +36,7 @@ class Places:
         self.began_in(env, forked=False)
 
     def began_in(self, env: Mapping[str, str], forked: bool) -> None:
-        """A process begins; what it is given as a rank it shares with whoever started it."""
+        """A process begins; what it is given as a rank it shares with its parent."""
         self.forked = forked
         # A process group that was there at the fork is the parent's.
         self.group_is_ours = not (forked and _group_rank() is not None)
@@ -101,7 +101,7 @@ def _when_the_child_ends(progress: Progress, report: Report) -> None:
 
 
 def at_exit(progress: Progress, report: Report) -> None:
-    """Write what is due; whatever stands in the way of it is one line on standard error."""
+    """Write what is due; a failure is one line on standard error."""
     try:
         paths = places.reports(progress)
         if not paths or (_is_child() and not _is_rank()):
@@ -112,7 +112,7 @@ def at_exit(progress: Progress, report: Report) -> None:
             return
         for path in paths:
             _write_or_warn(of_rank(path, document["rank"]), document)
-    except Exception as e:  # noqa: BLE001 - the training's own exit status stands
+    except Exception as e:  # noqa: BLE001 - the training's own exit status counts
         _warn(f"no report of sections: {type(e).__name__}: {e}")
 
 

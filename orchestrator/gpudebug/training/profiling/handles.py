@@ -120,7 +120,7 @@ def make(name: str, node: Any) -> Handle:
                     return False
                 node, home, mine, pending = found, mine_now.here, found.children, found.pending
                 append = pending.append
-                # Last: until now nobody else's check can succeed.
+                # Last: until now no other check can succeed.
                 thread = mine_now
             thread.here = mine
             start = clock()

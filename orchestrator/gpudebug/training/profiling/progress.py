@@ -1,4 +1,4 @@
-"""What the profiler stands at: its options, the iterations that it counted, how long it was on."""
+"""The profiler's state: its options, the iterations that it counted, how long it was on."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _row(section: dict[str, Any]) -> tuple[str, ...]:
 def _name(name: str) -> str:
     plain = name if name.isprintable() else ascii(name)[1:-1]
     if len(plain) > _LONGEST_NAME:
-        # What tells names apart is at their ends.
+        # Names differ at their ends.
         plain = f"{plain[: _LONGEST_NAME // 2]}…{plain[1 - _LONGEST_NAME // 2 :]}"
     return plain or "(no name)"
 
@@ -121,7 +121,7 @@ def print_interval(progress: Progress, title: str, iterations: int) -> None:
     try:
         print(framed(title, lines), flush=True)
     except (OSError, ValueError) as e:
-        # Standard output is full, closed or a pipe that nobody reads: the training decides what that means.
+        # Standard output is full, closed or a pipe without a reader: the training decides what that means.
         settings.note(f"a summary could not be printed: {e}")
 
 

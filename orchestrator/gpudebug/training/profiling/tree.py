@@ -63,7 +63,7 @@ class Node:
         return self.figures.calls + len(self.pending)
 
     def clear(self, peaks: bool) -> None:
-        """Forget the figures, and peaks too if told so; the place in the tree stays."""
+        """Forget the figures, and peaks too if asked; the place in the tree stays."""
         del self.pending[:]
         self.figures.clear()
         if peaks:
@@ -212,7 +212,7 @@ class Registry:
             waiting.extend(handle.node for handle in list(node.children.values()))
 
     def clear(self, peaks: bool) -> None:
-        """Forget all figures, and peaks too if told so; open sections stay open."""
+        """Forget all figures, and peaks too if asked; open sections stay open."""
         with self.lock:
             for node in self.all():
                 node.clear(peaks)

@@ -39,7 +39,7 @@ def set_subreaper(on: bool) -> None:
 
 
 class Proc:
-    """One line of the process table. `start` (clock ticks since boot) tells a recycled number apart."""
+    """One line of the process table. `start` (clock ticks since boot) shows if a number was recycled."""
 
     __slots__ = ("pid", "ppid", "session", "start", "state", "threads")
 
@@ -68,7 +68,7 @@ def read_proc(pid: int) -> Proc | None:
             data = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name stands in brackets and may itself hold brackets and spaces.
+    # The name is in brackets and may itself hold brackets and spaces.
     fields = data[data.rindex(b")") + 2 :].split()
     return Proc(
         pid,
@@ -121,7 +121,7 @@ def _below(roots: list[int], spare: Collection[int]) -> list[Proc]:
 def send(proc: Proc, number: int) -> bool:
     """Signals that process, and never another one that has taken over its number.
 
-    Returns whether the signal was delivered: False if the process is gone or belongs to somebody else.
+    Returns whether the signal was delivered: False if the process is gone or belongs to another user.
     """
     handle = None
     try:

@@ -32,8 +32,8 @@ class Sampler:
     """One sampler of one run, over at most one restart.
 
     `answer` is its last greeting, `error` why it never became ready (an error object), `device_lost`
-    and `lost` what happened while the job ran. `counted` and `notes` are what it said last of each;
-    `finished` once it said what it leaves behind.
+    and `lost` what happened while the job ran. `counted` and `notes` are what it reported last of each;
+    `finished` once it reported what it leaves behind.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ class Sampler:
         self._ended(why, False)
 
     def _ended(self, why: str, device_lost: bool) -> None:
-        """It is gone although nobody closed it: an error before the launch, one restart after it."""
+        """It is gone although it was not closed: an error before the launch, one restart after it."""
         self._close_pipes()
         self.why = f"the sampler {why}"
         self.device_lost = device_lost

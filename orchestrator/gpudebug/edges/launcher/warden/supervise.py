@@ -38,7 +38,7 @@ STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"))
 
 
 def emit(event: str, **facts: object) -> None:
-    # With gpudebug dead nobody reads; ending the tree matters more.
+    # With gpudebug dead it has no reader; ending the tree matters more.
     with contextlib.suppress(ConnectionError):
         os.write(EVENTS, json.dumps({"event": event, **facts}).encode() + b"\n")
 
@@ -143,14 +143,14 @@ class Warden:
                 self.stop(reason or "INTERRUPTED", detail or None, hurry=verb == "kill")
 
     def stop(self, reason: str, detail: str | None, *, hurry: bool = False) -> None:
-        """The first reason stands. After the job's own end only a person's wish still counts."""
+        """The first reason counts. After the job's own end only a person's wish still counts."""
         self.hurry = self.hurry or hurry
         if self.reason is None and (self.status is None or reason == "INTERRUPTED"):
             self.reason, self.detail = reason, detail
             emit("stopping", reason=reason, detail=detail)
 
     def launched(self) -> None:
-        """The job's child said why it could not become the program, or closed the pipe by becoming it."""
+        """The job's child reported why it could not become the program, or closed the pipe by becoming it."""
         if self._told is not None:
             self._answer = os.read(self._told, 65536)
             os.close(self._told)

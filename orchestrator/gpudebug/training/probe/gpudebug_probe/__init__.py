@@ -1,4 +1,4 @@
-"""What gpudebug puts into a training's Python: it tells of itself, and nobody notices.
+"""What gpudebug puts into a training's Python: it reports on itself, unnoticed.
 
 Standard library only, Python 3.8 and later. Nothing here may fail, print, or change what is computed.
 """

@@ -23,7 +23,7 @@ class Loader:
 
 
 def described_loader(loader: Any) -> Loader:
-    """Of a DataLoader, or of an iterator whose DataLoader is not known; None for what cannot be told."""
+    """Of a DataLoader, or of an iterator whose DataLoader is not known; None if unknown."""
     workers = _setting(loader, "num_workers")
     size = _setting(loader, "batch_size")
     if size is None:
@@ -59,7 +59,7 @@ def _start_method(loader: Any) -> str:
 
 
 def batch_size(torch: Any, batch: Any, loader: Loader) -> int | None:
-    """Samples in a batch; None if neither the batch nor its loader tells.
+    """Samples in a batch; None if neither the batch nor its loader shows it.
 
     A loader with a batch size makes batches of that many samples, whatever its collate_fn makes of them; only
     the last one of an epoch is smaller, and shows where the first dimension is known to be the samples'.

@@ -57,8 +57,8 @@ class Calls:
     """Which calls count: those of the threads that train, on the device that is trained on, each once.
 
     trainers: threads that step an optimizer; until the first step the one in which training began. on_cpu:
-    the training's device is the CPU, as far as is known; `settled` once an optimizer has told. looks: asked
-    within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
+    the training's device is the CPU, as far as is known; `settled` once an optimizer has shown it. looks:
+    asked within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
@@ -68,7 +68,7 @@ class Calls:
         self.looks: list[Callable[[], bool]] = []
         self.stepping: list[Callable[[Any], object]] = []
         self.kinds = {torch.Tensor: PLAIN}
-        # Older PyTorch has none of these: nothing stands between a call and its tensor.
+        # Older PyTorch has none of these: nothing is between a call and its tensor.
         self.modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", int)
         self._dispatches: Callable[[], bool] = getattr(torch._C, "_is_torch_function_enabled", bool)
         self._torch = torch
@@ -101,7 +101,7 @@ class Calls:
         """Where a tensor lives, as `cpu` or `cuda:0`; "" if a call on it is not to be looked at here.
 
         That is one of a subclass, or one under a mode, that is called in place of the tensor's own method:
-        it calls that in turn, or does not. And tensors that only stand for others (fake ones, traced ones).
+        it calls that in turn, or does not. And tensors that only represent others (fake ones, traced ones).
         """
         kind = self.kinds.get(type(tensor))
         if kind is None:

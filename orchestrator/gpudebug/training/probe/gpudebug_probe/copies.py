@@ -39,7 +39,7 @@ def _copying(kind: str, copies: _Copies, original: Callable[..., Any]) -> Callab
             not recorder.on
             or (calls.on_cpu and calls.settled and not always)
             or get_ident() not in trainers
-            # The loader's copies are copies, but nobody reads there.
+            # The loader's copies are copies, but they do not read there.
             or (always and calls.on_cpu and recorder.in_loader)
         ):
             return original(self, *args, **kwargs)

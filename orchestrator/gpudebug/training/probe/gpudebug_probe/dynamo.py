@@ -1,7 +1,7 @@
 """Keeps torch.compile from looking at the probe: what it compiles is what it would compile without one.
 
 While a compiled function runs, PyTorch looks at each Python frame that starts, and would compile the probe's
-too: seconds of the training's time, and warnings that nobody asked for.
+too: seconds of the training's time, and unwanted warnings.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from .recorder import Recorder
 
 FACT, ENDED = "epochs", "epochs_ended"
-# Loaders whose epochs are told of.
+# Loaders whose epochs are reported.
 MOST_LOADERS = 8
 
 
@@ -34,7 +34,7 @@ class Source:
         self.loader = weakref.ref(loader)
 
     def continues(self, loader: Any) -> bool:
-        """Whether the loader stands for one that is gone."""
+        """Whether the loader is one that is gone."""
         data = self.data() if self.data is not None else None
         gone = self.loader() is None and data is not None
         return (

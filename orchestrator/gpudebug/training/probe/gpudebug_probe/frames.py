@@ -1,5 +1,5 @@
-"""A thread's frames -> what is told of its call stack: names, the user's line, the phase. Cheap: it is done
-thirty times a second while the thread waits.
+"""A thread's frames -> what is reported of its call stack: names, the user's line, the phase. Cheap: it is
+done thirty times a second while the thread waits.
 
 A frame is `folder/file.py:function`. The *user's* code is what is neither Python's own library nor installed;
 where a program is installed as a whole, it is the package that the program begins in. Frames of this package
@@ -30,7 +30,7 @@ INNER = re.compile(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
 LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = "data", "forward", "backward", "optimizer", "other"
-# By file within PyTorch and function: what a call is in while such a frame stands in its stack.
+# By file within PyTorch and function: what a call is in while such a frame is in its stack.
 MARKS = {
     ("nn/modules/module.py", "_call_impl"): FORWARD,
     ("nn/modules/module.py", "_wrapped_call_impl"): FORWARD,
@@ -40,7 +40,7 @@ MARKS = {
     ("autograd/__init__.py", "grad"): BACKWARD,
 }
 LOADER = "utils/data/dataloader.py"
-# What stands outside of these is left over from the process that was forked.
+# What is outside of these is left over from the process that was forked.
 WORKER = ("utils/data/_utils/worker.py", "_worker_loop")
 CHILD = (os.path.join("multiprocessing", "process.py"), "_bootstrap")
 
@@ -121,7 +121,7 @@ class Frames:
         return -1, 0
 
     def forget(self) -> None:
-        """Where generated code made too many: nothing may be folded to ids any more that are not told."""
+        """Where generated code made too many: nothing may be folded any more to ids that are not reported."""
         self.known.clear()
         self._lines.clear()
 

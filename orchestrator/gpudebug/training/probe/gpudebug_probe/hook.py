@@ -1,4 +1,4 @@
-"""Tells when a module has been imported for the first time, and changes nothing about how it is."""
+"""Reports when a module has been imported for the first time, and changes nothing about how it is."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Finder:
         return None
 
     def _watch(self, loader: Any) -> bool:
-        """Be told when the loader has executed the module, if it ever is; whether that can be."""
+        """Call back when the loader has executed the module, if it ever does; whether that is possible."""
         execute = getattr(loader, "exec_module", None)
         known = getattr(loader, "__dict__", None)
         # One without either, or a class.

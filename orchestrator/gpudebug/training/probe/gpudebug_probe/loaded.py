@@ -1,6 +1,6 @@
-"""Tells, as a Python process of a training ends, which files of the code under test it imported.
+"""Reports, as a Python process of a training ends, which files of the code under test it imported.
 
-A process that is killed or leaves by os._exit tells nothing.
+A process that is killed or leaves by os._exit reports nothing.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Places:
     """To which of the trees a folder belongs; each is looked at once.
 
     `trees` names them as `launcher.inject` writes them: the tested tree, others, and behind a `-` folders
-    whose files are nobody's code.
+    whose files are not the user's code.
     """
 
     def __init__(self, trees: str) -> None:

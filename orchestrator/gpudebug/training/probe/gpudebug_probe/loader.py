@@ -3,7 +3,7 @@
 Who waits for what is known only later. A fetch while gradients are off is evaluation's. Any other is kept
 apart until an iteration ends: then it was training's, unless its iterator came to its end without ever
 feeding an iteration while another one did, as a loader for evaluation does. Fetches of other threads than
-the one that steps are counted apart: nobody waits for them.
+the one that steps are counted apart: no step waits for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .batches import Loader, batch_size, described_loader
 from .epochs import Epochs
 from .recorder import Recorder
 
-# Kinds of loaders that are told of; iterators that are known at the same time.
+# Kinds of loaders that are reported; iterators that are known at the same time.
 MOST_LOADERS = 8
 MOST_ITERATORS = 256
 
@@ -171,7 +171,7 @@ class _Waits:
 
     def _count_samples(self, samples: int | None) -> None:
         if samples is None:
-            # A sum with a part that nobody knows is not known.
+            # A sum with an unknown part is unknown.
             self._samples_known = False
             self._recorder.counters.pop("samples_n", None)
         elif self._samples_known:

@@ -18,7 +18,7 @@ from typing import Any
 from .calls import Calls, replace, shared
 from .recorder import Recorder
 
-# Nested steps, and those that an exception ended, which are not told apart.
+# Nested steps, and those that an exception ended, which look alike.
 DEEPEST = 8
 
 
@@ -67,7 +67,7 @@ class _Phases:
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
     """Module.__call__, of which a step makes hundreds: all but the outermost do next to nothing."""
     recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
-    # Whether calls are only passed on: nobody trains here, which the first call of all tells the recorder,
+    # Whether calls are only passed on: no training here, which the first call of all reports to the recorder,
     # or this is a module's inside another's.
     passing = False
     looking = False

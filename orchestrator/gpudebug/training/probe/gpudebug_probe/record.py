@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 FILE = "probe.jsonl"
-# All processes of a run together; the last part is kept for what is told at the end.
+# All processes of a run together; the last part is kept for the lines of the end.
 LARGEST = 4 << 20
 RESERVE = 256 << 10
 # The fuller the file, the rarer it is written: each twelfth doubles the distance.

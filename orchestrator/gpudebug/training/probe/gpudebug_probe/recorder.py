@@ -1,4 +1,4 @@
-"""What one training process tells of itself: counters in memory, lines in `probe.jsonl` of the run folder.
+"""What one training process reports: counters in memory, lines in `probe.jsonl` of the run folder.
 
 The rules for a watcher's wrapper: look at `recorder.on` first and, where it is false, only call the
 original; call the original exactly once and pass its result or exception through untouched; keep errors of
@@ -27,8 +27,8 @@ VERSION = 1
 # Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.
 BEAT_S = 0.5
 OTHER_RANKS = 4
-# With every so many beats facts and sites are told, and early on with two more: a process that is killed
-# tells no end.
+# With every so many beats facts and sites are reported, and early on with two more: a killed process
+# reports no end.
 RARE = 20
 EARLY = (2, 6)
 MOST_SITES = 1000
@@ -44,7 +44,7 @@ class Recorder:
 
     `counters` are cumulative; one that cannot be known in this process is absent. `facts` hold JSON values
     and may be set before `on`. `optimizers` has each optimizer's steps by its index, `steps` counts
-    iterations. In a forked child everything begins anew, once it trains itself.
+    iterations. In a forked child everything begins again, once it trains itself.
     """
 
     def __init__(self, run: str, torch: Any) -> None:

@@ -1,8 +1,9 @@
 """Loaders that hand one batch over again and again: how fast a training is that waits for no data.
 
 GPUDEBUG_LAYER=cached_batch asks for it; behind a colon may stand how many batches an epoch of each loader
-has, in the order in which the loaders begin (`cached_batch:40,5+`), as a run without it told in the facts
-`epochs` and `epochs_ended`: `+` says that nobody saw it end. What such a training learns is worth nothing.
+has, in the order in which the loaders begin (`cached_batch:40,5+`), as a run without it reported in the facts
+`epochs` and `epochs_ended`: `+` says that it was not seen to end. What such a training learns is worth
+nothing.
 
 A training that changes its batch in place finds it as it came each time; what it changes past PyTorch's count
 of changes (`x.numpy()[0] = 1`, `x.data`) stays changed.
@@ -49,7 +50,7 @@ class Length(NamedTuple):
 
 
 def asked(environ: Any = os.environ) -> list[Length | None] | None:
-    """The lengths of epochs that the variable tells; None if nothing is to be replayed."""
+    """Parse the variable's lengths of epochs; None if nothing is to be replayed."""
     layer, _, lengths = environ.get(VARIABLE, "").partition(":")
     if layer != CACHED:
         return None
@@ -122,7 +123,7 @@ def _copy(tensor: Any, device: str | None = None) -> Any:
 
 
 class Cache:
-    """The batch of one loader. `length` is how many of them an epoch has, None as long as nobody knows."""
+    """The batch of one loader. `length` is how many of them an epoch has, None while unknown."""
 
     def __init__(self) -> None:
         self.length: int | None = None
@@ -260,9 +261,10 @@ class Replay:
         return self._ready(source)
 
     def _length(self, source: Source, known: int | None, before: int | None) -> int | None:
-        """How many batches an epoch has: as the loader says, else as a run before told or an epoch showed.
+        """How many batches an epoch has: as the loader says, else as an earlier run reported or an epoch
+        showed.
 
-        One that nobody saw end has more than was taken: a training that ends after a time takes more of it
+        One that was not seen to end has more than was taken: a training that ends after a time takes more of it
         now. Yet one that ends with its data must not go on for ever.
         """
         told = self._told[source.place] if source.place < len(self._told) else None

@@ -1,4 +1,4 @@
-"""A thread that looks at the stack of another one, and tells what it saw: see `stacks`."""
+"""A thread that looks at the stack of another one, and reports what it saw: see `stacks`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .recorder import described
 from .threads import delay_of, hindered, idle, stack_of, uncollected
 
 EVERY_S = 0.033
-# What one sample stands for at most: a process may have been stopped.
+# What one sample counts for at most: a process may have been stopped.
 LONGEST_S = 0.5
 # Shares of the time on a CPU that leave no doubt, and how long it is looked at where there is one.
 RUNS, WAITS, LOOK_S = 0.97, 0.01, 0.001
 # Seconds between lines at first; of a worker.
 TELL_S, WORKER_TELL_S = 2.0, 4.0
-# Later than that, somebody kept Python's lock from us: the thread, where its CPU clock shows that it can be.
+# Later than that, Python's lock was kept from us: the thread, where its CPU clock shows that it can be.
 LATE_S, BY_IT = 0.001, 0.7
 SWITCH_S = 0.0005
 ROUNDS, HARDLY = 4, 0.15
@@ -45,7 +45,7 @@ FULL = "the record has no room for more"
 
 
 class Sampler:
-    """A thread that looks, and what it has seen since it last told: seconds, CPU seconds, count by stack.
+    """A thread that looks, and what it has seen since its last report: seconds, CPU seconds, count by stack.
 
     `target` is the thread that it looks at, the clock that counts what that runs, and its number in /proc;
     zeros for none. `lost` is called when that has ended.
@@ -54,7 +54,7 @@ class Sampler:
     def __init__(self, of: str, record: Record, frames: Frames, lost: Callable[[], None]) -> None:
         self.record = record
         self.target = (0, 0, 0)
-        # It is to start, and the thread that was told to end has not yet.
+        # It is to start, and the thread that was asked to end has not yet.
         self.late = False
         self._lost = lost
         # Of the thread with this number: the seconds that it has waited for a CPU.
@@ -239,7 +239,7 @@ class Sampler:
         return all(idle(other.f_code) for other in others.values())
 
     def _hurry(self, alone: bool) -> None:
-        """Be handed Python's lock sooner, while nobody but the thread has to do with that."""
+        """Be handed Python's lock sooner, while only the thread has to do with that."""
         if alone and self._switch is None:
             interval = sys.getswitchinterval()
             if interval > SWITCH_S:
@@ -270,7 +270,7 @@ class Sampler:
         entry[2] += 1
 
     def _forget(self) -> None:
-        """Of very much code, generated code: what was not told yet counts by its phase alone."""
+        """Of very much code, generated code: what was not reported yet counts by its phase alone."""
         seen, self._seen = self._seen, {}
         for key, spent in seen.items():
             entry = self._seen.setdefault((key[0], *OTHER_STACKS[1:]), [0.0, 0.0, 0])
@@ -333,7 +333,7 @@ class Sampler:
 
 
 def tell_why(record: Record, of: str, why: str) -> None:
-    """Why no more stacks are told."""
+    """Why no more stacks are reported."""
     line = [record.line("stacks", of=of, why=why)]
     # Of workers there may be many.
     if of == "workers":

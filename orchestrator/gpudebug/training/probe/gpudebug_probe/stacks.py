@@ -2,19 +2,20 @@
 
 A thread of our own looks thirty times a second at the stack of the thread that trains, from the first batch,
 optimizer step or module's forward on: a program that only infers is seen, too. In loader workers one looks
-at the thread that loads. What was seen is told in lines of kind `stacks`, each of what was new since the one
-before: a stack with its phase, the user's line in it, the seconds that it stood for, those of them that the
-thread used a CPU, and how often it was seen.
+at the thread that loads. What was seen is reported in lines of kind `stacks`, each of what was new since the
+one before: a stack with its phase, the user's line in it, the seconds that it stood for, those of them that
+the thread used a CPU, and how often it was seen.
 
 Approximations: the time since the sample before counts for the stack that is seen; how much of it the thread
-ran is told by its CPU clock since then where that is nearly all or nearly nothing, else in the millisecond
+ran is shown by its CPU clock since then if that is nearly all or nearly nothing, else in the millisecond
 after the sample, and of all stacks together it is what that clock says, with the time in which the thread
 was ready and others had the CPU. Python's lock is handed to us where the thread lets go of it, at the latest
 after Python's switch interval, 5 ms: Python code that runs for less than that is found in the call that lets
 go of the lock, often in the same function. Where no other thread of Python's is at work the interval is set
-to half a millisecond, which nobody else feels. Above some dozens of threads it is left alone, and one looks
-more rarely, so that looking takes about a hundredth of a CPU at most. Of several training processes that of
-rank 0 is looked at, as far as RANK or torch.distributed tells, of each of its loaders the first four workers.
+to half a millisecond, which is not felt elsewhere. Above some dozens of threads it is left alone, and one
+looks more rarely, so that looking takes about a hundredth of a CPU at most. Of several training processes
+that of rank 0 is looked at, as far as RANK or torch.distributed shows, of each of its loaders the first four
+workers.
 """
 
 from __future__ import annotations

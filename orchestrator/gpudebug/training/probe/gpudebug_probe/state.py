@@ -76,7 +76,7 @@ class _State:
             self._recorder.facts["device"] = place
             self._recorder.facts["parameter_dtype"] = _name(parameter.dtype)
         except (AttributeError, IndexError, KeyError, TypeError, RuntimeError):
-            # An optimizer of another make: the first beat tells what it can.
+            # An optimizer of another make: the first beat reports what it can.
             pass
 
     def look(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .recorder import Recorder
 
-# Optimizers that are counted at the same time, and that are told of.
+# Optimizers that are counted at the same time, and reported.
 MOST = 64
 # A step inside a step of the same optimizer (`super().step()`) is found at most that many calls above it.
 DEEPEST = 12
@@ -62,7 +62,7 @@ def install(torch: Any, recorder: Recorder) -> None:
 
 
 class Compiled:
-    """Stands for the optimizers whose steps torch.compile has compiled."""
+    """Represents the optimizers whose steps torch.compile has compiled."""
 
     stepped = False
 

@@ -68,7 +68,7 @@ def uncollected(call: Callable[[], Any], collects: bool) -> Any:
 
 
 def delay_of(thread: int) -> float:
-    """Seconds for which this thread of ours was ready to run and did not, so far; 0 where nobody counts."""
+    """Seconds for which this thread of ours was ready to run and did not, so far; 0 if not counted."""
     try:
         fd = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -3,7 +3,7 @@
 GPUDEBUG_TORCH_PROFILE says which iterations and what else to record: `wait=2,warmup=2,active=4` and after
 these `record_shapes`, `with_stack`, `profile_memory`. The trace goes to the run folder as `trace.json.gz`,
 `trace.rankN.json.gz` of the other ranks. Whatever happens to it, and how much slower the profiler made the
-iterations, is told in lines of kind `torch_profile`; the last one counts.
+iterations, is reported in lines of kind `torch_profile`; the last one counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     try:
         profile = _Profile(torch, recorder, os.environ["GPUDEBUG_RUN_DIR"], spec)
         profile.guard()
-    except Exception as error:  # noqa: BLE001 - what else the probe tells does not depend on it
+    except Exception as error:  # noqa: BLE001 - the probe's other reports do not depend on it
         why = described(error, "preparing to profile")
         recorder.on_begin(lambda: recorder.tell(KIND, why=why))
         return
