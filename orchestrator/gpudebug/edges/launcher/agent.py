@@ -171,7 +171,7 @@ class _Agent:
         return len(left)
 
     def drain(self) -> None:
-        """Read the rest of its output, without waiting: a lost process may hold the pipe for ever."""
+        """Read the rest of its output, for `DRAIN_S` at most: a process may hold the pipe for ever."""
         deadline = time.monotonic() + DRAIN_S
         while self._open and time.monotonic() < deadline:
             self._read(_GRACE_TICK_S)

@@ -261,11 +261,10 @@ class Replay:
         return self._ready(source)
 
     def _length(self, source: Source, known: int | None, before: int | None) -> int | None:
-        """How many batches an epoch has: as the loader says, else as an earlier run reported or an epoch
-        showed.
+        """How many batches an epoch has: by the loader, else by an earlier run or an epoch.
 
-        One that was not seen to end has more than was taken: a training that ends after a time takes more of it
-        now. Yet one that ends with its data must not go on for ever.
+        One that was not seen to end has more than was taken: a training that ends after a time takes more of
+        it now. Yet one that ends with its data must not go on for ever.
         """
         told = self._told[source.place] if source.place < len(self._told) else None
         if told is None:
