@@ -212,10 +212,10 @@ def test_what_another_gpudebug_wrote_is_said_and_not_called_tampered(
 
 def test_a_run_recorded_elsewhere_is_checked_as_any_other(told: Campaign, tmp_path: Path) -> None:
     moved = copied(told, tmp_path / "else where")
-    for run in (moved.folder / "runs").iterdir():
-        if run.is_dir():
-            rewrite(run / "run.json", host="another", cwd="/nowhere")
-            reseal(run)
+    for name in moved.runs():
+        run = moved.folder / "runs" / name
+        rewrite(run / "run.json", host="another", cwd="/nowhere")
+        reseal(run)
     assert answer(moved)["ok"] is True
 
 
