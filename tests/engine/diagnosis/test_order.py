@@ -41,7 +41,7 @@ def test_status_shows_no_order_that_is_not_recorded(waiting: Campaign) -> None:
     add(waiting, "One", "--x=1")
     add(waiting, "Two", "--num_workers=2")
     assert status(waiting.folder)["next"]["why"] == (
-        "hypothesis 1 is untested, the first in the file: no order is recorded yet: gpudebug diagnose"
+        "hypothesis 1, the first in the file: no order is recorded yet: gpudebug diagnose"
     )
     diagnose(waiting.folder)
     told = status(waiting.folder)
