@@ -582,6 +582,7 @@ OF_A_ROOM = {
     "core/trainlog/test_recorded.py": "real logs",
     "core/verdict/test_composition.py": "all gates together",
     "cli/test_bad_input.py": "bad input at the command line",
+    "cli/test_golden.py": "the answers of every command",
     "cli/test_disk.py": "disks that are full or read-only",
     "cli/test_hypotheses.py": "hypotheses that cannot be tested",
     "cli/test_titles.py": "hostile titles",
