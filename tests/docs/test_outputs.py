@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.bench.diagnosis import recording
+from tests.bench.diagnosis.replaying import Replay
 from tests.support import old_campaign, traces
 from tests.support.campaigns import make_repository
 from tests.support.commands import command
@@ -97,6 +99,14 @@ def both_traces(folder: Path) -> Iterator[None]:
     yield
 
 
+def street_scenes(folder: Path) -> Iterator[None]:
+    """A program of the zoo with its recorded baseline."""
+    kept = recording.read("street_scenes")
+    assert kept is not None
+    Replay(kept, folder)
+    yield
+
+
 STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "empty folder": empty,
     "recorded campaign": recorded,
@@ -105,6 +115,7 @@ STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "own root cause": own_cause,
     "hugging face": hugging_face,
     "section reports": section_reports,
+    "street scenes": street_scenes,
     "traces": both_traces,
 }
 
