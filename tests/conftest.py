@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from tests.support import forkserver  # noqa: E402 - the checkout has to be found first
 
 OPT_IN = {
     "slow": "takes more than half a minute",
@@ -85,10 +88,10 @@ def own_device_locks(tmp_path_factory: pytest.TempPathFactory) -> None:
 def guard() -> Iterator[None]:
     """Fails a test that leaves a process, a thread, or a file of a campaign in this checkout."""
     os.environ[_MARK] = str(os.getpid())
-    processes, threads, files = _processes(), set(threading.enumerate()), _checkout()
+    before, threads, files = _seen.now(), set(threading.enumerate()), _checkout()
     yield
     deadline = time.monotonic() + _PATIENCE_S
-    while (left := _left(processes, threads)) and time.monotonic() < deadline:
+    while (left := _left(before, threads)) and time.monotonic() < deadline:
         time.sleep(0.02)
     for pid in left.get("processes", {}):
         with contextlib.suppress(ProcessLookupError):
@@ -97,8 +100,35 @@ def guard() -> Iterator[None]:
     assert not (written := _checkout() - files), f"written into the checkout: {sorted(written)}"
 
 
+class _Seen:
+    """The processes that this one started, looked for when it has started any since the last look.
+
+    Looking at every process of the machine takes longer than most tests.
+    """
+
+    def __init__(self) -> None:
+        self._signs: tuple[object, ...] = ()
+        self._processes: dict[int, str] = {}
+
+    def now(self) -> dict[int, str]:
+        signs = _signs()
+        if signs != self._signs:
+            self._processes = _processes()
+            self._signs = signs if not self._processes else ()
+        return self._processes
+
+
+_seen = _Seen()
+
+
+def _signs() -> tuple[object, ...]:
+    """What changes when this process starts another: its children, and what those that ended have cost."""
+    listed = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    return listed, resource.getrusage(resource.RUSAGE_CHILDREN), forkserver.commands
+
+
 def _left(processes: dict[int, str], threads: set[threading.Thread]) -> dict[str, object]:
-    left = {pid: name for pid, name in _processes().items() if pid not in processes}
+    left = {pid: name for pid, name in _seen.now().items() if pid not in processes}
     alive = [t.name for t in threading.enumerate() if t not in threads]
     return {key: value for key, value in (("processes", left), ("threads", alive)) if value}
 
@@ -108,7 +138,7 @@ def _processes() -> dict[int, str]:
     mark = f"{_MARK}={os.getpid()}".encode()
     found = {}
     for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+        if not entry.name.isdigit() or int(entry.name) in (os.getpid(), forkserver.pid()):
             continue
         # It may end, or be somebody else's, while it is looked at.
         with contextlib.suppress(OSError):

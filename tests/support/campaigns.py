@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support import forkserver
+
 GPUDEBUG = (sys.executable, "-m", "gpudebug")
 TRAINER = Path(__file__).with_name("trainer.py")
 PROGRESS = "progress/test.md"
@@ -89,11 +91,18 @@ def gpudebug(
     timeout: float = 120,
     **more: Any,
 ) -> Done:
-    """`gpudebug WORDS` in `folder`, by the way that a shell would start it."""
+    """`gpudebug WORDS` in `folder`, in a process of its own.
+
+    One that a shell would start where `more` is asked of it, or variables that an interpreter starts with.
+    """
+    whole = environment(env)
+    if not more and forkserver.same_start(whole):
+        status, out, err = forkserver.server().run(words, folder, whole, timeout)
+        return Done(status, out.decode(), err.decode())
     done = subprocess.run(
         [*GPUDEBUG, *words],
         cwd=folder,
-        env=environment(env),
+        env=whole,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=timeout,
