@@ -58,7 +58,7 @@ def test_the_table_of_verdicts_has_the_columns_and_bounds_of_the_simulation() ->
 
 
 def test_a_row_of_the_diagnosis_is_replayed(capsys: pytest.CaptureFixture[str]) -> None:
-    diagnose(["street_scenes"])
+    diagnose(["street_scenes", "rtc_inference"])
     printed = capsys.readouterr().out.partition("\n\n")[0].splitlines()
-    assert len(printed) == 3
+    assert len(printed) == 4
     assert set(printed) <= set(PAGE.table("rows: diagnosis"))

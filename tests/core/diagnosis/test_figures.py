@@ -40,6 +40,7 @@ KNOWN = facts(
         ({"signal": "trains_on", "equals": "cuda"}, False),
         ({"signal": "trains_on", "above": 1}, None),
         ({"signal": "trains_on", "matches": "CPU|mps"}, True),
+        ({"signal": "trains_on", "matches": "^(?!cpu)"}, False),
         ({"section": "render|resize", "above": 0.2}, True),
         ({"section": "teacher", "above": 0.2}, None),
         ({"flag": "(num_)?workers", "below": 1}, True),

@@ -90,7 +90,7 @@ def compares(condition: Condition, value: Value) -> bool | None:
     if condition.equals is not None:
         return equal(value, condition.equals)
     if condition.matches is not None:
-        return pattern(condition.matches).search(str(value)) is not None
+        return pattern(condition.matches).search(str(value))
     found = number(value)
     if found is None:
         return None
