@@ -190,12 +190,12 @@ def counts(rest: Iterable[tuple[int, str]], shown: int) -> str:
     """`4 VALIDATED (h3, h9, …), 27 REJECTED (h1, …)`: at most `shown` numbers each, the best first."""
     rest = list(rest)
     totals = Counter(mark for _, mark in rest)
-    told = []
+    parts = []
     for mark in sorted(totals, key=lambda mark: (not mark.startswith("VALIDATED"), mark)):
         numbers = [f"h{number}" for number, m in rest if m == mark] if shown else []
         names = ", ".join([*numbers[:shown], *(["…"] if len(numbers) > shown else [])])
-        told.append(f"{totals[mark]} {mark}" + (f" ({names})" if names else ""))
-    return ", ".join(told)
+        parts.append(f"{totals[mark]} {mark}" + (f" ({names})" if names else ""))
+    return ", ".join(parts)
 
 
 def _size(lines: Sequence[str]) -> int:

@@ -74,11 +74,11 @@ def end_of(limits: Limits, spent: Spent) -> End | None:
     if spent.idle >= limits.idle:
         return End(Stuck.IDLE, f"{_sessions(spent.idle)} in a row did nothing for the campaign")
     if limits.hypotheses is not None and spent.hypotheses >= limits.hypotheses:
-        said = f"{spent.hypotheses} hypothes{'e' if spent.hypotheses != 1 else 'i'}s tested"
-        return End(Ending.OUT_OF_BUDGET, f"out of budget: {said}, --hypotheses is {limits.hypotheses}")
+        text = f"{spent.hypotheses} hypothes{'e' if spent.hypotheses != 1 else 'i'}s tested"
+        return End(Ending.OUT_OF_BUDGET, f"out of budget: {text}, --hypotheses is {limits.hypotheses}")
     if limits.device_time is not None and spent.device_time >= limits.device_time:
-        said = f"{spent.device_time:.0f} s of device time used, --device-time is {limits.device_time:.0f} s"
-        return End(Ending.OUT_OF_BUDGET, f"out of budget: {said}")
+        text = f"{spent.device_time:.0f} s of device time used, --device-time is {limits.device_time:.0f} s"
+        return End(Ending.OUT_OF_BUDGET, f"out of budget: {text}")
     return None
 
 

@@ -83,8 +83,8 @@ def rows(hypotheses: Sequence[Hypothesis], most: int) -> list[Hypothesis]:
 def tally(hypotheses: Sequence[Hypothesis]) -> str:
     """`2 VALIDATED, 1 REJECTED, 3 UNTESTED`."""
     counts = Counter(h["status"] for h in hypotheses)
-    said = ", ".join(f"{counts[s.value]} {s.value}" for s in _ORDER if counts[s.value])
-    return said or "No hypothesis yet"
+    text = ", ".join(f"{counts[s.value]} {s.value}" for s in _ORDER if counts[s.value])
+    return text or "No hypothesis yet"
 
 
 _ORDER = (

@@ -112,15 +112,15 @@ def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
     action = given.get("action")
     kind: Kind = _kind(given.get("type"), default := constant(given.get("default")))
     if action is not None:
-        said = constant(action) or called(action).rpartition(".")[2]
+        word = constant(action) or called(action).rpartition(".")[2]
         switches: dict[object, Kind] = {
             "store_true": "switch",
             "store_false": "unset_switch",
             "BooleanOptionalAction": "pair",
         }
-        if said not in (*switches, "store"):
+        if word not in (*switches, "store"):
             return
-        kind = switches.get(said, kind)
+        kind = switches.get(word, kind)
         default = {"switch": False, "unset_switch": True}.get(kind, default)
     yield OwnFlag(name, default, kind, choices=_choices(given.get("choices")))
 
@@ -204,11 +204,11 @@ def _kind(annotation: ast.expr | None, default: Default) -> Kind:
         inner = annotation.left
     elif isinstance(annotation, ast.Subscript) and called(annotation.value).endswith("Optional"):
         inner = annotation.slice
-    said = called(inner).rpartition(".")[2]
-    if said in _KINDS:
+    word = called(inner).rpartition(".")[2]
+    if word in _KINDS:
         # argparse's `type=bool` is true for every text; it is still meant as one of two.
-        return _KINDS[said]
-    if "bool" in said.lower():
+        return _KINDS[word]
+    if "bool" in word.lower():
         return "bool"
     return _KINDS[type(default).__name__] if default is not None else "str"
 

@@ -54,8 +54,8 @@ def parse(text: str) -> Sweep:
 
 
 def _change(name: str, value: str, *, variable: bool) -> Intervention:
-    said = [f"{name}={value}"]
-    return from_options(env=said) if variable else from_options(set=said)
+    texts = [f"{name}={value}"]
+    return from_options(env=texts) if variable else from_options(set=texts)
 
 
 def _values(text: str, values: str) -> list[str]:

@@ -74,11 +74,11 @@ def printed(lines: Iterable[str]) -> float | None:
             if not _NOT_TRAINED.search(name):
                 value = int(match["product"] or match["value"])
                 (whole if match["product"] or _WHOLE.search(name) else parts).add(value)
-    told = (whole or parts) - {0}
-    return float(told.pop()) if len(told) == 1 else None
+    rest = (whole or parts) - {0}
+    return float(rest.pop()) if len(rest) == 1 else None
 
 
 def differs(runs: Sequence[Evidence]) -> bool:
     """Whether the batch of these runs is not the same in all, as far as flags and prints tell."""
-    told = {e.batch_size for e in runs if e.batch_size is not None}
-    return len({tuple(sorted(e.batch_flags.items())) for e in runs}) > 1 or len(told) > 1
+    sizes = {e.batch_size for e in runs if e.batch_size is not None}
+    return len({tuple(sorted(e.batch_flags.items())) for e in runs}) > 1 or len(sizes) > 1

@@ -110,14 +110,14 @@ def compilation(argv: Sequence[str], variables: Mapping[str, str | None]) -> str
     for name in _DISABLING:
         if name in variables and _true(variables[name]):
             return "off"
-    said = NOT_SET
+    setting = NOT_SET
     for name in _ENABLING:
         if name in variables:
-            said = "on" if _true(variables[name]) else "off"
+            setting = "on" if _true(variables[name]) else "off"
     for option in command_line.options(argv):
         if (asked := _asked(option)) is not None:
-            said = "on" if asked else "off"
-    return said
+            setting = "on" if asked else "off"
+    return setting
 
 
 def _true(value: str | None) -> bool:
@@ -210,9 +210,9 @@ def _software(found: Checklist, a: RunRecord, b: RunRecord) -> None:
 def _command(found: Checklist, a: RunRecord, b: RunRecord) -> None:
     first, second = _words(a), _words(b)
     names = command_line.changed_names(first, second)
-    told = any(d.name == "compile" for d in found.differences)
+    differs = any(d.name == "compile" for d in found.differences)
     for name in names:
-        if told and _asked(command_line.Option(name, None, 0, 0, "bare")) is not None:
+        if differs and _asked(command_line.Option(name, None, 0, 0, "bare")) is not None:
             continue
         matters, why = True, None
         if _last(name) in NAMING:

@@ -240,8 +240,8 @@ def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
     if figure.name is Name.WALL_TIME:
         return "not cut"
     if figure.name is Name.LATENCY:
-        said = {_latency_warmup(r) for r in runs}
-        return said.pop() if len(said) == 1 else None
+        states = {_latency_warmup(r) for r in runs}
+        return states.pop() if len(states) == 1 else None
     return "cut" if all(r.evidence.window for r in runs) else "not cut"
 
 
@@ -291,7 +291,7 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
-    told = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
+    inside = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
     return {
         "label": label,
         "runs": [r.record.name for r in runs],
@@ -303,8 +303,8 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
         "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
         "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
         "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
-        "probe": told["figures"],
-        "probe_reason": told["reason"],
+        "probe": inside["figures"],
+        "probe_reason": inside["reason"],
     }
 
 
@@ -332,9 +332,9 @@ def _latencies(found: Sequence[Latency]) -> dict[str, float | int | None]:
 
 
 def _silent(runs: Sequence[Run]) -> str | None:
-    said = [r.evidence.window_reason for r in runs]
-    said += [d.reason for r in runs for d in r.evidence.devices]
-    return next((reason for reason in said if reason), None)
+    reasons = [r.evidence.window_reason for r in runs]
+    reasons += [d.reason for r in runs for d in r.evidence.devices]
+    return next((reason for reason in reasons if reason), None)
 
 
 def _stands_in(run: Run) -> bool:

@@ -158,8 +158,8 @@ def _slower(a: Report, b: Report) -> Check:
     if name is None or not first or not second:
         return Check(question)
     slower = second > first * _NOTICED
-    said = f"{'yes' if slower else 'no'}: {name!r} {_ms(first)} a call in A, {_ms(second)} in B"
-    return Check(question, said, slower)
+    text = f"{'yes' if slower else 'no'}: {name!r} {_ms(first)} a call in A, {_ms(second)} in B"
+    return Check(question, text, slower)
 
 
 def _queues(a: Report, b: Report) -> Check:
@@ -182,10 +182,10 @@ def _enough(a: Report, b: Report) -> Check:
     if a.iterations is None or b.iterations is None:
         return Check(question)
     few = min(a.iterations, b.iterations) < LEAST_ITERATIONS
-    said = ", ".join(
+    text = ", ".join(
         f"{r.iterations} in {letter} ({r.warmup} of warm-up left out)" for letter, r in (("A", a), ("B", b))
     )
-    return Check(question, f"{'no' if few else 'yes'}: {said}", few)
+    return Check(question, f"{'no' if few else 'yes'}: {text}", few)
 
 
 def _waits(a: Report, b: Report) -> Check:
@@ -200,13 +200,13 @@ def _waits(a: Report, b: Report) -> Check:
 def _lacking(a: Report, b: Report) -> Check:
     question = "Were the same sections timed in both?"
     names = [{s.name for s in r.sections} for r in (a, b)]
-    said = [
+    texts = [
         f"only in {letter}: {', '.join(map(repr, sorted(own)[:_NAMED]))}"
         + (f" and {len(own) - _NAMED} more" if len(own) > _NAMED else "")
         for letter, own in (("A", names[0] - names[1]), ("B", names[1] - names[0]))
         if own
     ]
-    return Check(question, f"no: {'; '.join(said)}", True) if said else Check(question, "yes")
+    return Check(question, f"no: {'; '.join(texts)}", True) if texts else Check(question, "yes")
 
 
 def _surroundings(a: Report, b: Report) -> Check:

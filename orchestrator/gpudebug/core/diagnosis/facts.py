@@ -162,8 +162,8 @@ def _log(evidence: Sequence[Record]) -> dict[str, Value | None]:
 
 def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
     """The last run's: their shares differ little from run to run."""
-    told = _last(evidence, "sections", None)
-    return tuple(SectionFigures.model_validate(one) for one in told.get("sections", ())) if told else ()
+    report = _last(evidence, "sections", None)
+    return tuple(SectionFigures.model_validate(one) for one in report.get("sections", ())) if report else ()
 
 
 def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[str, str]:

@@ -45,10 +45,10 @@ def figure(term: Term, facts: Facts) -> Figure | None:
 
 
 def _of_stacks(term: Term, facts: Facts) -> Figure | None:
-    told = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
-    if not told or told.seconds <= 0:
+    stacks = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
+    if not stacks or stacks.seconds <= 0:
         return None
-    found = share(told, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
+    found = share(stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
     return Figure(found.value, term.of, found.place, found.part)
 
 

@@ -105,5 +105,5 @@ def _optimises(evidence: Sequence[Mapping[str, Any]]) -> bool:
 
 def infers(evidence: Sequence[Mapping[str, Any]]) -> bool:
     """Whether no optimizer of the runs ever stepped, and they tell latencies or forwards without a step."""
-    told = any(e.get("latency_p50_s") or (e.get("probe") or {}).get("steps") == 0 for e in evidence)
-    return told and not _optimises(evidence)
+    measured = any(e.get("latency_p50_s") or (e.get("probe") or {}).get("steps") == 0 for e in evidence)
+    return measured and not _optimises(evidence)

@@ -133,11 +133,11 @@ def _of_batch(steps: float | None) -> str:
             f"at twice the batch a step takes {longer:.2f} times as long: it is flat, so the host bounds the "
             "step, not the work on a sample"
         )
-    said = f"at twice the batch a step takes {longer:.2f} times as long"
+    text = f"at twice the batch a step takes {longer:.2f} times as long"
     if longer < LINEAR:
         # Of a + b * batch, that is a over all: 2 - (a + 2b) / (a + b).
-        return f"{said}: {2 - longer:.0%} of it does not depend on the batch"
-    return f"{said}: the work on each sample bounds it"
+        return f"{text}: {2 - longer:.0%} of it does not depend on the batch"
+    return f"{text}: the work on each sample bounds it"
 
 
 def _times(ratio: float) -> str:
@@ -157,14 +157,14 @@ def replayed(evidence: Evidence) -> int:
 
 
 def _replay(evidence: Evidence) -> dict[str, Any]:
-    told = evidence.probe.facts.get("replay") if evidence.probe else None
-    return told if isinstance(told, dict) else {}
+    replay = evidence.probe.facts.get("replay") if evidence.probe else None
+    return replay if isinstance(replay, dict) else {}
 
 
 def epochs(evidence: Sequence[Evidence]) -> tuple[int, ...]:
     """Batches of an epoch of each loader, in the order in which they began, by the newest run."""
-    told = _newest(evidence).get("epochs")
-    return tuple(n for n in told if isinstance(n, int)) if isinstance(told, list) else ()
+    lengths = _newest(evidence).get("epochs")
+    return tuple(n for n in lengths if isinstance(n, int)) if isinstance(lengths, list) else ()
 
 
 def asked(layer: str, evidence: Sequence[Evidence]) -> str:
@@ -175,8 +175,8 @@ def asked(layer: str, evidence: Sequence[Evidence]) -> str:
     lengths, ended = epochs(evidence), _newest(evidence).get("epochs_ended")
     if not isinstance(ended, list) or len(ended) != len(lengths):
         ended = [True] * len(lengths)
-    told = [f"{n}" if end else f"{n}+" for n, end in zip(lengths, ended, strict=True)]
-    return f"{layer}:{','.join(told)}" if told else layer
+    texts = [f"{n}" if end else f"{n}+" for n, end in zip(lengths, ended, strict=True)]
+    return f"{layer}:{','.join(texts)}" if texts else layer
 
 
 def _newest(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
@@ -198,8 +198,8 @@ def _company(runs: Sequence[Evidence]) -> list[str]:
     loads = {e.run: load for e in runs if (load := e.conditions.foreign_cpu) is not None and load > SHARED}
     if not loads:
         return []
-    said = ", ".join(f"{load:.0f}% in {run}" for run, load in loads.items())
-    return [f"other processes used the run's cores ({said}): the ratio is rough"]
+    text = ", ".join(f"{load:.0f}% in {run}" for run, load in loads.items())
+    return [f"other processes used the run's cores ({text}): the ratio is rough"]
 
 
 def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> float | None:
@@ -218,8 +218,8 @@ def _told(evidence: Evidence, name: str) -> float | None:
     known = getattr(evidence.probe, name, None) if evidence.probe else None
     if known or name != "steps_per_s":
         return known
-    told = _replay(evidence)
-    steps, seconds = told.get("steps"), told.get("seconds")
+    replay = _replay(evidence)
+    steps, seconds = replay.get("steps"), replay.get("seconds")
     if not isinstance(steps, int) or not isinstance(seconds, (int, float)):
         return None
     return steps / seconds if seconds > 0 and steps >= FEW_STEPS else None

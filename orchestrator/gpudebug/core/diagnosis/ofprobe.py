@@ -23,26 +23,26 @@ _FLAGS = ("anomaly", "launch_blocking", "cudnn_benchmark")
 
 def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Value | None]:
     """Signals of the probe, of one run or the means of several; facts are the last run's. {} of none."""
-    told = [p for e in evidence if (p := e.get("probe"))]
-    if not told:
+    probes = [p for e in evidence if (p := e.get("probe"))]
+    if not probes:
         p50 = mean([e.get("step_time_p50_s") for e in evidence])
         return {"step_time_s": p50, "batch_size": mean([e.get("batch_size") for e in evidence])}
-    facts = told[-1].get("facts") or {}
-    found: dict[str, Value | None] = {name: mean([p.get(name) for p in told]) for name in _AS_TOLD}
-    p50, p95 = (mean([p.get(f"step_time_{q}_s") for p in told]) for q in ("p50", "p95"))
-    ranks = [r for p in told for r in p.get("ranks") or ()]
+    facts = probes[-1].get("facts") or {}
+    found: dict[str, Value | None] = {name: mean([p.get(name) for p in probes]) for name in _AS_TOLD}
+    p50, p95 = (mean([p.get(f"step_time_{q}_s") for p in probes]) for q in ("p50", "p95"))
+    ranks = [r for p in probes for r in p.get("ranks") or ()]
     return {
         **found,
-        "probe_steps": mean([p.get("steps") for p in told]),
+        "probe_steps": mean([p.get("steps") for p in probes]),
         "step_time_s": p50 if p50 is not None else mean([e.get("step_time_p50_s") for e in evidence]),
         "step_time_spread": p95 / p50 if p50 and p95 is not None else None,
         "unattributed_share": _unattributed(found),
-        "main_cpu_cores": mean([p.get("cpu_cores") for p in told]),
-        "alloc_retries": max((n for p in told if (n := p.get("alloc_retries")) is not None), default=None),
-        "world_size": _world(told[-1], facts),
+        "main_cpu_cores": mean([p.get("cpu_cores") for p in probes]),
+        "alloc_retries": max((n for p in probes if (n := p.get("alloc_retries")) is not None), default=None),
+        "world_size": _world(probes[-1], facts),
         "rank_skew": _skew(ranks),
         "batch_size": mean([e.get("batch_size") for e in evidence]) or number(facts.get("batch_size")),
-        **_copies(told),
+        **_copies(probes),
         **_loader(facts, cores),
         **_settings(facts, cores),
     }
@@ -77,8 +77,8 @@ def _unattributed(found: Mapping[str, Value | None]) -> float | None:
 
 def _world(probe: Record, facts: Record) -> float | None:
     distributed = facts.get("distributed")
-    told = distributed.get("world_size") if isinstance(distributed, Mapping) else None
-    return number(probe.get("world_size")) or number(told)
+    size = distributed.get("world_size") if isinstance(distributed, Mapping) else None
+    return number(probe.get("world_size")) or number(size)
 
 
 def _skew(ranks: Sequence[Record]) -> float | None:

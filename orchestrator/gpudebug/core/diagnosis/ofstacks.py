@@ -18,15 +18,15 @@ _BUT_DATA = ("forward", "backward", "optimizer", "other")
 
 def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
     """`Evidence.stacks` of several runs as of one; None if no run has any."""
-    told = [StacksEvidence.model_validate(one) for one in found if one]
-    if not told:
+    records = [StacksEvidence.model_validate(one) for one in found if one]
+    if not records:
         return None
-    training = [s.training for s in told if s.training and s.training.seconds > 0]
-    workers = [s.workers for s in told if s.workers and s.workers.seconds > 0]
+    training = [s.training for s in records if s.training and s.training.seconds > 0]
+    workers = [s.workers for s in records if s.workers and s.workers.seconds > 0]
     return StacksEvidence(
         training=shares.together(training),
         workers=shares.together(workers),
-        notes=tuple(dict.fromkeys(note for s in told for note in s.notes)),
+        notes=tuple(dict.fromkeys(note for s in records for note in s.notes)),
     )
 
 

@@ -29,8 +29,8 @@ def power_of(
     `before` and `after` are the signals of baseline and trial. Where none of those that are known on both
     sides moved as it should, the change hardly took effect; where none is known, nothing speaks against it.
     """
-    told = [moved(one, before.get(one.signal), after.get(one.signal)) for one in own]
-    if False in told and True not in told:
+    shares = [moved(one, before.get(one.signal), after.get(one.signal)) for one in own]
+    if False in shares and True not in shares:
         return UNMOVED
     return WRITTEN if change is not None and (change.patch or change.needs_code) else FLAG
 

@@ -70,9 +70,9 @@ def _said(signs: Sequence[Told], facts: Facts, most: int) -> tuple[str, ...]:
     """The strongest, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
     facts_by_place: dict[object, str] = {}
-    for told in ordered:
-        sentence = said(told, facts)
-        place = told.found.place if told.found is not None else None
+    for fact in ordered:
+        sentence = said(fact, facts)
+        place = fact.found.place if fact.found is not None else None
         key = sentence if place is None else (place.frame, place.line)
         if sentence:
             facts_by_place.setdefault(key, sentence)

@@ -60,9 +60,9 @@ class Difference:
 
     def lines(self) -> list[str]:
         """One line each, the workload's first: `flag num_workers: 0, reference 4`."""
-        said = [f"program: {self.program[0]}, reference {self.program[1]}"] if self.program else []
-        said += [f"flag {f.name}: {_shown(f.workload)}, reference {_shown(f.reference)}" for f in self.flags]
-        return said + [_line(figure) for figure in self.figures]
+        texts = [f"program: {self.program[0]}, reference {self.program[1]}"] if self.program else []
+        texts += [f"flag {f.name}: {_shown(f.workload)}, reference {_shown(f.reference)}" for f in self.flags]
+        return texts + [_line(figure) for figure in self.figures]
 
     def as_json(self) -> dict[str, Any]:
         """`program`, `flags` and `figures`; null is not set."""

@@ -117,9 +117,9 @@ def _of_change(
 def _of_part(cause: Cause, part: Change, framework: str | None, values: Mapping[str, Value]) -> float | None:
     if part.kind not in ("set", "unset", "env"):
         return None
-    told = [_of_framework(cause, part, framework)]
-    told += [_of_knob(knob, part, values) for knob in cause.knobs]
-    known = [w for w in told if w is not None]
+    items = [_of_framework(cause, part, framework)]
+    items += [_of_knob(knob, part, values) for knob in cause.knobs]
+    known = [w for w in items if w is not None]
     return max(known, default=None)
 
 
@@ -213,15 +213,15 @@ def _as_number(value: Value | None) -> float | None:
 def _of_words(hypothesis: Said, causes: Sequence[Cause]) -> dict[str, float]:
     """By the catalogue's words, and by rare words of its ids and titles: in the hypothesis's title, in the
     names that it changes, in its text. What more expressions speak of goes before what fewer do."""
-    said = (hypothesis.title, _spoken(hypothesis.change), hypothesis.text)
+    texts = (hypothesis.title, _spoken(hypothesis.change), hypothesis.text)
     found: dict[str, tuple[int, ...]] = {}
     for cause in causes:
-        counts = tuple(sum(1 for word in cause.words if pattern(word).search(s)) for s in said)
+        counts = tuple(sum(1 for word in cause.words if pattern(word).search(s)) for s in texts)
         if any(counts):
             found[cause.id] = counts
     most = max(found.values(), default=())
     weights = {id: _weight(counts, most) for id, counts in found.items()}
-    for id, weight in _of_names(said, causes).items():
+    for id, weight in _of_names(texts, causes).items():
         weights.setdefault(id, weight)
     return weights
 

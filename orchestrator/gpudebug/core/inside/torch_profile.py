@@ -105,9 +105,12 @@ def read_told(text: str) -> dict[str, Any] | None:
             last[entry.get("pid")] = entry
     if not last:
         return None
-    told = sorted(last.values(), key=_first_rank_first)
-    files = [e["file"] for e in told if "file" in e]
-    return {**{key: told[0][key] for key in _TOLD if key in told[0]}, **({"files": files} if files else {})}
+    records = sorted(last.values(), key=_first_rank_first)
+    files = [e["file"] for e in records if "file" in e]
+    return {
+        **{key: records[0][key] for key in _TOLD if key in records[0]},
+        **({"files": files} if files else {}),
+    }
 
 
 def _entry(line: str) -> dict[str, Any] | None:

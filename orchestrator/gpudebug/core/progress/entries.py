@@ -178,8 +178,8 @@ class HypothesisEntry:
     @property
     def accepted(self) -> int | None:
         """As which one the change was accepted into the baseline, 1 for the first; None if it was not."""
-        said = (field.text(" ").strip("*_`") for field in self.fields if field.name == "accepted")
-        return next((int(text) for text in said if _ORDER.fullmatch(text)), None)
+        texts = (field.text(" ").strip("*_`") for field in self.fields if field.name == "accepted")
+        return next((int(text) for text in texts if _ORDER.fullmatch(text)), None)
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset inside the entry."""

@@ -226,8 +226,8 @@ def read_status(status: Field) -> StatusReading:
     plain = _NOISE.sub(lambda match: b" " * len(match[0]), value[:_LONGEST_STATUS])
     match = _WORD.search(plain)
     if match is None:
-        said = value.decode("utf-8", "replace")
-        return StatusReading(None if said else Status.UNTESTED, said, "", start, end, b"", b"")
+        text = value.decode("utf-8", "replace")
+        return StatusReading(None if text else Status.UNTESTED, text, "", start, end, b"", b"")
     opening = _edge_marks(plain[: match.start()]) or _leading_marks(plain)
     closing = value[match.end() : match.end() + len(_leading_marks(value[match.end() :]))]
     carried = status.key.open if status.key else b""

@@ -102,8 +102,8 @@ def claimed(text: str) -> bool:
 
 
 def hoped(text: str) -> bool:
-    said = text.lower()
-    return _HOPED.search(said) is not None and _HAPPENED.search(said) is None
+    lowered = text.lower()
+    return _HOPED.search(lowered) is not None and _HAPPENED.search(lowered) is None
 
 
 def begins(text: str) -> bool:

@@ -148,14 +148,14 @@ def _status_edit(
 ) -> Edit:
     """The change of one status; `below` are lines to go with a status line that has to be added."""
     note = harmless(harmless(note, limit=NOTE_LIMIT).lstrip(_NOTE_LEAD), limit=NOTE_LIMIT)
-    said = f" - {note}".encode() if note else b""
+    suffix = f" - {note}".encode() if note else b""
     field = first_of(entry.fields, "status")
     if field is None:
-        return _missing_status(doc, entry, status.value.encode() + said, below)
+        return _missing_status(doc, entry, status.value.encode() + suffix, below)
     reading = read_status(field)
     if reading.status == status and reading.word.upper() == status and note in ("", reading.note):
         return Edit(reading.start, reading.start, b"")
-    value = reading.opening + status.value.encode() + reading.closing + said
+    value = reading.opening + status.value.encode() + reading.closing + suffix
     start = reading.start
     if start == reading.end and doc.data[start : start + 1] in (b" ", b"\t"):
         start += 1  # A line that says nothing yet may end in the blank that belongs before the value.

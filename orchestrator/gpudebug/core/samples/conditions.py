@@ -96,7 +96,7 @@ _OF_ITSELF_SHARE = 0.05
 def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[str, ...]:
     """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
     found = [_clocks(before, after), *(_throttling(name, before, after) for name in _THROTTLING)]
-    return tuple(said for said in found if said)
+    return tuple(text for text in found if text)
 
 
 def _clocks(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:

@@ -19,8 +19,8 @@ def thin(points: Sequence[Point], most: int, columns: Sequence[int] = (1,)) -> l
         raise ValueError("a series has two ends")
     if len(points) <= most:
         return list(points)
-    told = [[point[column] for point in points] for column in columns]
-    values = [(column, None in column) for column in told if any(v is not None for v in column)]
+    items = [[point[column] for point in points] for column in columns]
+    values = [(column, None in column) for column in items if any(v is not None for v in column)]
     each = sum(3 if gaps else 2 for _, gaps in values)
     kept = {0, len(points) - 1}
     for start, stop in buckets(len(points), (most - 2) // each if each else 0):

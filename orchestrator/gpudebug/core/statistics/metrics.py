@@ -153,8 +153,8 @@ def _sections(evidence: Any) -> dict[str, float]:
 
 def _without_section(name: str, runs: Sequence[object]) -> str:
     """What the run that lacks the section recorded instead, and how the section is added."""
-    told = [s for run in runs if (s := getattr(run, "sections", None)) is not None]
-    lacking = next((s for s in told if name not in _sections(s)), None)
+    reports = [s for run in runs if (s := getattr(run, "sections", None)) is not None]
+    lacking = next((s for s in reports if name not in _sections(s)), None)
     names = list(_sections(lacking))
     add = f'put `with gpudebug.profile_section("{name}"):` around its code'
     if lacking is None:

@@ -28,8 +28,8 @@ def gates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def throughput_source(verdict: Mapping[str, Any] | None) -> str | None:
     """Whose count a throughput is: `log`, the program's own word; `probe`, `both`; None: not known."""
-    told = (g.get("source") for g in (verdict or {}).get("gates") or () if isinstance(g, Mapping))
-    found = next((source for source in told if source), None)
+    sources = (g.get("source") for g in (verdict or {}).get("gates") or () if isinstance(g, Mapping))
+    found = next((source for source in sources if source), None)
     return found if isinstance(found, str) else None
 
 
@@ -103,8 +103,8 @@ def metric_change(verdict: Mapping[str, Any]) -> str:
     if before is None and after is None:
         return f"{metric.name} {UNKNOWN}"
     scale, unit = _shown(metric, before if before is not None else after)
-    said = (number(None if v is None else v * scale) for v in (before, after))
-    return f"{metric.name} {' to '.join(said)} {unit}".strip()
+    shown = (number(None if v is None else v * scale) for v in (before, after))
+    return f"{metric.name} {' to '.join(shown)} {unit}".strip()
 
 
 def _shown(metric: Metric, value: float | None) -> tuple[float, str]:

@@ -24,5 +24,5 @@ def refused(error: Exception) -> GpudebugError | None:
     named = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
     if not isinstance(named, str):
         return GpudebugError(str(error.strerror), next=advice)
-    said = f"{error.strerror}: {named.rpartition('/')[2]}"
-    return GpudebugError(said, file=named if named.startswith("/") else None, next=advice)
+    text = f"{error.strerror}: {named.rpartition('/')[2]}"
+    return GpudebugError(text, file=named if named.startswith("/") else None, next=advice)

@@ -166,5 +166,5 @@ def copy_of(name: str) -> tuple[str, str | None]:
         return "Memset", None
     found = re.search(r"(?:Copy)?(H|Host|D|Device|P|Peer)(?:to|To)(H|Host|D|Device|P|Peer)", name)
     kind = f"{found.group(1)[0]}to{found.group(2)[0]}" if found else "other"
-    told = re.search(r"Pinned|Pageable", name)
-    return kind, told.group(0).lower() if told else None
+    memory = re.search(r"Pinned|Pageable", name)
+    return kind, memory.group(0).lower() if memory else None

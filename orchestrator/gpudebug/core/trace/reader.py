@@ -119,10 +119,10 @@ class Reader(Generic[T]):
 
     def _learn(self, text: bytes) -> bool:
         try:
-            said = msgspec.json.decode(text, type=dict[str, Any])
+            fields = msgspec.json.decode(text, type=dict[str, Any])
         except _BROKEN:
             return False
-        self.metadata.update({key: value for key, value in said.items() if key != "traceEvents"})
+        self.metadata.update({key: value for key, value in fields.items() if key != "traceEvents"})
         return True
 
     def _guessed(self) -> list[T] | None:

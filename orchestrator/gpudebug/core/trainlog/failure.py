@@ -131,8 +131,8 @@ class Block:
     def quoted(self) -> list[str]:
         """Lines for people, the one that says most last: the head, unless its details finish its sentence."""
         goes_on = self.head.endswith(":") and bool(self.details) and not _DATA.match(self.details[0])
-        said = [self.head, *self.details] if goes_on else [*self.details, self.head]
-        return [line[:MAX_LINE] for line in (*self.frame, *said)]
+        values = [self.head, *self.details] if goes_on else [*self.details, self.head]
+        return [line[:MAX_LINE] for line in (*self.frame, *values)]
 
 
 @dataclass(slots=True)

@@ -98,11 +98,11 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
             f"{infra.outcome}, killed from outside" if infra.outcome is Outcome.CRASHED else infra.outcome
         )
         return Status.INVALID, f"{ending}: the machinery failed, not the hypothesis", False
-    for name, said in _SPOILT:
+    for name, reason in _SPOILT:
         gate = by_name[name]
         if gate.result is Result.FAIL:
             remedy = f"; {gate.note}" if gate.note else ""
-            return Status.INVALID, f"{said}: {gate.value}{remedy}", False
+            return Status.INVALID, f"{reason}: {gate.value}{remedy}", False
     for name in ("outcome", "loss", "loss_parity", "locked_knobs", "one_variable"):
         if by_name[name].result is Result.FAIL:
             return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False

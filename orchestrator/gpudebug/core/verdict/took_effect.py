@@ -124,15 +124,15 @@ def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | No
         return None
     old = {value for other in before for value in loader_settings.told(other.facts, setting)}
     asked = "true" if part.value is None else part.value
-    said = f"{setting}: {', '.join(values)} (the training's loader)"
+    text = f"{setting}: {', '.join(values)} (the training's loader)"
     if part.kind != "unset" and any(same_value(asked, value) for value in values):
-        return Effect(Result.PASS, said)
+        return Effect(Result.PASS, text)
     if old and not old & set(values):
-        return Effect(Result.PASS, said, None if part.kind == "unset" else f"{asked} was asked for")
+        return Effect(Result.PASS, text, None if part.kind == "unset" else f"{asked} was asked for")
     # A batch may be a part, or several, of what a flag says; and what is unset may have been the default.
     if part.kind == "unset" or setting == loader_settings.BATCH or old != set(values):
         return None
-    return Effect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {said}")
+    return Effect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {text}")
 
 
 def _code(run: Shown, touched: Sequence[str]) -> Effect:
@@ -177,19 +177,19 @@ def _old(part: Change, before: Sequence[Shown]) -> str | None:
 
 def _judged(part: Change, old: str | None, earlier: str | None, name: str, value: str) -> Effect:
     """`old` is what the baseline's command says, `earlier` what its program showed."""
-    said = f"{name}: {value}"
+    text = f"{name}: {value}"
     still = any(known is not None and same_value(known, value) for known in (old, earlier))
     if part.kind == "unset":
         result = Result.FAIL if still else Result.PASS if earlier is not None else Result.SKIPPED
-        return Effect(result, f"the program shows {said}" if still else said)
+        return Effect(result, f"the program shows {text}" if still else text)
     asked = "true" if part.value is None else part.value
     if same_value(asked, value):
-        return Effect(Result.PASS, said)
+        return Effect(Result.PASS, text)
     if still or (_number(asked) is not None and _number(value) is not None):
         written = part.name if part.value is None else f"{part.name}={part.value}"
-        return Effect(Result.FAIL, f"{written} was asked for, the program shows {said}")
+        return Effect(Result.FAIL, f"{written} was asked for, the program shows {text}")
     note = f"{part.name}={asked} is shown as {value}"
-    return Effect(Result.SKIPPED if old is None and earlier is None else Result.PASS, said, note)
+    return Effect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
 
 
 def same_value(a: str, b: str) -> bool:

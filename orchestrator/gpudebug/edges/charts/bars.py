@@ -66,8 +66,8 @@ def _time(axes: Any, rows: Sequence[dict[str, Any]], colours: dict[str | None, s
     axes.barh(places, own, color=painted)
     axes.barh(places, below, left=own, color=painted, alpha=_BELOW)
     for place, row in zip(places, rows, strict=True):
-        said = f" {numbers.number(row['total_s'], 's')}, {100 * row['share']:.1f}%"
-        axes.text(row["total_s"], place, said, va="center", fontsize=8)
+        text = f" {numbers.number(row['total_s'], 's')}, {100 * row['share']:.1f}%"
+        axes.text(row["total_s"], place, text, va="center", fontsize=8)
     axes.set_yticks(list(places), [short(r["name"], _NAME) for r in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 1.22 * max((r["total_s"] for r in rows), default=1.0) or 1.0)
@@ -121,8 +121,8 @@ def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
 def _categories(axes: Any, categories: Sequence[dict[str, Any]], colours: dict[str | None, str]) -> None:
     left = 0.0
     for category in categories:
-        said = f"{100 * category['share']:.1f}% {short(category['name'], 24)}"
-        axes.barh(0, category["share"], left=left, color=colours[category["name"]], label=said)
+        text = f"{100 * category['share']:.1f}% {short(category['name'], 24)}"
+        axes.barh(0, category["share"], left=left, color=colours[category["name"]], label=text)
         left += category["share"]
     axes.set_xlim(0, 1)
     axes.set_axis_off()

@@ -77,15 +77,15 @@ def _head(part: Any, data: Data, drawn: int) -> None:
     part.text(0.015, 0.90, title, fontsize=14, fontweight="bold", va="top", color=marks.INK)
     hypotheses = data["hypotheses"]
     left = len(overview.tested(hypotheses)) - drawn
-    said = overview.tally(hypotheses) + (f"; {left} of those tested are not drawn" if left else "")
-    part.text(0.015, 0.48, short(said, _LINE), fontsize=10, va="top", color=marks.INK)
+    text = overview.tally(hypotheses) + (f"; {left} of those tested are not drawn" if left else "")
+    part.text(0.015, 0.48, short(text, _LINE), fontsize=10, va="top", color=marks.INK)
     about = f"{overview.device(data)}; gpudebug {data['gpudebug']}, {data['made'][:10]}"
     part.text(0.015, 0.20, short(about, _LINE), fontsize=9, va="top", color=MUTED)
 
 
 def _nothing(part: Any, data: Data) -> None:
-    said = f"Next: {data['status']['next']['why']}"
-    part.text(0.015, 0.6, short(said, _LINE), fontsize=10, va="center", color=marks.INK)
+    text = f"Next: {data['status']['next']['why']}"
+    part.text(0.015, 0.6, short(text, _LINE), fontsize=10, va="center", color=marks.INK)
 
 
 class _Scale:
@@ -132,8 +132,8 @@ def _hypotheses(axes: Any, rows: Sequence[overview.Hypothesis], scale: _Scale) -
     for level in scale.levels:
         at = scale.level(level.value)
         if at is not None:
-            said = f"{level.name} {numbers.figure(scale.metric, level.value)}"
-            axes.axvline(at, color=level.colour, ls=level.style, lw=1.2, label=said, zorder=1)
+            text = f"{level.name} {numbers.figure(scale.metric, level.value)}"
+            axes.axvline(at, color=level.colour, ls=level.style, lw=1.2, label=text, zorder=1)
     for place, h in enumerate(rows):
         axes.axhline(place, color=marks.PALE, lw=0.6, zorder=0)
         _row(axes, place, h, scale.span(h))
@@ -164,17 +164,17 @@ def _row(axes: Any, place: int, h: overview.Hypothesis, span: tuple[Any, ...] | 
             axes.plot([low, high], [place, place], color=mark.colour, lw=1.6)
             axes.plot([low, high], [place, place], "|", color=mark.colour, ms=9, mew=1.6)
         axes.plot(after, place, mark.shape, color=mark.colour, ms=7, mec="white", mew=0.7, zorder=4)
-    said = f" {h['status']}{', accepted' if h['accepted'] is not None else ''}  {_found(h)}"
+    text = f" {h['status']}{', accepted' if h['accepted'] is not None else ''}  {_found(h)}"
     at = {"xy": (1.0, place), "xycoords": ("axes fraction", "data")}
-    axes.annotate(said, **at, va="center", fontsize=8.5, color=mark.colour)
+    axes.annotate(text, **at, va="center", fontsize=8.5, color=mark.colour)
 
 
 def _found(h: overview.Hypothesis) -> str:
     """Write the effect in few words, else why there is no effect."""
-    said = overview.effect_text(h)
-    if said == numbers.UNKNOWN and h["why"]:
+    effect = overview.effect_text(h)
+    if effect == numbers.UNKNOWN and h["why"]:
         return short(h["why"], _WHY)
-    return short(said.replace("95% CI ", ""), _WHY)
+    return short(effect.replace("95% CI ", ""), _WHY)
 
 
 def _legend(axes: Any, rows: Sequence[overview.Hypothesis]) -> None:
@@ -222,8 +222,8 @@ def _timelines(panels: Sequence[Any], sides: Sequence[tuple[str, str, Any]]) -> 
         window = run["window"]
         if window:
             axes.axvspan(window["start_s"], window["end_s"], color=MUTED, alpha=0.10, lw=0)
-        said = f"{title}: gpu_util {numbers.percent(run['utilisation'])}, run {short(run['name'], 30)}"
-        axes.set_title(said, loc="left", fontsize=9, color=colour)
+        text = f"{title}: gpu_util {numbers.percent(run['utilisation'])}, run {short(run['name'], 30)}"
+        axes.set_title(text, loc="left", fontsize=9, color=colour)
         timeline.frame(axes)
         plain(axes)
     panels[-1].set_xlabel("s since launch (shaded: what is counted)")
@@ -256,8 +256,8 @@ def _step(axes: Any, place: int, low: float | None, high: float | None, colour: 
     beyond = "bottom" if high >= low else "top"
     # What is written stays readable upon the line of a target.
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    said = numbers.figure(metric, high)
-    axes.annotate(said, (place, high), ha="center", va=beyond, fontsize=8, bbox=behind)
+    figure = numbers.figure(metric, high)
+    axes.annotate(figure, (place, high), ha="center", va=beyond, fontsize=8, bbox=behind)
 
 
 def _tick(metric: Metric, value: float) -> str:

@@ -26,8 +26,8 @@ def training_log(answer: dict[str, Any]) -> bytes:
         for step in gone[:200]:
             panels[0].axvline(step, color="#e45756", lw=0.6)
         panels[0].set_ylabel(short(loss["name"] or "loss", 40))
-        said = f"{loss['trend']}, {loss['points']} points" + (" (red: not a number)" if gone else "")
-        panels[0].set_title(said)
+        text = f"{loss['trend']}, {loss['points']} points" + (" (red: not a number)" if gone else "")
+        panels[0].set_title(text)
         if timed:
             panels[1].plot(*_columns(series["step_times"]), ".", ms=3, color="#54a24b")
             panels[1].set_ylabel("s a step")

@@ -66,11 +66,11 @@ def _sides(data: Data, h: Hypothesis) -> list[Side]:
     """Those that any run can be drawn of."""
     # The broad line stays in sight below one that lies upon it, as a loss does that did not change.
     before, after = ("before", marks.BEFORE, 2.6), ("after", marks.AFTER, 1.1)
-    told = ((*before, h["baseline_runs"]), (*after, h["trial_runs"]))
+    values = ((*before, h["baseline_runs"]), (*after, h["trial_runs"]))
     runs = data["runs"]
     sides = [
         Side(name, colour, width, [runs[n] for n in names if n in runs], timeline.typical(names, runs))
-        for name, colour, width, names in told
+        for name, colour, width, names in values
     ]
     return [side for side in sides if side.shown is not None]
 
@@ -100,12 +100,12 @@ def _figures(h: Hypothesis) -> str:
     figures = h["figures"]
     sides = [figures[key] for key in ("gpu util before", "gpu util after") if key in figures]
     change = figures.get("metric") or f"gpu_util {' to '.join(sides)}"
-    said = [f"{change}: {overview.effect_text(h)}"]
+    texts = [f"{change}: {overview.effect_text(h)}"]
     if h["throughput_ratio"] is not None:
-        said.append(f"throughput {h['throughput_ratio']:.2f}x")
+        texts.append(f"throughput {h['throughput_ratio']:.2f}x")
     if "loss" in figures:
-        said.append(f"loss {figures['loss']}")
-    return ", ".join(said)
+        texts.append(f"loss {figures['loss']}")
+    return ", ".join(texts)
 
 
 def _over_time(axes: Any, sides: Sequence[Side], name: str) -> None:
@@ -130,8 +130,8 @@ def _named(side: Side) -> str:
     """`before: 20.1%, run 0001-baseline-workload, one of 2`."""
     run, many = side.shown, len(side.runs)
     ended = run["outcome"] if run["utilisation"] is None else numbers.percent(run["utilisation"])
-    said = f"{side.name}: {ended}, run {short(run['name'], 40)}"
-    return f"{said}, one of {many}" if many > 1 else said
+    text = f"{side.name}: {ended}, run {short(run['name'], 40)}"
+    return f"{text}, one of {many}" if many > 1 else text
 
 
 def _losses(axes: Any, sides: Sequence[Side]) -> None:
@@ -165,8 +165,8 @@ def _step_times(axes: Any, sides: Sequence[Side]) -> None:
         drawn = True
         lows, widths = [low for low, _, _ in bins], [high - low for low, high, _ in bins]
         heights = [count / total / math.log2(high / low) for low, high, count in bins]
-        said = f"{side.name}: p50 {_ms(middle)}"
-        axes.bar(lows, heights, widths, align="edge", color=side.colour, alpha=0.55, lw=0, label=said)
+        text = f"{side.name}: p50 {_ms(middle)}"
+        axes.bar(lows, heights, widths, align="edge", color=side.colour, alpha=0.55, lw=0, label=text)
     _entitled(axes, drawn, "time of a step", "neither the log nor the probe reported step times")
     if drawn:
         axes.set_xscale("log")

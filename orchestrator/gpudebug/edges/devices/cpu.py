@@ -119,8 +119,8 @@ class CpuDevice:
     def _choose(self, now: float) -> None:
         self._scanned = now
         members = self._tree.scan()
-        told = self._trainings.among(members) if self._trainings else []
-        chosen = busiest(told, self._followed) or training_process(members, self._tree.root)
+        trainings = self._trainings.among(members) if self._trainings else []
+        chosen = busiest(trainings, self._followed) or training_process(members, self._tree.root)
         if chosen is None or (chosen.pid, chosen.start) != self._followed:
             self._follow(chosen, now)
 
@@ -178,10 +178,10 @@ def _began(line: bytes) -> int | None:
     if b'"start"' not in line:
         return None
     try:
-        told = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    pid = told.get("pid") if isinstance(told, dict) and told.get("kind") == "start" else None
+    pid = record.get("pid") if isinstance(record, dict) and record.get("kind") == "start" else None
     return pid if isinstance(pid, int) else None
 
 

@@ -117,13 +117,13 @@ def _asked(
 def _answer(text: bytes) -> Asked | None:
     lines = [line for line in text.splitlines() if line.startswith(_MARK)]
     try:
-        said = json.loads(lines[-1].removeprefix(_MARK))
+        answer = json.loads(lines[-1].removeprefix(_MARK))
         return Asked(
-            str(said["version"]),
-            {str(name): str(version) for name, version in sorted(said["packages"].items())},
-            tuple(map(str, said["path"])),
-            _places(said["found"]),
-            _places(said["early"]),
+            str(answer["version"]),
+            {str(name): str(version) for name, version in sorted(answer["packages"].items())},
+            tuple(map(str, answer["path"])),
+            _places(answer["found"]),
+            _places(answer["early"]),
         )
     except (IndexError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return None

@@ -196,8 +196,8 @@ class RunFolder:
     def seal_what_is_readable(self) -> tuple[str, ...]:
         """Seal a run that was cut off, whatever lies in it; the names of what could not be read."""
         found = dict(self._digested())
-        self._seal({name: said for name, said in found.items() if said is not None})
-        return tuple(name for name, said in found.items() if said is None)
+        self._seal({name: reason for name, reason in found.items() if reason is not None})
+        return tuple(name for name, reason in found.items() if reason is None)
 
     def _seal(self, digests: dict[str, str]) -> None:
         from gpudebug.core.records import Manifest

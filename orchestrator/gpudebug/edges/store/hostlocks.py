@@ -181,9 +181,9 @@ class _Folder:
         for name in sorted(os.listdir(self.fd)):
             user = name.removeprefix(f"{stem}.").removesuffix(".holder")
             if name == f"{stem}.{user}.holder" and user.isdecimal():
-                said = self._said_by(int(user), name)
-                if said is not None:
-                    return said
+                record = self._said_by(int(user), name)
+                if record is not None:
+                    return record
         return None
 
     def _said_by(self, user: int, name: str) -> dict[str, Any] | None:

@@ -142,12 +142,12 @@ def _write(folder: Path, number: int, lease: Lease) -> Lease:
 
 def _read(path: Path) -> Lease | None:
     try:
-        said = json.loads(read_head(path, _LONGEST))
+        record = json.loads(read_head(path, _LONGEST))
     except NotPermitted:
         raise
     except (StoreError, ValueError, RecursionError):
         return None
-    return _lease(said)
+    return _lease(record)
 
 
 def _lease(said: Any) -> Lease | None:

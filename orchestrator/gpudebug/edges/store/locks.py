@@ -95,10 +95,10 @@ def write_text(fd: int, holder: Mapping[str, object]) -> None:
 def read_text(fd: int) -> dict[str, Any]:
     """What a holder wrote of itself; empty if that is not known."""
     try:
-        said = json.loads(os.pread(fd, _LARGEST, 0))
+        record = json.loads(os.pread(fd, _LARGEST, 0))
     except (OSError, ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def shown(value: object) -> str:

@@ -36,8 +36,8 @@ def main() -> None:
     except KeyError:
         pass
     profiler.save("report.json")
-    told = {"version": sys.version.split()[0], "package": gpudebug.__file__}
-    print(json.dumps({**told, **_costs(profiler, profile_section)}))
+    fields = {"version": sys.version.split()[0], "package": gpudebug.__file__}
+    print(json.dumps({**fields, **_costs(profiler, profile_section)}))
 
 
 def _costs(profiler: Any, profile_section: Any) -> dict[str, float]:

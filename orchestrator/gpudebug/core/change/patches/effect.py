@@ -46,8 +46,8 @@ def effective(patch: bytes | Patch, file: str = "the patch") -> bytes:
     Empty if it changes nothing but comments and white space. `file` names it in errors.
     """
     read_patch = patch if isinstance(patch, Patch) else read(patch, file)
-    said = [_of_file(each) for each in read_patch.files]
-    return b"".join(sorted(part for part in said if part))
+    parts = [_of_file(each) for each in read_patch.files]
+    return b"".join(sorted(part for part in parts if part))
 
 
 def _of_file(each: PatchedFile) -> bytes:
@@ -67,16 +67,16 @@ def _of_file(each: PatchedFile) -> bytes:
 
 def _kind(each: PatchedFile) -> list[bytes]:
     """What happens to the file itself."""
-    said = []
+    marks = []
     if each.old is None:
-        said.append(b"new")
+        marks.append(b"new")
     elif each.new is None:
-        said.append(b"deleted")
+        marks.append(b"deleted")
     elif each.moved:
-        said.append(f"{each.moved} of {each.old}".encode("utf-8", "surrogateescape"))
+        marks.append(f"{each.moved} of {each.old}".encode("utf-8", "surrogateescape"))
     if each.new_mode not in (None, each.old_mode) and (each.old is not None or each.new_mode != "100644"):
-        said.append(f"mode {each.new_mode}".encode())
-    return said
+        marks.append(f"mode {each.new_mode}".encode())
+    return marks
 
 
 def _sides(hunk: Hunk, plain: Callable[[bytes], bytes]) -> tuple[list[bytes], list[bytes]]:

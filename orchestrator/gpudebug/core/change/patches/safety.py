@@ -25,8 +25,8 @@ def refuse_unsafe(patch: Patch, *, own: Collection[str] = ()) -> None:
         if each.new is not None:
             why = why or refused_kind(each.new, each.new_mode or "", _target(each))
         if why is not None:
-            said = f"{_shown(each.path)} {why}"
-            raise InterventionError(said, file=patch.file, line=each.line, next=_LEAVE)
+            text = f"{_shown(each.path)} {why}"
+            raise InterventionError(text, file=patch.file, line=each.line, next=_LEAVE)
         if each.new_mode == LINK:
             links[each.path] = each.line
     for each in patch.files:

@@ -80,8 +80,8 @@ def _by_log(e: Evidence, inside: ProbeEvidence) -> Ratio | None:
 
 
 def _of_optimizers(inside: ProbeEvidence) -> float | None:
-    told = _dicts(inside.facts.get("optimizers"))
-    steps = [_whole(one.get("steps")) for one in told]
+    records = _dicts(inside.facts.get("optimizers"))
+    steps = [_whole(one.get("steps")) for one in records]
     known = [count for count in steps if count is not None]
     if not known or len(known) < len(steps) or len(steps) >= _MOST_OPTIMIZERS:
         return None
@@ -89,10 +89,10 @@ def _of_optimizers(inside: ProbeEvidence) -> float | None:
 
 
 def _of_loaders(inside: ProbeEvidence) -> float | None:
-    told = _dicts(inside.facts.get("loaders"))
-    if not told or len(told) >= _MOST_LOADERS:
+    records = _dicts(inside.facts.get("loaders"))
+    if not records or len(records) >= _MOST_LOADERS:
         return None
-    return sum(_whole(one.get("fetched")) or 0 for one in told if one.get("training")) / inside.steps
+    return sum(_whole(one.get("fetched")) or 0 for one in records if one.get("training")) / inside.steps
 
 
 def _dicts(value: object) -> list[Mapping[str, object]]:

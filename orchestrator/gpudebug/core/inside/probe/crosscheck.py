@@ -32,8 +32,8 @@ def _rates(probe: ProbeEvidence, log_rate: float | None) -> str | None:
         return f"the log counts {times} steps for each step of the optimizer{_why(probe, times)}"
     if times := factor(own / log_rate):
         return f"the optimizer steps {times} times for each step of the log"
-    said = f"{numbers.number(log_rate)} steps/s by the log, {numbers.number(own)} by the optimizer's steps"
-    return f"{said}: they count different things, or the log was not followed well"
+    text = f"{numbers.number(log_rate)} steps/s by the log, {numbers.number(own)} by the optimizer's steps"
+    return f"{text}: they count different things, or the log was not followed well"
 
 
 def factor(ratio: float) -> int | None:

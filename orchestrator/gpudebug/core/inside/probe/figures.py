@@ -143,8 +143,8 @@ def _first_step(process: Process) -> float | None:
 
 
 def _last_count(process: Process, counter: str) -> int | None:
-    told = next((b.counters[counter] for b in reversed(process.beats) if counter in b.counters), None)
-    return None if told is None else int(told)
+    last = next((b.counters[counter] for b in reversed(process.beats) if counter in b.counters), None)
+    return None if last is None else int(last)
 
 
 def _fact(facts: Mapping[str, object], name: str) -> float | None:

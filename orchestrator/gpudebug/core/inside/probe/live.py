@@ -61,32 +61,32 @@ class Lately:
         waited = _known(counters.get("data_s")) if isinstance(counters, dict) else None
         if line["pid"] not in self._told and len(self._told) >= MOST_PROCESSES:
             return
-        told = self._told.setdefault(line["pid"], deque(maxlen=_MOST_BEATS))
-        if told and (at <= told[-1][0] or steps < told[-1][1]):
+        beats = self._told.setdefault(line["pid"], deque(maxlen=_MOST_BEATS))
+        if beats and (at <= beats[-1][0] or steps < beats[-1][1]):
             return
-        told.append((at, int(steps), waited))
-        while len(told) > 2 and told[0][0] < at - LATELY_S:
-            told.popleft()
+        beats.append((at, int(steps), waited))
+        while len(beats) > 2 and beats[0][0] < at - LATELY_S:
+            beats.popleft()
 
     @property
     def steps(self) -> int | None:
         """The iterations of that process so far; None if it reported none."""
-        told = self._main
-        return told[-1][1] if told else None
+        main = self._main
+        return main[-1][1] if main else None
 
     @property
     def steps_per_s(self) -> float | None:
         """Its iterations a second; None before its second beat."""
-        told = self._main
-        return (told[-1][1] - told[0][1]) / (told[-1][0] - told[0][0]) if told and len(told) > 1 else None
+        main = self._main
+        return (main[-1][1] - main[0][1]) / (main[-1][0] - main[0][0]) if main and len(main) > 1 else None
 
     @property
     def data_wait_share(self) -> float | None:
         """The share of the time in which it waited for data; None if it does not tell, or only once."""
-        told = self._main
-        if not told or len(told) < 2 or told[0][2] is None or told[-1][2] is None:
+        main = self._main
+        if not main or len(main) < 2 or main[0][2] is None or main[-1][2] is None:
             return None
-        return min(1.0, max(0.0, (told[-1][2] - told[0][2]) / (told[-1][0] - told[0][0])))
+        return min(1.0, max(0.0, (main[-1][2] - main[0][2]) / (main[-1][0] - main[0][0])))
 
     @property
     def _main(self) -> deque[tuple[float, int, float | None]] | None:

@@ -34,13 +34,13 @@ _LARGEST = ("alloc_retries", "peak_host_mb", "peak_device_mb")
 
 def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """`part` (baseline, trial, …) with what its runs' evidence.json holds; `reason` if none holds any."""
-    told = [e["probe"] for e in evidence if e.get("probe")]
+    probes = [e["probe"] for e in evidence if e.get("probe")]
     reasons = [e["probe_reason"] for e in evidence if e.get("probe_reason")]
     return {
         "part": part,
         "runs": [e["run"] for e in evidence],
-        "figures": together(told),
-        "reason": None if told else next(iter(reasons), None),
+        "figures": together(probes),
+        "reason": None if probes else next(iter(reasons), None),
     }
 
 

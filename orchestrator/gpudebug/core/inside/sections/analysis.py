@@ -61,23 +61,23 @@ def _node(node: Node) -> dict[str, Any]:
 
 def remarks(report: Report) -> list[str]:
     """What has to be known to read the figures, beside what the report notes of itself."""
-    said = []
+    lines = []
     if not report.sections and not report.notes:
-        said.append("no section was timed: was profiling enabled, and did the code get there?")
+        lines.append("no section was timed: was profiling enabled, and did the code get there?")
     if any(s.gpu_peak_mb for s in report.sections) and not report.sync:
-        said.append("sections end when a GPU's work is queued, not when it is done: give the profiler sync=")
+        lines.append("sections end when a GPU's work is queued, not when it is done: give the profiler sync=")
     if report.open:
-        said.append(f"still open at the end: {_named(report.open)}")
+        lines.append(f"still open at the end: {_named(report.open)}")
     beyond = _overfull(report.tree)
     if beyond:
-        said.append(
+        lines.append(
             f"what ran inside {_named(beyond)} adds up to more than it took (tasks at the same time, or "
             "recursion): shares of the whole time end at 100%"
         )
     failed = [f"{s.name!r} ({s.errors})" for s in report.sections if s.errors]
     if failed:
-        said.append(f"ended by an exception: {_listed(failed)}")
-    return said
+        lines.append(f"ended by an exception: {_listed(failed)}")
+    return lines
 
 
 def _overfull(tree: Sequence[Node]) -> list[str]:

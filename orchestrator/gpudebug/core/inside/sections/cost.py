@@ -86,17 +86,17 @@ def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[
     if section.mean_s > SLOW_S:
         advice = inside or hint or "do its work less often, in a worker, in batches or on the GPU"
         times = "once" if section.calls == 1 else f"{section.calls} times"
-        said = f"takes {1000 * section.mean_s:.0f} ms a call, {times}: {advice}"
-        yield Recommendation(Level.SLOW, section.name, said)
+        text = f"takes {1000 * section.mean_s:.0f} ms a call, {times}: {advice}"
+        yield Recommendation(Level.SLOW, section.name, text)
     if (section.mem_peak_mb or 0.0) > LARGE_MB:
-        said = f"peaks at {section.mem_peak_mb:.0f} MB: allocate buffers once and reuse them, avoid copies"
-        yield Recommendation(Level.MEMORY, section.name, said)
+        text = f"peaks at {section.mem_peak_mb:.0f} MB: allocate buffers once and reuse them, avoid copies"
+        yield Recommendation(Level.MEMORY, section.name, text)
     if (section.gpu_peak_mb or 0.0) > LARGE_MB:
-        said = (
+        text = (
             f"peaks at {section.gpu_peak_mb:.0f} MB of device memory: free what is not needed, use mixed "
             "precision, or recompute activations"
         )
-        yield Recommendation(Level.GPU_MEMORY, section.name, said)
+        yield Recommendation(Level.GPU_MEMORY, section.name, text)
 
 
 def _inside(section: Section, below: Mapping[str, float]) -> str | None:

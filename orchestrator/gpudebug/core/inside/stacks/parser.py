@@ -57,19 +57,19 @@ class StacksRecord:
 
 def read_stacks(text: str) -> StacksRecord | None:
     """Parse the stacks in the lines of probe.jsonl; None if there is none. Every value is checked."""
-    told: list[Told] = []
+    values: list[Told] = []
     notes: dict[str, None] = {}
     for raw in text.split("\n"):
         if _MARK not in raw:
             continue
         line = read_line(raw)
-        if line is None or line["kind"] != "stacks" or len(told) >= _MOST_LINES:
+        if line is None or line["kind"] != "stacks" or len(values) >= _MOST_LINES:
             continue
         if isinstance(line.get("why"), str):
             notes[f"stacks end early: {line['why'][:_LONGEST_WHY]}"] = None
         elif one := _told(line):
-            told.append(one)
-    return StacksRecord(tuple(told), tuple(notes)) if told or notes else None
+            values.append(one)
+    return StacksRecord(tuple(values), tuple(notes)) if values or notes else None
 
 
 def _told(line: Mapping[str, Any]) -> Told | None:

@@ -193,8 +193,8 @@ def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
 def freed(stacks: Stacks, part: float) -> Stacks:
     """The stacks as they would be if a thread that can run had a core of its own and not `part` of one."""
     rows = tuple((p, f, line, s, min(s, cpu_s / part)) for p, f, line, s, cpu_s in stacks.stacks)
-    told = sum(row[4] for row in stacks.stacks)
-    rest = max(0.0, stacks.cpu_s - told) / part
+    total = sum(row[4] for row in stacks.stacks)
+    rest = max(0.0, stacks.cpu_s - total) / part
     cpu_s = min(stacks.seconds, sum(row[4] for row in rows) + rest)
     return stacks.model_copy(update={"stacks": rows, "cpu_s": cpu_s})
 

@@ -85,7 +85,7 @@ def _said(one: counts.Moved) -> str:
 
 def _totals(runs: tuple[Evidence, ...]) -> str:
     """Write both counts of the first run that has them."""
-    told = next((e for e in runs if e.step_unit == "step" and e.steps and e.probe), None)
-    if told is None or told.probe is None:
+    run = next((e for e in runs if e.step_unit == "step" and e.steps and e.probe), None)
+    if run is None or run.probe is None:
         return ""
-    return f" (run {told.run}: {told.steps} steps by the log, {told.probe.steps} by the optimizer)"
+    return f" (run {run.run}: {run.steps} steps by the log, {run.probe.steps} by the optimizer)"

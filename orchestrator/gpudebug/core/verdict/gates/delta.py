@@ -39,11 +39,11 @@ def _absent(case: Case) -> str:
                 where = part if len(runs) == 1 else f"{part}, run {e.run}"
                 return f"{where}: {_reason(case, e)}"
     assert not comparable(case.metric, (*case.before, *case.after))
-    told = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
-    before, after = (" and ".join(sources) for sources in told)
+    values = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
+    before, after = (" and ".join(sources) for sources in values)
     what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
-    said = what.get(case.metric.name, "step times are")
-    return f"{said} reported by {before} in the baseline, by {after} in the trial"
+    subject = what.get(case.metric.name, "step times are")
+    return f"{subject} reported by {before} in the baseline, by {after} in the trial"
 
 
 def _reason(case: Case, e: Evidence) -> str:
@@ -68,7 +68,7 @@ def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence
         total = window_total(runs)
         if total < criteria.min_window:
             count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
-            said = f"the {part}'s windows sum up to {total:.1f} s over {count}"
+            text = f"the {part}'s windows sum up to {total:.1f} s over {count}"
             missing = criteria.min_window - total
-            return f"{said}, {missing:.1f} s short of min_window ({criteria.min_window:g} s)"
+            return f"{text}, {missing:.1f} s short of min_window ({criteria.min_window:g} s)"
     return None

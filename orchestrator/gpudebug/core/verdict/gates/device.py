@@ -66,8 +66,8 @@ def _busy_cores(case: Case) -> tuple[str | None, str | None]:
     before, after = (_mean_load(runs) for _, runs in _sides(case))
     if before is None or after is None or max(before, after) <= SHARED:
         return None, None
-    said = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
-    return (said, None) if abs(before - after) > APART else (None, f"{said}: equal, but noisy")
+    text = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
+    return (text, None) if abs(before - after) > APART else (None, f"{text}: equal, but noisy")
 
 
 def _untold(case: Case) -> str | None:

@@ -22,15 +22,15 @@ def throughput_gate(case: Case) -> Gate:
     Unknown if log, probe and command do not agree on what got done.
     """
     gate = _by_rate(case)
-    told = source(case)
-    against = unfit(case) if told is not None else None
+    counted_by = source(case)
+    against = unfit(case) if counted_by is not None else None
     if against is not None and gate.result is not Result.FAIL:
         confirm = f'a person who can explain it runs `gpudebug reopen {case.number} --because "WHY"`'
         update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{against.why}; {confirm}"}
-        return gate.model_copy(update={**update, "source": told, "unexplained": against.why})
-    if told == LOG and case.ratio is not None and gate.note is None:
-        return gate.model_copy(update={"source": told, "note": OWN_WORD})
-    return gate.model_copy(update={"source": told})
+        return gate.model_copy(update={**update, "source": counted_by, "unexplained": against.why})
+    if counted_by == LOG and case.ratio is not None and gate.note is None:
+        return gate.model_copy(update={"source": counted_by, "note": OWN_WORD})
+    return gate.model_copy(update={"source": counted_by})
 
 
 def _by_rate(case: Case) -> Gate:
@@ -113,8 +113,8 @@ def _batches(case: Case) -> str:
         for runs in _sides(case)
     ]
     sizes = [{f"{e.batch_size:g}" for e in runs if e.batch_size} for runs in _sides(case)]
-    for told in (flags, sizes):
-        before, after = (" or ".join(sorted(filter(None, side))) or "not set" for side in told)
+    for pair in (flags, sizes):
+        before, after = (" or ".join(sorted(filter(None, side))) or "not set" for side in pair)
         if before != after:
             return f"the batch differs ({before}, then {after})"
     return "the change names the batch"
@@ -148,14 +148,16 @@ def work_gate(case: Case) -> Gate:
         # Only a gain of utilisation can be bought with useless work.
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     assert case.work.low is not None
-    told: str | None = None
+    contradicted: str | None = None
     if case.work.value <= WORK_PASS:
         result = Result.PASS
         if case.step_work is not None and case.step_work.value > WORK_PASS:
             result = Result.UNKNOWN
-            told = f"by the log; {estimate_text(case.step_work, 'x', digits=2)} by the optimizer's steps"
+            contradicted = (
+                f"by the log; {estimate_text(case.step_work, 'x', digits=2)} by the optimizer's steps"
+            )
     else:
         result = Result.FAIL if case.work.low > WORK_FAIL else Result.UNKNOWN
     return gate.model_copy(
-        update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": told},
+        update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": contradicted},
     )

@@ -205,8 +205,8 @@ class _Steps:
 
     def _begins(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         """None, or the step's arguments with another closure that knows how long it takes."""
-        for told in self._phases.calls.stepping:
-            told(optimizer)
+        for callback in self._phases.calls.stepping:
+            callback(optimizer)
         del self._begun[: -(DEEPEST - 1)]
         step = _Step(id(optimizer), perf_counter(), self._phases.spent())
         self._begun.append(step)

@@ -38,8 +38,8 @@ class Record:
         return 0 if self._size >= room else 1 << (LEVELS * self._size // room)
 
     def line(self, kind: str, **entries: Any) -> str:
-        told = {"kind": kind, "pid": self.pid, "t": round(time.monotonic(), 6), **entries}
-        return json.dumps(told, default=str, separators=(",", ":")) + "\n"
+        fields = {"kind": kind, "pid": self.pid, "t": round(time.monotonic(), 6), **entries}
+        return json.dumps(fields, default=str, separators=(",", ":")) + "\n"
 
     def append(self, lines: list[str], last: bool = False) -> None:
         """Add whole lines, as far as there is room; `last`: in the part that is kept for the end."""

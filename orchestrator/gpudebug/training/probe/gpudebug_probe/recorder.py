@@ -69,8 +69,8 @@ class Recorder:
         os.register_at_fork(after_in_child=self._anew)
 
     def _anew(self) -> None:
-        for told in (self.counters, self.facts, self.sites, self.optimizers):
-            told.clear()
+        for store in (self.counters, self.facts, self.sites, self.optimizers):
+            store.clear()
         self.on = False
         self.steps = 0
         # Above 0 while a batch is fetched in the thread that trains: what runs then is loading. See loader.

@@ -266,12 +266,12 @@ class Replay:
         One that was not seen to end has more than was taken: a training that ends after a time takes more of
         it now. Yet one that ends with its data must not go on for ever.
         """
-        told = self._told[source.place] if source.place < len(self._told) else None
-        if told is None:
+        earlier = self._told[source.place] if source.place < len(self._told) else None
+        if earlier is None:
             return before if known is None else known
         if known is None:
-            return told.taken if told.whole else before or told.most
-        return told.most if before is None and told.taken > known else known
+            return earlier.taken if earlier.whole else before or earlier.most
+        return earlier.most if before is None and earlier.taken > known else known
 
     def _ready(self, source: Source) -> Cache | None:
         """Its batch, where that is replayed from now on."""
