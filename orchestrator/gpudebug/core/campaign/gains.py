@@ -88,7 +88,7 @@ def figure_of(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> f
 
 
 def _way(metric: Metric, start: float | None, end: float | None) -> float | None:
-    """The improvement from one figure to another: points, or a ratio above 1 where the end is better."""
+    """The improvement from one figure to another: points, or a ratio above 1 if the end is better."""
     if start is None or end is None:
         return None
     if not metric.points and (start <= 0 or end <= 0):

@@ -15,7 +15,7 @@ NO_DIAGNOSIS = "no diagnosis is recorded yet: gpudebug diagnose"
 
 @dataclass(frozen=True)
 class Order:
-    """What testing each waiting hypothesis is worth, or what the catalogue offers where none waits.
+    """What testing each waiting hypothesis is worth, or what the catalogue offers if none waits.
 
     `when` is a time in UTC, `by` the command that recorded it, `baseline` the runs of the workload's baseline
     that it was made from. `worths` is the expected gain a device-second in the unit of `metric`; None if no

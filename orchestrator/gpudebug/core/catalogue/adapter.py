@@ -27,7 +27,7 @@ class LogFlag(Strict):
 
 
 class BatchFlag(Strict):
-    """The option that sets how many samples a device takes in a step, and its default where it has one."""
+    """The option that sets how many samples a device takes in a step, and its default if it has one."""
 
     flag: str
     default: int | None = None

@@ -51,7 +51,7 @@ class LogAdvice(NamedTuple):
         return f"set {self.name}={self.value} in {self.at}, before the baseline"
 
 
-# Names that programs give to a folder they write into, where no framework is known.
+# Names that programs give to a folder they write into, if no framework is known.
 _OUTPUT_NAMES = (
     *("output_dir", "out_dir", "output_path", "outdir", "output", "run_dir", "save_dir", "save_path"),
     *("logdir", "log_dir", "logging_dir", "work_dir", "workdir", "exp_dir", "experiment_dir", "results_dir"),
@@ -92,7 +92,7 @@ def _marks(framework: Framework, program: Program | None) -> set[str]:
 
 
 def _by_imports(known: Known, program: Program) -> Found | None:
-    """The framework of whose names the source uses most; a weak one where no other is used."""
+    """The framework of whose names the source uses most; a weak one if no other is used."""
     counted = [(not k.weak, _used(program.uses, k.imports), k) for k in known]
     used = [entry for entry in counted if entry[1]]
     if not used:
@@ -175,7 +175,7 @@ def steps_option(argv: Sequence[str], known: Known) -> Option | None:
 
 
 def steps_of(argv: Sequence[str], known: Known) -> int | None:
-    """The number of optimiser steps that the command asks for, where a flag says so."""
+    """The number of optimiser steps that the command asks for, if a flag says so."""
     option = steps_option(argv, known)
     return _whole(option.value) if option else None
 
@@ -226,7 +226,7 @@ def _number(argv: Sequence[str], found: Found, flag: str, program: Program | Non
 
 
 def _argument(flag: str) -> str:
-    """`trainer.max_steps` is max_steps where it is an argument in code."""
+    """`trainer.max_steps` is max_steps if it is an argument in code."""
     return flag.rpartition(".")[2].replace("-", "_")
 
 

@@ -28,7 +28,7 @@ class Term(Strict):
     `signal` names one of `core.diagnosis.signals`. `stack` is a regular expression, searched without regard
     to case in each frame (`folder/file.py:function`) of the training thread's stacks, or `workers`' with
     `of: workers`, and `code` one that is searched in the source of the line that is executed: their figure
-    is the share of the watched time that matching stacks take, in `phase` and `state` where these are given.
+    is the share of the watched time that matching stacks take, in `phase` and `state` if these are given.
     With both, a stack counts that matches either. `section` is searched in names of sections: the largest
     share of the profiled time. `flag` matches the whole name, without dashes and with `_` for `-`, of an
     option of the command: its value, true for a bare one. `printed` matches a name of the configuration that
@@ -59,7 +59,7 @@ class Condition(Term):
 
 
 class Sign(Condition):
-    """A condition that multiplies a cause's odds by `weight` where it is true, by `otherwise` where not."""
+    """A condition that multiplies a cause's odds by `weight` if it is true, by `otherwise` if not."""
 
     weight: float
     otherwise: float = 1.0
@@ -112,8 +112,8 @@ class Own(Strict):
 class Cause(Strict):
     """One root cause.
 
-    `group` is the folder's where the file does not say. `prior` are odds by kind of workload, `default` for
-    the others. A cause is ruled out where one of `requires` is known to be false. `exposed` is the share of
+    `group` is the folder's if the file does not say. `prior` are odds by kind of workload, `default` for
+    the others. A cause is ruled out if one of `requires` is known to be false. `exposed` is the share of
     the time that only this cause explains: the largest of its figures. `waits` says that the device idles
     for it although no CPU is used, so that it shows in utilisation without a GPU, too. `interventions` are
     by framework (`lerobot`, `hf_trainer`, `accelerate`, `lightning`, `torchtune`, `sb3`, `env`, `any`, …);

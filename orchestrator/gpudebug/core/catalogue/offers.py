@@ -55,7 +55,7 @@ def interventions_for(
 ) -> Offers:
     """What would test the cause in the command `argv` with the variables `env` of its own.
 
-    `found` is its framework, `version` that of its package where it is known, `program` what its source
+    `found` is its framework, `version` that of its package if it is known, `program` what its source
     says. Mechanical ones come first: the framework's, that of any program, knobs that the command or its
     source has, then variables. A change that the command has already, whose flags this version of the
     framework lacks or that touches a locked knob is not offered. Options that mean workers or threads rise

@@ -25,7 +25,7 @@ class OwnFlag(NamedTuple):
     """One option of a program. `name` is as it is written, with its dashes; of an environment variable, which
     `variable` sets, as it is. A `switch` has no value and turns something on, an `unset_switch`
     off; a `pair` is `--x` and `--no-x`. `default` is None if unknown, `choices` are all values
-    that it takes, where it says so."""
+    that it takes, if it says so."""
 
     name: str
     default: Default
@@ -40,7 +40,7 @@ def folded(name: str) -> str:
 
 
 def own_flags(source: str) -> dict[str, OwnFlag]:
-    """The options and variables that a program's source defines, by folded name; {} where it does not parse.
+    """The options and variables that a program's source defines, by folded name; {} if it does not parse.
 
     Reads `argparse`, `click`, `typer`, `absl`, dataclasses that become options (tyro, draccus,
     HfArgumentParser, …), a `configurator.py` as nanoGPT's, and `os.environ`.
@@ -126,7 +126,7 @@ def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
 
 
 def _choices(node: ast.expr | None) -> tuple[str, ...]:
-    """The values of a list that is written out; none where one of them is computed."""
+    """The values of a list that is written out; none if one of them is computed."""
     found = [constant(e) for e in node.elts] if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
     return () if None in found else tuple(str(value) for value in found)
 

@@ -86,7 +86,7 @@ def _called(node: ast.AST) -> str | None:
 
 def meets(function: str, touched: Mapping[str, frozenset[str]], option: str) -> bool:
     """Whether a function (`Class.method`, `function`) is among what an option touches: itself, or its class
-    where any class has a method of that name."""
+    if any class has a method of that name."""
     names = touched.get(option, frozenset())
     owner, _, name = function.rpartition(".")
     return (name in names and not _common(name)) or (bool(owner) and owner.rpartition(".")[2] in names)

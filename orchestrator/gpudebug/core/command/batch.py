@@ -53,7 +53,7 @@ def _sizes(name: str) -> bool:
 def size(said: dict[str, str]) -> float | None:
     """Samples a step (of one device) by these flags; None if they do not say, or say it twice.
 
-    A step takes one batch where no flag says that several are accumulated.
+    A step takes one batch if no flag says that several are accumulated.
     """
     sizes = [value for name, value in said.items() if _sizes(name)]
     factors = [*sizes, *(value for name, value in said.items() if not _sizes(name))]

@@ -39,6 +39,6 @@ def told(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
 
 
 def _fetched(loader: Mapping[str, object]) -> float:
-    """0 where the training wrote no number."""
+    """0 if the training wrote no number."""
     count = loader.get("fetched")
     return count if isinstance(count, (int, float)) else 0.0

@@ -11,7 +11,7 @@ from gpudebug.core.records import RunRecord
 from gpudebug.core.trainlog.names import word_set
 
 NOT_SET = "not set"
-# Variables that switch compilation off, and those that switch it on, where they are true.
+# Variables that switch compilation off, and those that switch it on, if they are true.
 _DISABLING = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "TORCHINDUCTOR_DISABLE", "JAX_DISABLE_JIT")
 _ENABLING = ("TORCH_COMPILE", "USE_TORCH_COMPILE", "ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_USE_DYNAMO")
 _FALSE = frozenset({"", "0", "false", "no", "none", "off", "eager"})
@@ -25,7 +25,7 @@ NAMING = word_set(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one side: its run.json, and its own variables where they were seen.
+    """What is known of one side: its run.json, and its own variables if they were seen.
 
     `variables` holds the value of each variable that the command itself sets; None if only the names
     are known, which run.json keeps.

@@ -162,7 +162,7 @@ def _alike(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
 
 
 def judge(ratio: Estimate | None) -> Answer:
-    """Faster where the whole interval lies above 1.00, slower where it lies below, else undecided."""
+    """Faster if the whole interval lies above 1.00, slower if it lies below, else undecided."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return Answer.CANNOT_TELL
     if ratio.low > 1:

@@ -76,7 +76,7 @@ def _ratio(
 
 
 def _per_run(reports: Sequence[Report], figure: Callable[[Report], float | None]) -> list[float]:
-    """One figure a run; none where a run lacks it. Reports of different ranks are of one run."""
+    """One figure a run; none if a run lacks it. Reports of different ranks are of one run."""
     of_rank: dict[int | None, list[Report]] = {}
     for report in reports:
         of_rank.setdefault(report.rank, []).append(report)

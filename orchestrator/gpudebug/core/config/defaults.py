@@ -197,7 +197,7 @@ def _separated(command: str) -> tuple[dict[str, str], str]:
 
 
 def _scalar(text: str) -> str:
-    """One line of YAML that reads back as `text`: plain where that is safe, else in double quotes."""
+    """One line of YAML that reads back as `text`: plain if that is safe, else in double quotes."""
     if re.fullmatch(r"[a-z][a-z0-9_./-]*", text) and text not in ("null", "true", "false"):
         return text
     return '"' + "".join(_escaped(char) for char in text) + '"'

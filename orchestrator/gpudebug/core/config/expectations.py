@@ -108,7 +108,7 @@ def _note(row: Expectation) -> str | None:
 def row_for(ranges: Ranges, devices: Sequence[str]) -> str | None:
     """The row for the first of `devices` that has one: of its name, else the longest name that is part of it.
 
-    Letter case does not count. `default` where no device has one; None if that is not there either.
+    Letter case does not count. `default` if no device has one; None if that is not there either.
     """
     for device in devices:
         name = device.casefold()

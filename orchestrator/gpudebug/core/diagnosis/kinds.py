@@ -58,7 +58,7 @@ def kind_of(
     evidence: Sequence[Mapping[str, Any]],
     words: Sequence[str] = (),
 ) -> str:
-    """One of the catalogue's kinds; `other` where little gives one away. `words` are names that the command
+    """One of the catalogue's kinds; `other` if little gives one away. `words` are names that the command
     and its program's source use: script, subcommands, imports, options of its own."""
     if infers(evidence):
         return "inference"

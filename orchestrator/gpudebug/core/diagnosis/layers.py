@@ -203,7 +203,7 @@ def _company(runs: Sequence[Evidence]) -> list[str]:
 
 
 def _ratio(name: str, before: Sequence[Evidence], after: Sequence[Evidence]) -> float | None:
-    """Of means over runs. Both sides by the probe where every run has it: it counts what no log prints."""
+    """Of means over runs. Both sides by the probe if every run has it: it counts what no log prints."""
     for read in (_told, _read):
         sides = [[read(e, name) for e in side] for side in (before, after)]
         rates = [[v for v in side if v] for side in sides]

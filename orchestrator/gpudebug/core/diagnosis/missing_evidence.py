@@ -68,7 +68,7 @@ def _layer(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
 
 
 def _can_be_made(layer: str, facts: Facts) -> bool:
-    """A batch can be cached only where a loader is known to feed the training."""
+    """A batch can be cached only if a loader is known to feed the training."""
     return layer != "cached_batch" or facts.signals.get("loader_used") is True
 
 

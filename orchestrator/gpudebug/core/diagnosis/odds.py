@@ -45,7 +45,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Scored:
-    """A cause's odds against none. `ruled_out` by one of its requirements, `required` where all are known to
+    """A cause's odds against none. `ruled_out` by one of its requirements, `required` if all are known to
     hold; `signs` in the catalogue's order.
 
     `exposed` is None if unknown, or if the cause takes no time of its own.
@@ -71,7 +71,7 @@ class Scored:
 
 
 def score(cause: Cause, facts: Facts, tested: Sequence[Tested] = ()) -> Scored:
-    """Prior odds times what signs, reach and trials say; 0 where a requirement is known not to hold."""
+    """Prior odds times what signs, reach and trials say; 0 if a requirement is known not to hold."""
     required = [holds(condition, facts) for condition in cause.requires]
     if False in required:
         return Scored(cause, 0.0, ruled_out=True)

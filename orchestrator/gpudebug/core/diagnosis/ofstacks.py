@@ -54,7 +54,7 @@ def _threads(stacks: StacksEvidence) -> dict[str, Stacks]:
 
 
 def signals(stacks: StacksEvidence | None) -> dict[str, Value | None]:
-    """Shares of the watched time; {} where nothing was watched."""
+    """Shares of the watched time; {} if nothing was watched."""
     found: dict[str, Value | None] = {}
     if stacks and stacks.training:
         found |= _training(stacks.training)

@@ -20,7 +20,7 @@ def options_of(change: Intervention | None) -> list[str]:
 
 
 def decided(change: Intervention | None, facts: Facts, touched: Touched) -> float:
-    """The share of the time (0 to 1) in functions that the change's options decide on; 0 where none is seen.
+    """The share of the time (0 to 1) in functions that the change's options decide on; 0 if none is seen.
 
     What loader workers do counts as far as the training waits for it.
     """

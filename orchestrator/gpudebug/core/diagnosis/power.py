@@ -27,7 +27,7 @@ def power_of(
     """Of a trial of `change` (None: unknown) for a cause with these `own_signal`s.
 
     `before` and `after` are the signals of baseline and trial. Where none of those that are known on both
-    sides moved as it should, the change hardly took effect; where none is known, nothing speaks against it.
+    sides moved as it should, the change hardly took effect; if none is known, nothing speaks against it.
     """
     shares = [moved(one, before.get(one.signal), after.get(one.signal)) for one in own]
     if False in shares and True not in shares:
@@ -51,7 +51,7 @@ def judged(
 ) -> tuple[Tested, ...]:
     """What a hypothesis with this status says of the causes that it tested, `powers` by their ids.
 
-    Nothing where it has no verdict, or an INVALID one: that trial was none.
+    Nothing if it has no verdict, or an INVALID one: that trial was none.
     """
     if status not in VERDICTS or status is Status.INVALID:
         return ()

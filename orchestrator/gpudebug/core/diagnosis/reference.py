@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Difference:
-    """`program` are the words of both commands that are no options, where these differ."""
+    """`program` are the words of both commands that are no options, if these differ."""
 
     program: tuple[str, str] | None = None
     flags: tuple[Flag, ...] = ()
@@ -82,7 +82,7 @@ def difference(
     workload: Facts | None = None,
     reference: Facts | None = None,
 ) -> Difference:
-    """What differs between two commands and between the facts of their runs, where both are known.
+    """What differs between two commands and between the facts of their runs, if both are known.
 
     Names of outputs and runs do not count. Figures come in the order of the signals.
     """

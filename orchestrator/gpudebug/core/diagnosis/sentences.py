@@ -17,7 +17,7 @@ _ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 
 
 def said(told: Told, facts: Facts) -> str:
-    """The fact behind a sign that is known, with the reference's where that is another."""
+    """The fact behind a sign that is known, with the reference's if that is another."""
     if told.found is None:
         return ""
     sentence = _sentence(told, told.found)

@@ -107,7 +107,7 @@ def _either(one: float, other: float) -> float:
 def _of_change(
     cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, Value]
 ) -> float | None:
-    """How well a change tests the cause; 0 where it goes the wrong way, None if it is another thing."""
+    """How well a change tests the cause; 0 if it goes the wrong way, None if it is another thing."""
     if change is None:
         return None
     found = [w for part in change.changes if (w := _of_part(cause, part, framework, values)) is not None]

@@ -33,7 +33,7 @@ def worth(
     """Expected gain a device-second of each hypothesis, by its number.
 
     `matches` are the causes that each one tests, with how well (0 to 1); `cost_s` is what a trial takes.
-    `decided` is the share of the time in code that each one's change decides on: where it is no cause of the
+    `decided` is the share of the time in code that each one's change decides on: if it is no cause of the
     catalogue, a change of where the time goes is the best guess.
     """
     causes = {cause.id: cause for cause in diagnosis.causes}

@@ -153,7 +153,7 @@ class Rates(NamedTuple):
 
 
 def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> Rates:
-    """By arrival times in the window; where they do not tell, the probe's steps, else what the log prints."""
+    """By arrival times in the window; if they do not tell, the probe's steps, else what the log prints."""
     measured = _measured_rate(log, window)
     in_steps = log.step_unit in (None, "step")
     if measured is not None and in_steps:

@@ -16,7 +16,7 @@ def recorded(written: Iterable[str]) -> tuple[str, ...]:
 
 def spoiling(written: Iterable[str], beside: Collection[Collection[str] | None] = ()) -> list[str]:
     """The paths for which a run counts for nothing. `beside` is what each run of the baseline wrote, None
-    where that is not known: what is no Python file is excused if it is rewritten in every run."""
+    if that is not known: what is no Python file is excused if it is rewritten in every run."""
     return [
         path
         for path in written

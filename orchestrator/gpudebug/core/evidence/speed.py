@@ -151,7 +151,7 @@ def _texts(log: LogSummary, topic: str, window: Window | None = None) -> list[st
 
 
 def _inside(items: Sequence[T], times: Sequence[float | None], window: Window | None) -> list[T]:
-    """Those with a time in the window; where none has, those without a time or after it."""
+    """Those with a time in the window; if none has, those without a time or after it."""
     if window is None:
         return list(items)
     timed = list(zip(items, times, strict=True))

@@ -96,7 +96,7 @@ def read_told(text: str) -> dict[str, Any] | None:
 
     `file` is the trace's name in the run folder, `steps` the iterations in it, `active_step_s` and
     `plain_step_s` what one took in the mean with the profiler and without, `overhead` the share by which the
-    profiler made them longer at least, `why` what went wrong: each is there where it is known. Of several
+    profiler made them longer at least, `why` what went wrong: each is there if it is known. Of several
     processes it is the first rank's; `files` are the traces of all.
     """
     last: dict[Any, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ _LONGEST_KEY = 60
 
 
 def next_acceptance(doc: ProgressFile) -> int:
-    """The number after the highest Accepted of the file; 1 where nothing is accepted."""
+    """The number after the highest Accepted of the file; 1 if nothing is accepted."""
     return max((entry.accepted or 0 for entry in doc.hypotheses), default=0) + 1
 
 
@@ -54,7 +54,7 @@ def reopen(doc: ProgressFile, number: int) -> bytes:
 
 
 def _renamed(field: Field, word: bytes) -> Edit:
-    """Another word for a field's key; what it says in parentheses stays where there is room."""
+    """Another word for a field's key; what it says in parentheses stays if there is room."""
     assert field.key is not None
     at = field.first.offset + field.key.at
     written = field.first.text[field.key.at : field.key.at + field.key.length]

@@ -21,7 +21,7 @@ _RULER = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 class ShownLine(NamedTuple):
     """One line that is not empty: its offset in bytes, what is written there and what is read there.
 
-    `cells` are those of a table's row, each behind its column's heading where it has one.
+    `cells` are those of a table's row, each behind its column's heading if it has one.
     """
 
     offset: int

@@ -264,7 +264,7 @@ def _lines_after(doc: ProgressFile, at: int, text: bytes) -> Edit:
 
 
 def _with_own_items(doc: ProgressFile, old: Field, block: bytes) -> bytes:
-    """A new Result with what people wrote into the old one, above the figures where it is indented deeper."""
+    """A new Result with what people wrote into the old one, above the figures if it is indented deeper."""
     block = _with_ending(doc, old.first.offset, block)
     own = [doc.data[i.start : i.end] for i in result_items(old) if i.name not in RESULT_KEYS]
     if all(width(item[: len(item) - len(item.lstrip())]) <= _RENDERED_INDENT for item in own):

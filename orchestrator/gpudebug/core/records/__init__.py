@@ -350,7 +350,7 @@ class Verdict(Record):
     """verdict.json: the judgement of one trial, with all that is needed to judge it again.
 
     `before` and `after` are utilisations in percent; `metric_before` and `metric_after` are the metric's, in
-    its own unit, and `delta` its difference: percentage points, or a ratio above 1 where it is better.
+    its own unit, and `delta` its difference: percentage points, or a ratio above 1 if it is better.
     Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
     the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
     tested, `claim` the one that it was tested under. `confirmed` is why a person takes counts that do not fit

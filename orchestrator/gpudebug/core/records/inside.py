@@ -45,7 +45,7 @@ class ProbeEvidence(Record):
     are those of the steady window as far as the process trained in it, of its own steady iterations where
     there is no window: `span_steps` iterations from `start_s` to `end_s`, in seconds since launch. None is
     not known. `data_wait_share` is what training waits for batches, `eval_data_share` what evaluation does,
-    `background_data_share` what other threads take to fetch them, above 1 where there are several: what
+    `background_data_share` what other threads take to fetch them, above 1 if there are several: what
     training waits for those is not known. `device_time_share` is the device's time in iterations, without
     what it waited for batches. `stall_share` is the time that steps above 1.5 times the median take beyond
     it, one in `stall_every_steps`.

@@ -106,7 +106,7 @@ _HARMLESS_PASSES = (
 
 
 def _after(word: str, *before: str) -> str:
-    """`word` where one of `before` (fixed widths) is in front of it."""
+    """`word` if one of `before` (fixed widths) is in front of it."""
     return "(?:" + "|".join(rf"(?<={front}{word})" for front in before) + ")"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 LONGEST = 1 << 18
-"""Characters held back at most: longer lines and keys are cut, at white space where there is some."""
+"""Characters held back at most: longer lines and keys are cut, at white space if there is some."""
 _KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _KEY_END = "-----END"
 # A login and the password behind it may stand on lines of their own, this far apart at most.

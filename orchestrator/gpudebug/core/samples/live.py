@@ -21,7 +21,7 @@ _FREE = ("", "none", "gpu_idle")
 class DeviceNow:
     """One device's newest readings. Percent, `_mb` of 2**20 bytes, W, MHz, degrees Celsius; None is unknown.
 
-    `throttle` names what holds its clocks down, joined by `+`; None also where nothing does. `trace` has the
+    `throttle` names what holds its clocks down, joined by `+`; None also if nothing does. `trace` has the
     mean utilisation of each second up to the newest row's, at most `TRACE_S`.
     """
 

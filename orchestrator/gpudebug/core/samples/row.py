@@ -110,7 +110,7 @@ class Device(Protocol):
         ...
 
     def summary(self) -> dict[str, Any]:
-        """Figures of the run as a whole, `energy_j` by UUID where the device counts it."""
+        """Figures of the run as a whole, `energy_j` by UUID if the device counts it."""
         ...
 
 

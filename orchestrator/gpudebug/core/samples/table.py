@@ -267,7 +267,7 @@ class _Rows:
 
 
 def _since_1970(date: re.Match[str]) -> float:
-    """Seconds since 1970 of a date that `_DATE` matched; UTC where it names no offset."""
+    """Seconds since 1970 of a date that `_DATE` matched; UTC if it names no offset."""
     year, month, day, clock, fraction, offset = date.groups()
     zone = "+00:00" if offset in (None, "Z") else f"{offset[:3]}:{offset[-2:]}"
     moment = datetime.fromisoformat(f"{year}-{month}-{day}T{clock}{zone}").astimezone(timezone.utc)

@@ -39,7 +39,7 @@ TAIL_SHARE = 0.25
 TAIL_LEVEL = 0.5
 # Steps that arrive at fewer distinct times within a moment tell when a buffer was flushed.
 BUFFERED_TIMES = 4
-# The last step seen came late where it took this many times longer than usual.
+# The last step seen came late if it took this many times longer than usual.
 LATE = 3.0
 
 
@@ -149,7 +149,7 @@ def step_bounds(log: LogSummary) -> tuple[float, float] | None:
 
 
 def _steps_before(log: LogSummary) -> int:
-    """The step that the run began at: not 0 where it goes on from a checkpoint."""
+    """The step that the run began at: not 0 if it goes on from a checkpoint."""
     first, second = log.step_times[0][0], log.step_times[1][0]
     return max(0, first - abs(second - first))
 
@@ -178,7 +178,7 @@ def _means(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -> 
 
 
 def _busy_span(values: Sequence[float]) -> tuple[int, int]:
-    """From the first busy reading to after the last; all of them where the device was never busy."""
+    """From the first busy reading to after the last; all of them if the device was never busy."""
     high = sorted(values)[int(0.95 * (len(values) - 1))]
     level = max(IDLE, IDLE_SHARE * high)
     busy = [i for i, value in enumerate(values) if value > level]

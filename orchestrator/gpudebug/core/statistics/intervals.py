@@ -33,7 +33,7 @@ UTILISATION_PRIOR = Prior(sd=4.0, weight=4.0)
 RATE_PRIOR = Prior(sd=0.05, weight=4.0)
 
 
-# A warm-up longer than half of the series is believed only where it lowers the score this many times,
+# A warm-up longer than half of the series is believed only if it lowers the score this many times,
 # and leaves at least this share: the last few values of any series may agree by chance.
 _LATE_GAIN = 10.0
 _LATE_SHARE = 0.25
@@ -45,8 +45,8 @@ def mser5(values: Sequence[float], batch: int = 5) -> int:
     Means of `batch` values; the truncation point minimises the squared standard error of what is left,
     searched in the first half (White 1997, *Simulation* 69; White, Cobb and Spratt 2000, WSC). Those
     authors call a minimum in the second half inconclusive; here one is taken up to the third quarter
-    where it is ten times lower, as after a start-up longer than the training that it is measured with.
-    Returns an index into `values`, 0 where there are fewer than four batches.
+    if it is ten times lower, as after a start-up longer than the training that it is measured with.
+    Returns an index into `values`, 0 if there are fewer than four batches.
     """
     count = len(values) // batch
     if count < 4:

@@ -66,7 +66,7 @@ class Metric:
 
     @property
     def by_steps(self) -> bool:
-        """Whether its values are those of a step, which is another thing where the batch differs."""
+        """Whether its values are those of a step, which is another thing if the batch differs."""
         return self.name in _STEPS
 
     @property
@@ -113,7 +113,7 @@ class Metric:
         return value if self.points else math.log(value)
 
     def improvement(self, difference: float) -> float:
-        """A difference on that scale as people say it: in pp, or a ratio above 1 where it is better."""
+        """A difference on that scale as people say it: in pp, or a ratio above 1 if it is better."""
         return difference if self.points else math.exp(min(difference, _LARGEST_LOG))
 
     def mean(self, values: Sequence[float]) -> float | None:

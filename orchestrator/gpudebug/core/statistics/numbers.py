@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 # Longer than any text of ours in a progress file; a program's error line may be of any length.
 LONGEST = 1000
 BLOCKS = "▁▂▃▄▅▆▇█"
-# The same eight levels where only ASCII is shown, by how much ink a character has.
+# The same eight levels if only ASCII is shown, by how much ink a character has.
 INK = ".:-=+*#@"
 
 

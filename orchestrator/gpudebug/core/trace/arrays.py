@@ -59,7 +59,7 @@ class Recording:
 
     Device events, each 25 bytes: start, duration, name, track (index into `tracks`), kind, correlation
     and operator's id, both modulo 2**32, 0 for none. Launches, each 16 bytes: start, duration, correlation.
-    `finish` replaces the ids: `launch` is an index into the launches, -1 where the trace does not hold it,
+    `finish` replaces the ids: `launch` is an index into the launches, -1 if the trace does not hold it,
     and `device_us` the device time of each operator by name, None if no event names its operator.
     """
 

@@ -18,7 +18,7 @@ from gpudebug.core.trace.spans import Floats, Ints, Union, blocks
 # A gap in a stream whose next kernel was launched before it is the launch's own cost below this, else the
 # stream waits for something. Microseconds: HolisticTraceAnalysis 0.6 compares its default, 30, with `ts`.
 KERNEL_WAIT_US = 30.0
-# What subtracting times of 10**12 microseconds leaves where there is nothing.
+# What subtracting times of 10**12 microseconds leaves if there is nothing.
 ROUNDING_US = 0.002
 
 COMPUTE, MEMORY, COMM = 0, 1, 2
@@ -37,7 +37,7 @@ class Gap:
 class Device:
     """The events of one device by start, an array per field; times in microseconds.
 
-    `kind` is a Kind, `launch` an index into the launches, -1 where the trace does not hold it; `flags` are
+    `kind` is a Kind, `launch` an index into the launches, -1 if the trace does not hold it; `flags` are
     those of all names. `end` and `work` are made again each time: ask the `parts` for them.
     """
 

@@ -23,7 +23,7 @@ _BLOCK = 20_000
 _NAMES = 3
 _LONGEST = 10
 
-# What the host did, in the order in which one is taken where several hold; then what else explains a gap.
+# What the host did, in the order in which one is taken if several hold; then what else explains a gap.
 HOST = ("data_loading", "synchronising", "allocation", "copy_call", "operator", "python")
 CAUSES = (*HOST, "unknown", "launch", "queued")
 _UNKNOWN, _LAUNCH, _QUEUED = len(HOST), len(HOST) + 1, len(HOST) + 2
@@ -66,7 +66,7 @@ class Host:
         """Microseconds of each gap by cause (columns as CAUSES); each row sums up to its gap.
 
         `asked` and `returned` are the beginning and end of the call that launched what ended the gap, NaN
-        where the trace does not hold it.
+        if the trace does not hold it.
         """
         known = ~np.isnan(asked)
         queued = known & (asked <= start)

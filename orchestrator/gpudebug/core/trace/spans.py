@@ -52,7 +52,7 @@ class Union:
         self._reached = -np.inf
 
     def add(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
-        """What each interval adds, sorted and disjoint; nothing where those before it cover it."""
+        """What each interval adds, sorted and disjoint; nothing if those before it cover it."""
         reached = np.maximum.accumulate(np.append(self._reached, end))
         self._reached = float(reached[-1])
         pieces = np.maximum(start, reached[:-1]), reached[1:]
@@ -117,7 +117,7 @@ class Named:
     """Spans with a name (an integer), in 20 bytes each; beyond `limit` neighbours are merged.
 
     Of merged ones the longest's name stays, and what lay between them counts as covered. `near` is the
-    widest gap that was closed so, in microseconds; 0 where none was.
+    widest gap that was closed so, in microseconds; 0 if none was.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:

@@ -155,7 +155,7 @@ class FailureScan:
         self._ignored = False
         self.seen = 0
         self.redrawn = b""
-        """What a bar drew last, where nothing was printed after it."""
+        """What a bar drew last, if nothing was printed after it."""
 
     @property
     def watching(self) -> bool:
@@ -255,7 +255,7 @@ def classify_failure(
     """The failure's class and at most 20 lines that say so; None for a run that ended well.
 
     `exit_status` is the process's (negative or 128+N: signal N); None if it is not known, as for a
-    log without its run. With status 0 the text counts only where the log ends in an uncaught exception
+    log without its run. With status 0 the text counts only if the log ends in an uncaught exception
     or an interrupt, as behind a pipe that hides the status. `steps` is the number of steps seen at the
     end: an error after which training went on explains nothing, unless the run failed and nothing else
     does (buffered output may follow the error that ended it).

@@ -77,7 +77,7 @@ def read_printed(text: str) -> dict[str, str]:
 
 
 def read_saved(name: str, text: str) -> dict[str, str]:
-    """What a file of configuration says, JSON or YAML by its name; nothing where it is broken."""
+    """What a file of configuration says, JSON or YAML by its name; nothing if it is broken."""
     found = _Found()
     value = parsed(name, text)
     if value is not None:
@@ -194,7 +194,7 @@ class _Reader:
         return "".join(parts)
 
     def _group(self, end: str) -> object:
-        """The values up to `end`: a dictionary where they have keys, else a list."""
+        """The values up to `end`: a dictionary if they have keys, else a list."""
         self.at += 1
         keyed: dict[str, object] = {}
         plain: list[object] = []

@@ -27,7 +27,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A counter's value; `epoch_here` where the same line names the epoch, `loss` where it has one."""
+    """A counter's value; `epoch_here` where the same line names the epoch, `loss` if it has one."""
 
     n: int
     total: int | None

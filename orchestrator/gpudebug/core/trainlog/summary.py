@@ -17,7 +17,7 @@ class LogSummary:
     were, `first` and `last` the ends. `step_unit` is what the log counts: step, timesteps (of an
     environment), samples or epoch; `step_times` are (count, seconds since launch at which it was first
     seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
-    where the log counts something else. `rate_source` is the source of the rate: arrival, stamps,
+    if the log counts something else. `rate_source` is the source of the rate: arrival, stamps,
     bar or printed. `durations` are the printed times of single steps, or means over a few; `speech` the
     lines that tell of speed in other words, by topic; `extra` holds the user's other patterns.
     """

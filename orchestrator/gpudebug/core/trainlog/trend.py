@@ -18,7 +18,7 @@ def trend(values: Sequence[float]) -> Trend:
     NAN if any value is not finite. Else the median of the last 20 % is set against the start: above
     1.25 times the start is DIVERGING, below 0.90 CONVERGING, between them PLATEAU; fewer than two
     values are UNKNOWN. The thresholds are those of the recorded training logs' definition. The start is
-    the median of the first 10 %; where that is more than twice the very first value, the loss blew up
+    the median of the first 10 %; if that is more than twice the very first value, the loss blew up
     inside the first tenth, and the first value is the start. For a start at or below zero the change is
     taken relative to its magnitude, so that a more negative loss is a lower one.
     """

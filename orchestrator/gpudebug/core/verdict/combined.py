@@ -12,7 +12,7 @@ from gpudebug.core.verdict.gates import Case, Criteria, Setting, mean, measure, 
 
 class Combined(NamedTuple):
     """The baseline before the first acceptance and the one of today. `delta` is the metric's (pp, or a ratio
-    above 1 where it is better), `ratio` of throughput; None if a run lacks its figure. The means are of
+    above 1 if it is better), `ratio` of throughput; None if a run lacks its figure. The means are of
     utilisation (percent), of the metric and of progress a second, which counts `unit`."""
 
     delta: Estimate | None

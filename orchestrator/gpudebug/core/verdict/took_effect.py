@@ -76,7 +76,7 @@ def shown(runs: Sequence[Shown], flag: str) -> tuple[str, str] | None:
 
 
 def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
-    """The entry of this name; else those of which it is the last part, where they agree."""
+    """The entry of this name; else those of which it is the last part, if they agree."""
     wanted = _folded(flag)
     if len(wanted) < _SHORTEST_NAME:
         return None

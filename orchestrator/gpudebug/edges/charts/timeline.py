@@ -13,7 +13,7 @@ _THIN, _PALE = 1.1, 0.35
 
 class Series(NamedTuple):
     """Seconds since launch, and at each the mean, the least and the largest utilisation of the devices that
-    tell one; NaN where none does."""
+    tell one; NaN if none does."""
 
     times: Any
     mean: Any

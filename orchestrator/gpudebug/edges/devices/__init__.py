@@ -54,7 +54,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
 def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> Resolved:
     """The device that `setting` (`device:` of gpudebug.yaml) means for a program started in `env`.
 
-    `auto` takes the NVIDIA GPUs that the program would see, and the CPU where there is no driver, no
+    `auto` takes the NVIDIA GPUs that the program would see, and the CPU if there is no driver, no
     GPU, or CUDA_VISIBLE_DEVICES hides all of them. A driver that is there but does not answer is an
     error, never a silent change of device. `root` is what a relative replay folder is relative to.
     Raises `DeviceError`.

@@ -17,7 +17,7 @@ _NODE = re.compile(r"/dev/nvidia\d+")
 
 
 def computing(handle: Any) -> set[int]:
-    """PIDs that the driver lists as computing on the device. Raises `NVMLError` where it does not tell."""
+    """PIDs that the driver lists as computing on the device. Raises `NVMLError` if it does not tell."""
     try:
         listed = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
     except nvml.NVMLError as error:

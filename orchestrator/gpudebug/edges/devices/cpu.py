@@ -80,7 +80,7 @@ class CpuDevice:
         self._follow(job, time.monotonic())
 
     def read(self, elapsed: float, final: bool = False) -> list[Reading]:
-        """One reading; `new_samples` is 0 where the training process is gone or was only just found."""
+        """One reading; `new_samples` is 0 if the training process is gone or was only just found."""
         now = time.monotonic()
         fresh = self._measure(now)
         # A shell execs, a launcher forks: in the first moments the tree is another at each tick.
@@ -247,14 +247,14 @@ def processor_name() -> str:
 
 
 def available_cores() -> float:
-    """The cores that this process may use: its affinity, and the cgroup's quota where that is less."""
+    """The cores that this process may use: its affinity, and the cgroup's quota if that is less."""
     cores = float(len(os.sched_getaffinity(0)))
     quotas = [found for folder in _cgroups("cpu") if (found := quota(folder)) is not None]
     return min([cores, *quotas])
 
 
 def memory_limit_mb() -> float | None:
-    """The memory that this process may use: the machine's, or the cgroup's limit where that is less."""
+    """The memory that this process may use: the machine's, or the cgroup's limit if that is less."""
     limits = [
         int(line.split()[1]) / 1024 for line in _lines(Path("/proc/meminfo")) if line.startswith("MemTotal")
     ]

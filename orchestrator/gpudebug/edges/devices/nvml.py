@@ -91,7 +91,7 @@ class NvmlDevice:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Reasons by column; where not all devices lack it, the reason names the ones that do."""
+        """Reasons by column; if not all devices lack it, the reason names the ones that do."""
         found: dict[str, list[tuple[int, str]]] = {}
         for unit in self._units:
             for column, reason in unit.missing.items():

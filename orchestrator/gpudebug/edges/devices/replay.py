@@ -36,7 +36,7 @@ def parse_setting(text: str) -> tuple[str, float]:
 def pick(folder: str | Path, role: str, ordinal: int) -> Path:
     """The recorded run `NNNN-role` that is number `ordinal` (from 0) of its role.
 
-    Where there are fewer it is the last one again. Raises `DeviceError` where none of the role was recorded.
+    Where there are fewer it is the last one again. Raises `DeviceError` if none of the role was recorded.
     """
     runs = recorded_runs(Path(folder))
     own = [run for run in runs if _role(run) == role]

@@ -84,7 +84,7 @@ def with_patch(
 ) -> Base:
     """Commit `patch` on top of `commit`, under `ref` where one is given. `file` names it in errors.
 
-    GitError names the file and line where it does not apply, and refuses one that changes nothing.
+    GitError names the file and line if it does not apply, and refuses one that changes nothing.
     """
     read = patches.read(patch, file)
     repository, _ = opened(top)

@@ -105,7 +105,7 @@ def identify_at(
     entries = found.entries
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
     beside = {p for p in found.untracked if p.endswith(b".py") and p.rpartition(b"/")[0] in folders}
-    # Of these git believes its index; where there is none, as in a sparse checkout, so does the digest.
+    # Of these git believes its index; if there is none, as in a sparse checkout, so does the digest.
     unseen = {path for path in found.marked if os.path.lexists(at.place / os.fsdecode(path))}
     submodules = {path for path, content in entries.items() if content.startswith(_SUBMODULE)}
     below: set[bytes] = set()
@@ -132,7 +132,7 @@ def digest_of(
     """Digest the tree of a commit as `identify` does a checkout of it, with the submodules as they are now.
 
     Left out are `uncounted` paths too: untracked files that were committed, which `identify` does not count.
-    None if an object is missing, or where one of these is a Python file that it does count.
+    None if an object is missing, or if one of these is a Python file that it does count.
     """
     found = entries_of(at, commit)
     if found is None:
@@ -218,7 +218,7 @@ def _read_listing(listing: bytes, outside: Callable[[bytes], bool]) -> _Listing:
 
 
 def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> tuple[bytes, frozenset[bytes]]:
-    """The tree of a submodule as it lies there, and its files; the commit that is pinned where it is not
+    """The tree of a submodule as it lies there, and its files; the commit that is pinned if it is not
     checked out.
 
     A git folder that is not the repository's own is not asked: its configuration could start programs.

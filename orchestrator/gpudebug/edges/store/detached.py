@@ -99,7 +99,7 @@ class Detached:
         return said(self.lock)
 
     def forget_killed(self) -> None:
-        """Empty the lock of a process that was killed; nothing where one lives."""
+        """Empty the lock of a process that was killed; nothing if one lives."""
         if self.said().killed:
             with contextlib.suppress(BusyError), Claim(self.lock, {}):  # Busy: a new one has begun.
                 pass
@@ -111,7 +111,7 @@ class Detached:
             write_beside(self.answer, data, 0o600)
 
     def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
-        """The answer, where there is one that is `wanted`: it is handed out once."""
+        """The answer, if there is one that is `wanted`: it is handed out once."""
         if not os.path.lexists(self.answer):
             return None
         with locked(self.folder / "answer.lock"):

@@ -1,7 +1,7 @@
 """One lock a GPU, by UUID, for every repository and every user of this host.
 
 For each device there is an empty file whose flock is the lock, and for each user another that says who holds
-it: believed only while its own flock is held, and only where it belongs to that user. So no process is named
+it: believed only while its own flock is held, and only if it belongs to that user. So no process is named
 that is gone, and no user needs the right to write what another user wrote.
 """
 

@@ -69,7 +69,7 @@ def name_of(function: Any) -> str:
 
 
 def flags_of(function: Any) -> int:
-    """Of its code; 0 where it has none."""
+    """Of its code; 0 if it has none."""
     return int(getattr(getattr(function, "__code__", None), "co_flags", 0))
 
 

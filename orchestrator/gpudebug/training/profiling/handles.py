@@ -240,7 +240,7 @@ def _cell(handle: Handle, variable: str) -> Any:
 
 
 def start_of(handle: Handle) -> Any:
-    """The cell that says when the handle was entered by the short way; 0 where it is not open."""
+    """The cell that says when the handle was entered by the short way; 0 if it is not open."""
     return _cell(handle, "start")
 
 

@@ -132,7 +132,7 @@ def _count(node: Node, path: tuple[str, ...], place: Place | None, by_name: dict
 
 
 def _prune(root: Place) -> None:
-    """Drop places where nothing was measured: of sections that an event loop's tasks entered elsewhere."""
+    """Drop places if nothing was measured: of sections that an event loop's tasks entered elsewhere."""
     order, waiting = [], [root]
     while waiting:
         place = waiting.pop()

@@ -67,7 +67,7 @@ def record_timing(name: str, seconds: float) -> None:
     """Count in a duration that was measured elsewhere, as a section inside the innermost open one.
 
     Does nothing while profiling is off. ValueError for a negative or undefined duration, or one above
-    30 years, TypeError for what is no number; where only a launcher enabled profiling these are noted in the
+    30 years, TypeError for what is no number; if only a launcher enabled profiling these are noted in the
     report instead.
     """
     if handles.off:

@@ -1,6 +1,6 @@
 """What of a patch has an effect, so that the same change is known again however it is written.
 
-Two patches are the same where they differ only in white space, blank lines, comments, context, the places
+Two patches are the same if they differ only in white space, blank lines, comments, context, the places
 of hunks, index lines, and the order of files. Lines within strings of several lines count as code.
 """
 
@@ -156,7 +156,7 @@ def _code(line: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
 
 
 def _end_of_string(line: bytes, position: int, quote: bytes) -> int:
-    """Behind the quote that closes, or the end of the line where none does."""
+    """Behind the quote that closes, or the end of the line if none does."""
     while position < len(line):
         if line[position : position + 1] == b"\\":
             position += 2

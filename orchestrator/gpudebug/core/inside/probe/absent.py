@@ -15,7 +15,7 @@ REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the pr
 BY_SCRIPT = f"{NOBODY}; a script that resets PYTHONPATH, or starts `python -I`, keeps the probe out"
 _SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
-# Options of Python that take the next word where nothing follows in their own.
+# Options of Python that take the next word if nothing follows in their own.
 _WITH_VALUE = "XWcm"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core.inside.probe.processes import LONGEST_LINE, MOST_PROCESSES, read_line
 
 LATELY_S = 60.0
-"""Lately is within so many seconds, and since the last beat but one where that is longer ago."""
+"""Lately is within so many seconds, and since the last beat but one if that is longer ago."""
 _MOST_BEATS = 256
 
 

@@ -104,7 +104,7 @@ class ProbeRecord:
 
     @property
     def ranks(self) -> tuple[Process, ...]:
-        """The processes that train together with the main one, by rank; itself alone where it has no rank."""
+        """The processes that train together with the main one, by rank; itself alone if it has no rank."""
         main = self.main
         if main is None:
             return ()

@@ -48,7 +48,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """0 where the process made no iteration in it."""
+        """0 if the process made no iteration in it."""
         return max(0.0, self.end_s - self.start_s)
 
     @property

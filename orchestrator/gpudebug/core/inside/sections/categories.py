@@ -37,7 +37,7 @@ def category_of(section: Section, report: Report) -> str | None:
 
 
 def category_shares(report: Report) -> list[CategoryShare]:
-    """Of own time, the largest first; none where no section has a category."""
+    """Of own time, the largest first; none if no section has a category."""
     times: dict[str, list[float]] = {}
     for section in report.sections:
         times.setdefault(category_of(section, report) or NONE, []).append(section.self_s)

@@ -67,7 +67,7 @@ def _smallest_first(nodes: Sequence[Node]) -> list[Node]:
 
 def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> list[dict[str, Any]]:
     """Sections of both sides' runs, those with the greatest share first: per side the mean over its runs of
-    `mean_s` and `share`, None for a side where a run lacks it. `ratio` is B's speed over A's in it.
+    `mean_s` and `share`, None for a side if a run lacks it. `ratio` is B's speed over A's in it.
 
     A run is its Evidence, or evidence.json as it was read.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def short(name: str, width: int) -> str:
-    """A name on one line, its middle left out where it is longer: what tells names apart is at their ends."""
+    """A name on one line, its middle left out if it is longer: what tells names apart is at their ends."""
     plain = "".join(c if c.isprintable() else "?" for c in name)
     if not plain:
         return "(no name)"

@@ -13,7 +13,7 @@ class Hot(NamedTuple):
     """A line of the program, `train.py:87`, and its shares (0 to 1) of the watched time: of all stacks in
     which it is the innermost of the program's lines, and of those the part that ran on a CPU.
 
-    `phase` is the one in which most of it falls, `code` the line's source, "" where that is not known. For
+    `phase` is the one in which most of it falls, `code` the line's source, "" if that is not known. For
     stacks with no line of the program's it is the innermost file.
     """
 

@@ -20,7 +20,7 @@ _LARGEST = 2.0**53
 class Place(NamedTuple):
     """A stack: its phase, frames from the outermost in, and which of them is the user's, at which line.
 
-    `user` is -1 and `line` 0 where no frame is.
+    `user` is -1 and `line` 0 if no frame is.
     """
 
     phase: str

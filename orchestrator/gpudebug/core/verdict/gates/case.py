@@ -45,7 +45,7 @@ class Setting:
     that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
     made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
     is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
-    one of the baseline. `batch` says that the change names a batch's size where no flag shows it.
+    one of the baseline. `batch` says that the change names a batch's size if no flag shows it.
 
     `counted` says that log, probe and command are held against each other: `knob` is a flag or variable of
     the change that may set how much a step takes, `code` whether the change holds code, `touches` what of it
@@ -87,7 +87,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 where it is better), `ratio` of
+    """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 if it is better), `ratio` of
     throughput, `work` of busy time a step. Where the batch differs, both are of a sample. `steps` and
     `step_work` are the same by the optimizer's steps, if `ratio` is the log's and the probe has all runs.
 
@@ -264,7 +264,7 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
 
 
 def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
-    """The runs' and the others' progress per second, where all that have one count the same."""
+    """The runs' and the others' progress per second, if all that have one count the same."""
     runs, others = alike(runs, others), alike(others, runs)
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
     counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
@@ -290,12 +290,12 @@ def rate_of(e: Evidence) -> tuple[str, float] | None:
 
 
 def probed(e: Evidence) -> bool:
-    """Whether its rate is of steps that the probe counted: where the log counts, one may be another thing."""
+    """Whether its rate is of steps that the probe counted: if the log counts, one may be another thing."""
     return e.steps_by == "probe" and e.step_unit in (None, "step")
 
 
 def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Evidence, ...]:
-    """The runs with steps as the probe counted them, where not all logs of these and of the others tell them
+    """The runs with steps as the probe counted them, if not all logs of these and of the others tell them
     and the probe reported all; else as they are."""
     every = (*runs, *others)
     if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):

@@ -16,7 +16,7 @@ _CPU = "CPU"
 
 
 def device_gate(case: Case) -> Gate:
-    """Fails where another process computed on the device in any run's window, or kept the cores busy in the
+    """Fails if another process computed on the device in any run's window, or kept the cores busy in the
     runs of one side only. A run that cannot tell makes it skipped."""
     gate = Gate(name="device_to_itself", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     shared = [text for part, runs in _sides(case) for e in runs if (text := _shared(part, e))]

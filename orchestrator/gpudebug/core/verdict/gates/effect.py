@@ -11,7 +11,7 @@ ADVICE = "take paths to that other checkout out of the program, its .pth files a
 
 
 def effect_gate(case: Case) -> Gate:
-    """Fails where the program imported another checkout, or printed that it runs without the change."""
+    """Fails if the program imported another checkout, or printed that it runs without the change."""
     gate = Gate(name="change_in_effect", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     setting = case.setting
     if setting.elsewhere:

@@ -12,7 +12,7 @@ TOLERANCE = 0.10
 
 
 def parity_gate(case: Case) -> Gate:
-    """Fails where the trial's loss is above the baseline's by surely more than a tenth of its fall.
+    """Fails if the trial's loss is above the baseline's by surely more than a tenth of its fall.
 
     A lower loss passes. A run without its curve, or another batch, makes the steps not comparable.
     """

@@ -17,7 +17,7 @@ WORK_FAIL = 1.25
 
 
 def throughput_gate(case: Case) -> Gate:
-    """Of steps, or of samples where the batch may differ: half the batch makes twice the steps of nothing.
+    """Of steps, or of samples if the batch may differ: half the batch makes twice the steps of nothing.
 
     Unknown if log, probe and command do not agree on what got done.
     """

@@ -21,7 +21,7 @@ KINDS = ("to", "cpu", "cuda", "copy_")
 
 
 def install(torch: Any, recorder: Recorder) -> None:
-    """Count copies between host and device; where there is no device, `cpu()` as a read alone."""
+    """Count copies between host and device; if there is no device, `cpu()` as a read alone."""
     calls = shared(torch, recorder)
     copies = _Copies(torch, calls)
     for name in KINDS:
@@ -100,7 +100,7 @@ class _Copies:
                 calls.recorder.add("h2d_pinned_n")
 
     def known(self) -> None:
-        """What was never copied is known to be 0, where there is a device."""
+        """What was never copied is known to be 0, if there is a device."""
         facts, counters = self.calls.recorder.facts, self.calls.recorder.counters
         if not str(facts.get("device") or "cpu").startswith("cpu"):
             for name in ("h2d_n", "h2d_bytes", "h2d_s", "h2d_pinned_n", "d2h_n", "d2h_bytes", "d2h_s"):

@@ -74,7 +74,7 @@ class Events:
             self._break(error)
 
     def known(self) -> None:
-        """Known to be 0 so far, where there are events."""
+        """Known to be 0 so far, if there are events."""
         if self._made and not self._broken:
             self._recorder.counters.setdefault("gpu_n", 0)
             self._recorder.counters.setdefault("gpu_s", 0.0)

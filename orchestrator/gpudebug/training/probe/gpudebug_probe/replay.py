@@ -274,7 +274,7 @@ class Replay:
         return earlier.most if before is None and earlier.taken > known else known
 
     def _ready(self, source: Source) -> Cache | None:
-        """Its batch, where that is replayed from now on."""
+        """Its batch, if that is replayed from now on."""
         cache = self._cache(source)
         ready = source.feeds and source.fetched >= FETCHES and cache.length is not None
         return cache if ready else None

@@ -23,7 +23,7 @@ from .threads import delay_of, hindered, idle, stack_of, uncollected
 EVERY_S = 0.033
 # What one sample counts for at most: a process may have been stopped.
 LONGEST_S = 0.5
-# Shares of the time on a CPU that leave no doubt, and how long it is looked at where there is one.
+# Shares of the time on a CPU that leave no doubt, and how long it is looked at if there is one.
 RUNS, WAITS, LOOK_S = 0.97, 0.01, 0.001
 # Seconds between lines at first; of a worker.
 TELL_S, WORKER_TELL_S = 2.0, 4.0
@@ -81,7 +81,7 @@ class Sampler:
     # Called in other threads
 
     def start(self) -> None:
-        """Not where it has ended by itself. `late` afterwards: to be called again."""
+        """Not if it has ended by itself. `late` afterwards: to be called again."""
         if self._halt is not None or self._why is not None:
             return
         # One that did not end in time goes on to its end: there are never two.

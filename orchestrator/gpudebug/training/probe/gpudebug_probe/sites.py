@@ -40,7 +40,7 @@ class Sites:
         self._entries: dict[tuple[int, int, str, str], list[float]] = {}
 
     def add(self, frame: FrameType, kind: str, device: str, seconds: float, own: bool = True) -> bool:
-        """Count a call that `frame` made; under the user's code where that is within reach.
+        """Count a call that `frame` made; under the user's code if that is within reach.
 
         Unless `own`, one that PyTorch made for its own ends, as Adam reads its step, is not counted: False.
         """

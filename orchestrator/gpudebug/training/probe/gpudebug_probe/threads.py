@@ -41,7 +41,7 @@ def idle(code: CodeType) -> bool:
 
 
 def stack_of(ident: int, collects: bool) -> list[FrameType]:
-    """The frames of another thread, from inside out; none where it has ended.
+    """The frames of another thread, from inside out; none if it has ended.
 
     In one call of C, and without collecting garbage in it: Python's lock is never let go of there. A thread
     that ran meanwhile would leave frames that are walked, which crashes Python 3.11.
