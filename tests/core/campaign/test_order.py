@@ -44,7 +44,7 @@ def test_anything_else_is_no_order(wrong: dict[str, object]) -> None:
 def test_what_is_worth_most_goes_first() -> None:
     action = decide(ordered(campaign(), ORDER))
     assert action.hypothesis == 2
-    assert action.why.endswith("expected gain 10.0pp for 20.0 s, the most a second of 3 untested")
+    assert action.why.endswith("the best expected gain per second of 3 untested (10.0pp for 20.0 s)")
 
 
 def test_without_an_order_the_file_decides_and_the_command_is_named() -> None:
