@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from tests.support.campaigns import (
     GPUDEBUG,
     Campaign,
@@ -26,7 +27,9 @@ from tests.support.campaigns import (
 )
 from tests.support.terminals import run_in_terminal
 
-COMMANDS = ("demo", "init", "doctor", "sample", "baseline", "propose", "next", "status", "show", "analyze")
+from gpudebug.cli.options import GROUPS, app
+
+COMMANDS = [name for names in GROUPS.values() for name in names]
 ENTRY = "### Hypothesis 1: The loader waits\n- **Intervention**: --set --lr=0.2\n- **Status**: UNTESTED\n"
 
 
@@ -45,6 +48,14 @@ def test_help_has_an_example_that_names_the_command(tmp_path: Path, command: str
 def test_alone_it_shows_its_help(tmp_path: Path) -> None:
     done = gpudebug(tmp_path).expect(2)
     assert all(command in done.out for command in COMMANDS)
+
+
+def test_help_lists_every_command_in_a_group_on_one_line(tmp_path: Path) -> None:
+    done = gpudebug(tmp_path, "--help", env={"COLUMNS": "80"}).expect(0)
+    rows = re.findall(r"^  ([a-z]+) {2,}(\S.*)$", done.out.partition("Start:")[2], re.MULTILINE)
+    assert [name for name, _ in rows] == COMMANDS
+    assert {summary for _, summary in rows if len(summary) > 60 or summary.endswith("...")} == set()
+    assert sorted(typer.main.get_command(app).commands) == sorted(COMMANDS)  # type: ignore[attr-defined]
 
 
 def test_the_installed_script_is_the_module(tmp_path: Path) -> None:

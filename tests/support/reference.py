@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from gpudebug.cli import app
+from gpudebug.cli.options import GROUPS
 from gpudebug.core import errors
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.config import pins, print_defaults
@@ -51,8 +52,8 @@ def commands() -> str:
         "Before any command, and `-C` and `--json` behind it too:",
         _options(group.params),
     ]
-    for name, command in group.commands.items():
-        parts += [f"## gpudebug {name}", *_described(name, command)]
+    for name in (name for names in GROUPS.values() for name in names):
+        parts += [f"## gpudebug {name}", *_described(name, group.commands[name])]
     return _joined(parts)
 
 

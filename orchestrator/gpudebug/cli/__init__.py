@@ -7,15 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from gpudebug.cli import agents, campaign, check, diagnosis, measure, report
-from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen, place
+from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen
 from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
 from gpudebug.terminal import output
 
 __all__ = ["agents", "app", "campaign", "check", "diagnosis", "measure", "report", "run"]
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
-
-app.registered_commands.sort(key=place)
 
 
 def _version(value: bool) -> None:

@@ -22,7 +22,10 @@ def wait(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Wait for the run that is under way, then say what came of it; Ctrl-C ends the wait, not the run."""
+    """Wait for the run under way and print its result.
+
+    Ctrl-C ends the wait, not the run.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle import detached
@@ -47,7 +50,7 @@ def mcp(
     ] = False,
     directory: Directory = None,
 ) -> None:
-    """Serve the commands as tools of the Model Context Protocol, on standard input and output."""
+    """Serve the commands as MCP tools over standard input."""
     folder = choose(directory, False)
     import os
 
@@ -66,7 +69,10 @@ def accept(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Adopt a VALIDATED change into the baseline; gpudebug.yaml and the checkout stay as they are."""
+    """Make a VALIDATED change part of the baseline.
+
+    gpudebug.yaml and the checkout stay as they are.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.accept import accept as engine
@@ -77,7 +83,10 @@ def accept(
 
 @app.command(epilog="Example: gpudebug release 3")
 def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = False) -> None:
-    """Give a claim back; a change that was begun is kept as a patch."""
+    """Release the claim on a hypothesis.
+
+    A change that was begun is kept as a patch.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.agents.release import release as engine
     from gpudebug.engine.campaign.session import session_of
@@ -103,7 +112,10 @@ def reopen(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Test a hypothesis again, keeping its result: one that is undecided, or whose premises changed."""
+    """Test a hypothesis again; keep its result.
+
+    For one that is undecided, or whose premises changed.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.reopen import reopen as engine
@@ -120,7 +132,10 @@ def export(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Write the accepted changes as patches that apply with git apply, and what they are worth together."""
+    """Write the accepted changes as patches for git.
+
+    With them: what the changes are worth together.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.export import export as engine
@@ -151,7 +166,10 @@ def loop(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Run the campaign unattended: one agent session after the other, one hypothesis each."""
+    """Run agent sessions until the campaign stops.
+
+    One session after the other, one hypothesis each.
+    """
     folder = choose(directory, json)
     from gpudebug.core.campaign.loop_limits import Limits
     from gpudebug.engine.agents.loop import adopt, exit_status

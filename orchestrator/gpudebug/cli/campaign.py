@@ -39,7 +39,10 @@ def init(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Write gpudebug.yaml, the progress file and the folders of a campaign; never overwrite."""
+    """Start a campaign in this repository.
+
+    Writes gpudebug.yaml, the progress file and the folders; overwrites nothing.
+    """
     folder = choose(directory, json)
     from gpudebug.terminal.setup import init as render
 
@@ -79,7 +82,7 @@ def status(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Say where the campaign stands and what `next` would do."""
+    """Show where the campaign is and what `next` would do."""
     folder = choose(directory, json)
     if watch:
         _watch(folder)
@@ -172,7 +175,10 @@ def propose(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Add an UNTESTED hypothesis to the progress file; refuse a change that stands there already."""
+    """Add a hypothesis to the progress file.
+
+    A change that is in the file already is refused.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.propose import propose as engine
@@ -209,7 +215,10 @@ def next_(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one."""
+    """Do the one next thing, exactly once.
+
+    Recover, record a baseline, test a hypothesis, or ask for one.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle.detached import start
@@ -241,7 +250,9 @@ def baseline(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Record a baseline by running it, import a completed run, measure the noise with --aa, or profile.
+    """Record the baseline that trials are judged against.
+
+    By running it, or from a completed run (--import); --aa measures the run-to-run noise.
 
     With --torch-profile it is one run more, for its trace: no baseline or verdict uses it.
     """

@@ -13,7 +13,10 @@ from gpudebug.core.errors import UsageError
 
 @app.command(epilog="Example: gpudebug demo")
 def demo(directory: Directory = None, json: Json = False) -> None:
-    """Tell the whole story on a real training program, in about two minutes, without a GPU."""
+    """Run a whole campaign on a small training, without a GPU.
+
+    It takes about two minutes.
+    """
     choose(directory, json)
     from gpudebug.engine.tools import demo as engine
     from gpudebug.terminal import next as stage
@@ -44,7 +47,10 @@ def doctor(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Say what works here: device, driver, git, permissions, disk, containment; and how to mend the rest."""
+    """Check the device, driver, git, permissions and disk.
+
+    What does not work comes with how to mend it.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.tools import doctor as engine
     from gpudebug.terminal.setup import doctor as render
@@ -61,7 +67,10 @@ def verify(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Derive every number and verdict again from the run folders; what differs is named, exit status 1."""
+    """Derive every figure and verdict again from the runs.
+
+    What differs is listed, and the exit status is 1.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.verify import verify as engine
     from gpudebug.terminal.live import LiveLine
@@ -95,7 +104,7 @@ def clean(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """List what gpudebug left in this repository, with sizes; remove what a person chooses."""
+    """List what gpudebug left here; remove what you choose."""
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.tools import clean as engine

@@ -27,7 +27,9 @@ def diagnose(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Rank the root causes that the evidence speaks for, with the hypothesis that would test each.
+    """Rank the root causes by the evidence.
+
+    Each comes with the hypothesis that would test it.
 
     With --layer it is one run that takes a whole layer of the training away: one batch of each loader again
     and again, no logging, evaluation and saving, or twice the batch. It diagnoses and is never a fix.
@@ -69,7 +71,10 @@ def catalogue(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """List the root causes that gpudebug knows, or show one: its signs, its test, its fix."""
+    """List the known root causes, or show one.
+
+    One comes with its signs, its test and its fix.
+    """
     folder = choose(directory, json)
     if (id is not None) + (group is not None) + signals > 1:
         raise UsageError("an id, --group and --signals are one question each", next="keep one of them")

@@ -42,7 +42,7 @@ def sample(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Run a command, or the campaign's workload, under the sampler.
+    """Run a command, or the workload, under the sampler.
 
     The exit status is the command's; 124 time-out, 125 own failure.
     """
@@ -83,7 +83,10 @@ def compare(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Say whether B is faster than A, slower, or nobody can tell: two runs, or two commands run in turn."""
+    """Measure whether B is faster than A.
+
+    Two runs, or two commands that are run in turn.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.tools.compare import compare as engine
     from gpudebug.terminal.compare import compare as render
@@ -120,7 +123,10 @@ def analyze(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Say what files hold, recognised by content: training log, samples CSV, section report, trace."""
+    """Summarise logs, samples, section reports and traces.
+
+    Files are recognised by their content.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.tools.analyze import Outputs
     from gpudebug.engine.tools.analyze import analyze as engine

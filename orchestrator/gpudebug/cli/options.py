@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from gpudebug.terminal import output
 
-if TYPE_CHECKING:
-    from typer.models import CommandInfo
+GROUPS = {
+    "Start": ("demo", "init", "doctor"),
+    "Measure": ("baseline", "next", "wait", "sample"),
+    "Explain": ("diagnose", "analyze", "compare", "catalogue"),
+    "Hypotheses": ("propose", "accept", "reopen", "export"),
+    "Agents": ("loop", "mcp", "release"),
+    "Look": ("status", "show", "report"),
+    "Check": ("verify", "settings", "clean"),
+}
+"""The commands as `--help` lists them, in the order in which a user meets them."""
+
+
+class Grouped(TyperGroup):
+    """The group of all commands, whose help lists them by what they are for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in GROUPS.values() for name in names]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group, and a line for each of its commands."""
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                summaries = (self.commands[name].get_short_help_str(limit=66) for name in names)
+                formatter.write_dl([(n.ljust(width), text) for n, text in zip(names, summaries, strict=True)])
+
 
 app = typer.Typer(
+    cls=Grouped,
     help="Finds why a GPU sits idle in training, one measured hypothesis at a time.",
     no_args_is_help=True,
     add_completion=False,
@@ -59,18 +85,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that gpudeb
 SAMPLE_FAILED = 125
 
 chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
-
-# The order in which `--help` lists the commands: that in which a user meets them. Others follow.
-ORDER = (
-    "demo init doctor sample baseline diagnose catalogue propose next wait status show report verify accept "
-    "settings release reopen export loop mcp analyze compare clean"
-)
-
-
-def place(command: CommandInfo) -> int:
-    """Where `--help` lists a command."""
-    place = f" {ORDER} ".find(f" {command.name or getattr(command.callback, '__name__', '')} ")
-    return place if place >= 0 else len(ORDER)
 
 
 def choose(directory: Path | None, json: bool) -> Path:

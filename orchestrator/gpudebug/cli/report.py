@@ -29,7 +29,10 @@ def report(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Tell the whole campaign on one HTML page that stands alone, with its plots, data and settings."""
+    """Write the campaign as one HTML page.
+
+    With its plots, data and settings; it needs no other file.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.report import report as engine
     from gpudebug.terminal.live import LiveLine
