@@ -200,8 +200,8 @@ ROOMS = {
         verify: campaign run trial
         hypotheses: campaign run trial verify
         diagnosis: campaign hypotheses run trial
-        cycle: brief campaign diagnosis hypotheses live run trial
-        status: campaign diagnosis live run trial
+        status: campaign diagnosis live run trial verify
+        cycle: brief campaign diagnosis hypotheses live run status trial
         agents: brief campaign cycle diagnosis live run status
         report: campaign diagnosis run status trial
         tools: agents campaign cycle hypotheses run status trial

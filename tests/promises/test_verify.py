@@ -21,7 +21,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.campaign.acceptance import settle
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.hypotheses.accept import accept
-from gpudebug.engine.status.status import show, status_of
+from gpudebug.engine.status.answer import show, status_of
 from gpudebug.engine.verify import verify
 
 IMPROVED = "  - Improvement: +36.4pp (95% CI +23.3 to +49.5)\n"

@@ -90,7 +90,7 @@ def status(
     from gpudebug.engine.status.status import status as engine
     from gpudebug.terminal.status import status as render
 
-    print_(engine(folder), render)
+    print_(engine(folder, every=bool(chosen["json"])), render)
 
 
 def _watch(folder: Path) -> None:
@@ -139,7 +139,7 @@ def show(
 
         print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render)
         return
-    from gpudebug.engine.status.status import show as engine
+    from gpudebug.engine.status.answer import show as engine
 
     print_(engine(folder, hypothesis), render)
 

@@ -72,12 +72,13 @@ def verify(
     What differs is listed, and the exit status is 1.
     """
     folder = choose(directory, json)
+    from gpudebug.engine.status.summary import check_summary
     from gpudebug.engine.verify import verify as engine
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.verify import verify as render
 
     with LiveLine() as live:
-        answer = engine(folder, hypothesis, live.doing)
+        answer = engine(folder, hypothesis, live.doing, check_summary)
     print_(answer, render)
     raise typer.Exit(1 if answer["problems"] else 0)
 

@@ -170,7 +170,7 @@ def _status(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
 
 
 def _show(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
-    from gpudebug.engine.status.status import show
+    from gpudebug.engine.status.answer import show
 
     return show(place.folder, asked.hypothesis)
 
@@ -219,12 +219,13 @@ def _diagnose(place: Place, asked: Diagnose, _: Report) -> dict[str, Any]:
 
 def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
     from gpudebug.engine.run.live_line import Live
+    from gpudebug.engine.status.summary import check_summary
     from gpudebug.engine.verify import verify
 
     def doing(text: str) -> None:
         report(Live(text, 0.0, None, None, None, None, None, remark=text))
 
-    return verify(place.folder, asked.hypothesis, doing)
+    return verify(place.folder, asked.hypothesis, doing, check_summary)
 
 
 def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:

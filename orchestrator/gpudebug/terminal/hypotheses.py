@@ -58,7 +58,8 @@ def hypotheses(answer: Answer, here: Screen) -> list[str]:
     delta = "delta" if answer["metric"] == GPU_UTIL else here.cut(answer["metric"], _NARROW)
     table = grid(rows, here, (f"{delta} (95% CI)", *_HEADS))
     lines = _with_rich(table) if here.terminal else _plain(table)
-    rest = Counter(h["status"] for h in answer["hypotheses"] if h["number"] not in shown)
+    others = [h["status"] for h in answer["hypotheses"] if h["number"] not in shown]
+    rest = Counter(answer.get("rest") or others)
     if rest:
         counts = ", ".join(f"{count} {word}" for word, count in rest.items())
         said = f"and {rest.total()} more ({counts}): gpudebug status --json"

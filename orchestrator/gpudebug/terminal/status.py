@@ -123,6 +123,7 @@ def _ahead(answer: Answer, here: Screen) -> list[str]:
         *here.labelled("Budget   ", said),
         *_next(f"{after['action']}: {after['why']}", here),
         *_order(answer.get("order"), here),
+        *_recorded(answer.get("recorded"), here),
     ]
     if answer.get("progress"):
         from gpudebug.terminal.underway import progress
@@ -139,6 +140,14 @@ def _order(order: Answer | None, here: Screen) -> list[str]:
     runs = [f"runs/{name}" for name in order["baseline"]]
     made = f", from {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}" if runs else ""
     return here.labelled("Order    ", f"recorded by {order['by']} {age}{made}")
+
+
+def _recorded(found: Answer | None, here: Screen) -> list[str]:
+    """That the figures are those that were recorded; nothing if the evidence was read."""
+    if found is None:
+        return []
+    age = numbers.UNKNOWN if found["age_s"] is None else f"{numbers.span(found['age_s'])} ago"
+    return here.labelled("Figures  ", f"as recorded {age}; gpudebug verify proves them")
 
 
 def _next(said: str, here: Screen) -> list[str]:

@@ -12,7 +12,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.from_catalogue import add_once, proposal, propose_from_catalogue, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, propose
-from gpudebug.engine.status.status import show
+from gpudebug.engine.status.answer import show
 from gpudebug.terminal import show as render
 
 

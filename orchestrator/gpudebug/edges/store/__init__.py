@@ -5,52 +5,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.edges.store import leases
-from gpudebug.edges.store.detached import Detached, new_id, said
-from gpudebug.edges.store.files import (
-    RUNS,
-    NotPermitted,
-    SavedInBetween,
-    check_output,
-    copy_into,
-    digest,
-    file_digest,
-    get_json,
-    in_git,
-    make_folder,
-    os_error,
-    put_file,
-    put_json,
-    read_file,
-    read_head,
-    read_tail,
-    remove_file,
-    replace_file,
-    resolve_inside,
-    start_file,
-)
-from gpudebug.edges.store.folders import (
-    CONFIG,
-    JOB,
-    LEASES,
-    RECORDS,
-    WORKTREES,
-    OtherFormat,
-    RunFolder,
-    Scrub,
-    Workspace,
-    find_root,
-    place_new,
-    run_number,
-    slug,
-)
-from gpudebug.edges.store.kept import STATUS, get_order, put_order
-from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
-from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
-
 if TYPE_CHECKING:
+    from gpudebug.edges.store import leases
+    from gpudebug.edges.store.detached import Detached, new_id, said
+    from gpudebug.edges.store.files import (
+        NotPermitted,
+        SavedInBetween,
+        check_output,
+        copy_into,
+        digest,
+        file_digest,
+        get_json,
+        in_git,
+        make_folder,
+        os_error,
+        put_file,
+        put_json,
+        read_file,
+        read_head,
+        read_tail,
+        remove_file,
+        replace_file,
+        resolve_inside,
+        start_file,
+    )
+    from gpudebug.edges.store.folders import (
+        JOB,
+        LEASES,
+        RECORDS,
+        OtherFormat,
+        RunFolder,
+        Scrub,
+        Workspace,
+        place_new,
+        run_number,
+        slug,
+    )
     from gpudebug.edges.store.hostlocks import device_locks
+    from gpudebug.edges.store.kept import get_order, put_order
+    from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
+    from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
+    from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
+    from gpudebug.edges.store.summary import STATUS
 
 __all__ = [
     "CONFIG",
@@ -106,11 +103,26 @@ __all__ = [
     "start_file",
 ]
 
-_HOMES = {"device_locks": "hostlocks", "SessionFolder": "sessions", "Sessions": "sessions"}
+_HOMES = {
+    "detached": "Detached new_id said",
+    "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
+    "hostlocks": "device_locks",
+    "kept": "get_order put_order",
+    "leases": "LEASE_S Lease Moment",
+    "locks": "Claim check_locks claimed held_by locked",
+    "root": "CONFIG RUNS WORKTREES find_root",
+    "sessions": "SessionFolder Sessions",
+    "summary": "STATUS",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what only a run or a loop needs when it is asked for."""
-    if name not in _HOMES:
+    """Load what is asked for, and keep it: `status` needs little of the store."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name == "leases":
+        return import_module(f"{__name__}.leases")
+    home = _HOME.get(name, "files")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    return found

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import removal, temporary
+from gpudebug.edges.store.root import RUNS
 
-RUNS = "runs"
 _MAX_TEXT = 256 << 20
 _GROWTH = 1 << 16
 _HUGE = 1 << 30

@@ -18,7 +18,6 @@ from gpudebug.core.errors import StoreError
 from gpudebug.core.text.json_lines import parse
 from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import (
-    RUNS,
     digest,
     file_digest,
     make_folder,
@@ -30,14 +29,13 @@ from gpudebug.edges.store.files import (
     write_beside,
 )
 from gpudebug.edges.store.locks import Claim, claimed
+from gpudebug.edges.store.root import CONFIG, RUN_NAME, WORKTREES
 from gpudebug.edges.walk import walk
 
 if TYPE_CHECKING:
     from gpudebug.core.records import Record
 
-CONFIG = "gpudebug.yaml"
 FORMAT = 1
-WORKTREES = (RUNS, "worktrees")
 LEASES = ".leases"
 JOB = "job"
 """The folder of a run folder that its job may write into; nothing in it is evidence."""
@@ -46,26 +44,11 @@ RECORDS = "records"
 # Of one record; a manifest names thousands of files.
 _LONGEST = 64 << 20
 _READABLE = "make it readable (chmod), or move it out of the run folder"
-_RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
 
 
 def run_number(name: str) -> int:
     """The number in a run folder's name."""
     return int(name.partition("-")[0])
-
-
-def find_root(start: Path) -> Path | None:
-    """The nearest folder at or above `start` that holds gpudebug.yaml.
-
-    Inside one of a campaign's worktrees it is the folder of that campaign, not its copy there.
-    """
-    start = start.resolve()
-    above = (start, *start.parents)
-    owners = (d.parents[1] for d in above if d.parts[-2:] == WORKTREES)
-    outermost = [d for d in owners if os.path.lexists(d / CONFIG)]
-    if outermost:
-        return outermost[-1]
-    return next((d for d in above if os.path.lexists(d / CONFIG)), None)
 
 
 def slug(text: str) -> str:
@@ -329,7 +312,7 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
         try:
-            names = [e.name for e in os.scandir(self.runs) if _RUN_NAME.match(e.name) and _is_run(e)]
+            names = [e.name for e in os.scandir(self.runs) if RUN_NAME.match(e.name) and _is_run(e)]
         except FileNotFoundError:
             return []
         except OSError as e:

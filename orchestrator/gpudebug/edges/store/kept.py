@@ -10,8 +10,9 @@ from typing import Any
 
 from gpudebug.edges.store.files import get_json, make_folder, put_json
 from gpudebug.edges.store.folders import Workspace
+from gpudebug.edges.store.root import RUNS
+from gpudebug.edges.store.summary import STATUS
 
-STATUS = ".status"
 _ORDER = "order.json"
 
 
@@ -23,6 +24,11 @@ def put_order(workspace: Workspace, order: dict[str, Any]) -> None:
 def get_order(workspace: Workspace) -> Any:
     """The record of the order; {} if there is none."""
     return get_json(_folder(workspace) / _ORDER)
+
+
+def order_file(campaign: str) -> str:
+    """The record of the order, below the campaign's folder."""
+    return f"{RUNS}/{STATUS}/{campaign}/{_ORDER}"
 
 
 def _made(workspace: Workspace) -> Path:

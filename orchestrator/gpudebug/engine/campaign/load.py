@@ -158,6 +158,15 @@ def _code(
     return Code(checkout.tree, patches, drifted=measured not in (None, *known))
 
 
+def code_for(loaded: Loaded, session: str | None) -> Code:
+    """The code that another caller would measure."""
+    workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
+    measured = _measured_tree(loaded.document, loaded.records)
+    return _code(
+        workspace, config, checkout, loaded.stack, session, measured, apart(workspace, loaded.progress_path)
+    )
+
+
 def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The tree that the workload's baseline was measured of, as its first run tells; None where none does."""
     entry = next((b for b in document.baselines if b.role == "workload" and b.runs), None)

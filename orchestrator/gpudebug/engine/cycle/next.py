@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.campaign.decide import Action, Claimed, Kind, decide
-from gpudebug.core.errors import BusyError, GpudebugError, UsageError
+from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
+from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import baseline, recover, trial
 
 if TYPE_CHECKING:
@@ -56,18 +55,8 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _do(cycle)
-        _record(cycle, ran=answer["action"] in _RAN)
+        record(cycle.loaded.workspace.root, session, cycle.command)
         return {**answer, "notes": [*tidied, *answer.get("notes", [])]} if tidied else answer
-
-
-_RAN = ("recorded_baseline", "tested", "recovered")
-
-
-def _record(cycle: Cycle, *, ran: bool) -> None:
-    """Record what `status` shows of the campaign as it is now. What was done stays done if that fails."""
-    with suppress(GpudebugError):
-        loaded = load(cycle.loaded.workspace.root, cycle.loaded.session) if ran else cycle.loaded
-        record_order(loaded, cycle.command)
 
 
 def _do(cycle: Cycle) -> dict[str, Any]:
@@ -168,7 +157,7 @@ def record_baseline(
                 next="name one of them, or add `reference:` to gpudebug.yaml",
             )
         answers = [baseline.record(cycle, r, "asked for by `gpudebug baseline`") for r in roles]
-        _record(cycle, ran=True)
+        record(cycle.loaded.workspace.root, session, cycle.command)
     return answers[-1] | {"baselines": answers}
 
 

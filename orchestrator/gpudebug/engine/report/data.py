@@ -27,7 +27,7 @@ from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
 from gpudebug.engine.report.story import story
-from gpudebug.engine.status.status import status_of
+from gpudebug.engine.status.answer import status_of
 from gpudebug.engine.trial.together import together
 
 FORMAT = 1

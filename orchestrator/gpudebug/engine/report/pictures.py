@@ -13,7 +13,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of
 from gpudebug.engine.report import hypotheses, outputs
 from gpudebug.engine.report.runs import Runs, brief, detail
-from gpudebug.engine.status.status import show, status_of
+from gpudebug.engine.status.answer import show, status_of
 
 
 def show_with_picture(directory: Path, number: int, path: Path, *, force: bool = False) -> dict[str, Any]:

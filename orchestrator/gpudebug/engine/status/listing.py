@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.status.recorded import age, moment
 
 SHOWN = 30
 """How many hypotheses a text of `status` lists; a campaign of the usual budget has fewer."""
@@ -38,30 +38,12 @@ def spent(records: Sequence[Record | None]) -> dict[str, Any]:
     held = [r["duration_s"] for r in known if r.get("devices") and r.get("duration_s") is not None]
     cost = sum(held)
     sure = len(known) == len(records)
-    ended = max((at for r in known if (at := _moment(r.get("end")))), default=None) if sure else None
+    ended = max((at for r in known if (at := moment(r.get("end")))), default=None) if sure else None
     return {
         "cost_s": round(cost, 1) if sure and held and 0 <= cost <= _LARGEST else None,
         "ended": ended.isoformat() if ended else None,
         "age_s": age(ended.isoformat()) if ended else None,
     }
-
-
-def age(when: object) -> int | None:
-    """Seconds since a time. None if it is no time; 0 if the clock was set back since."""
-    moment = _moment(when)
-    if moment is None:
-        return None
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return max(0, round((now - moment).total_seconds()))
-
-
-def _moment(text: object) -> datetime.datetime | None:
-    """A time as run.json tells it; None where it is none, or is of no zone."""
-    try:
-        found = datetime.datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 def shown(hypotheses: Sequence[Record], following: int | None) -> list[int]:

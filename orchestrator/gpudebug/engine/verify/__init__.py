@@ -36,11 +36,14 @@ from gpudebug.engine.verify.verdicts import check_verdict
 
 
 def verify(
-    directory: Path, number: int | None = None, report: Callable[[str], None] = lambda text: None
+    directory: Path,
+    number: int | None = None,
+    report: Callable[[str], None] = lambda text: None,
+    also: Callable[[Written, Findings], None] = lambda written, findings: None,
 ) -> dict[str, Any]:
     """`verify`'s JSON, of the whole campaign or of hypothesis `number`. Reads only.
 
-    `report` hears what is being done; many long runs take a while to read.
+    `report` hears what is being done; many long runs take a while to read. `also` checks more of a campaign.
     UsageError where there is no such hypothesis.
     """
     written = read(directory)
@@ -66,6 +69,7 @@ def verify(
     check_code(written, runs.records, findings)
     if number is None:
         accepted.check_file()
+        also(written, findings)
         for claim in outside(written.document):
             where = Problem(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
             findings.differs(where.but(why=claim.why))

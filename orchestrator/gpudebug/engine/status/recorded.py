@@ -1,0 +1,130 @@
+"""`status` as it was recorded: only while everything that it was made of is as it was.
+
+What cannot be compared, whatever the reason, is no answer: then the evidence is read. Imports are few, since
+this is all that most calls of `status` need.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+from gpudebug import __version__
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.text.digests import short_digest
+from gpudebug.edges import git
+from gpudebug.edges.store import root as places
+from gpudebug.edges.store.summary import Summary, as_they_are, read_summary, run_names, summaries
+
+FORMAT = 1
+
+
+def recorded(directory: Path, session: str | None, *, every: bool) -> dict[str, Any] | None:
+    """The recorded answer for this caller; None if there is none that still holds.
+
+    Without `every` it has only the hypotheses that a text lists.
+    """
+    try:
+        root = places.find_root(directory)
+        for path in summaries(root) if root is not None else ():
+            found = read_summary(path)
+            if root is not None and found is not None and holds(root, found, session):
+                return _answer(found, every)
+    except (OSError, GpudebugError, LookupError, TypeError, ValueError, AttributeError):
+        pass
+    return None
+
+
+def holds(root: Path, summary: Summary, session: str | None) -> bool:
+    """Whether a summary says what the evidence would say now. What is cheap to compare comes first."""
+    head = summary.head
+    return (
+        (head["format"], head["gpudebug"], head["root"]) == (FORMAT, __version__, str(root))
+        and (session is None or head["alike"])
+        and head["config"] == _digest(root / places.CONFIG)
+        and head["progress"] == progress_of(Path(head["progress"][0]))
+        and head["visible"] == os.environ.get("CUDA_VISIBLE_DEVICES")
+        and head["runs"] == names_digest(root)
+        and head["files"] == as_they_are(root, summary.files)
+        and not _somebody_works(root, head["answer"]["campaign"])
+        and all(program == program_of(root, *program[:3]) for program in head["programs"])
+        and head["code"] == code_of(root, head["apart"])
+    )
+
+
+def progress_of(path: Path) -> list[str]:
+    """The progress file: its path, where links lead, and its digest."""
+    return [str(path), os.path.realpath(path), _digest(path)]
+
+
+def names_digest(root: Path) -> str:
+    """A digest of the names of all run folders."""
+    return short_digest("\0".join(run_names(root)).encode("utf-8", "surrogateescape"))
+
+
+def program_of(root: Path, word: str, cwd: str, search: str | None) -> list[str | None]:
+    """The interpreter that a command's first word starts, beside what it was looked up by."""
+    from gpudebug.edges import host, launcher
+
+    path = os.environ.get("PATH", "") if search is None else search
+    try:
+        executable = launcher.find_command((word,), str(root / cwd), {"PATH": path})
+        found = host.interpreter_identity(host.find_interpreter(executable, path))
+    except GpudebugError:
+        found = "command not found"
+    return [word, cwd, search, found]
+
+
+def code_of(root: Path, apart: list[str]) -> list[str]:
+    """The code as it lies there: where it is, its tree, and which paths git tracks that are no code."""
+    checkout = git.identify(root, map(Path, apart), places.CONFIG)
+    tracked = short_digest(b"\0".join(sorted(checkout.left_out)))
+    return [str(checkout.top), str(checkout.common), checkout.tree, tracked]
+
+
+def _digest(path: Path) -> str:
+    return short_digest(path.read_bytes())
+
+
+def _somebody_works(root: Path, campaign: str) -> bool:
+    """Whether a command runs something, or somebody holds a hypothesis."""
+    from gpudebug.edges.store.locks import claimed
+
+    runs = root / places.RUNS
+    leases = runs / ".leases" / campaign
+    return claimed(runs / ".claim") or (leases.is_dir() and any(leases.iterdir())) or runs.is_symlink()
+
+
+def _answer(summary: Summary, every: bool) -> dict[str, Any]:
+    """The answer with its ages as they are now."""
+    head = summary.head
+    answer: dict[str, Any] = dict(head["answer"])
+    answer["hypotheses"] = summary.every_row() if every else head["listed"]
+    if not every:
+        answer["rest"] = head["rest"]
+    for row in (*answer["hypotheses"], *filter(None, answer["baselines"].values())):
+        row["age_s"] = age(row["ended"])
+    if answer["order"] is not None:
+        answer["order"]["age_s"] = age(answer["order"]["when"])
+    answer["recorded"] = {"when": head["when"], "age_s": age(head["when"])}
+    return answer
+
+
+def age(when: object) -> int | None:
+    """Seconds since a time. None if it is no time; 0 if the clock was set back since."""
+    found = moment(when)
+    if found is None:
+        return None
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return max(0, round((now - found).total_seconds()))
+
+
+def moment(text: object) -> datetime.datetime | None:
+    """A time as records hold it; None if it is none, or has no zone."""
+    try:
+        found = datetime.datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None

@@ -1,0 +1,29 @@
+"""Where a campaign lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpudebug.edges.store.root import CONFIG, RUN_NAME, find_root
+
+
+def test_the_nearest_folder_above_counts(tmp_path: Path) -> None:
+    inner = tmp_path / "outer" / "inner"
+    (inner / "src").mkdir(parents=True)
+    assert find_root(inner) is None
+    for folder in (tmp_path / "outer", inner):
+        (folder / CONFIG).write_text("")
+        assert find_root(inner / "src") == folder
+
+
+def test_a_worktree_of_a_campaign_is_the_campaign_s(tmp_path: Path) -> None:
+    worktree = tmp_path / "runs" / "worktrees" / "h1"
+    worktree.mkdir(parents=True)
+    for folder in (tmp_path, worktree):
+        (folder / CONFIG).write_text("")
+    assert find_root(worktree) == tmp_path
+
+
+def test_names_of_run_folders() -> None:
+    names = ("0001-baseline-workload", "123456789-h1", "001-h1", "0001-", "0001-H", ".0001-h1.ab")
+    assert [bool(RUN_NAME.match(name)) for name in names] == [True, True, False, False, False, False]
