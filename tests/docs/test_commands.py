@@ -47,7 +47,9 @@ def parse(arguments: list[str]) -> None:
     if arguments in ([], ["--version"]):
         return
     context = GROUP.make_context("gpudebug", list(arguments))
-    rest = [*context._protected_args, *context.args]
+    # Their name differs between the versions of the command line's library.
+    first = getattr(context, "_protected_args", None) or getattr(context, "protected_args", [])
+    rest = [*first, *context.args]
     name, command, left = GROUP.resolve_command(context, rest)
     # A name alone speaks of the command, whatever it takes.
     if left:

@@ -163,10 +163,15 @@ def test_the_example_of_sections_prints_what_is_shown(tmp_path: Path) -> None:
     above = next(page for page in pages() if page.path == EXAMPLE.page).blocks
     code = above[above.index(EXAMPLE) - 1]
     assert code.language == "python"
-    done = subprocess.run(
-        [sys.executable, "-c", code.text], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert matches(f"{EXAMPLE.text}\n…", done.stdout), done.stdout
+    # A busy machine may stretch a sleep so far that the order of sections changes.
+    printed = [_example(code.text, tmp_path)]
+    while not matches(f"{EXAMPLE.text}\n…", printed[-1]) and len(printed) < 3:
+        printed.append(_example(code.text, tmp_path))
+    assert matches(f"{EXAMPLE.text}\n…", printed[-1]), printed[-1]
+
+
+def _example(code: str, folder: Path) -> str:
+    return subprocess.check_output([sys.executable, "-c", code], cwd=folder, text=True)
 
 
 def test_another_word_is_found_and_another_figure_is_not() -> None:
