@@ -108,7 +108,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "saved yaml": lambda text: printed_settings.read_saved("hparams.yaml", text),
     "probe": probe.read_probe,
     "loaded": read_loaded,
-    "profile": torch_profile.read_told,
+    "profile": torch_profile.read_profiles,
     "sections": lambda text: read_report(_bytes(text), "sections.json"),
     "sections with a head": lambda text: read_report(
         b'{"format": "gpudebug-sections", "version": 1, ' + _bytes(text), "sections.json"

@@ -87,9 +87,9 @@ class Ear:
         self._fd = fd
         os.set_inheritable(fd, False)
 
-    def tell(self, said: Mapping[str, Any]) -> bool:
+    def tell(self, report: Mapping[str, Any]) -> bool:
         """Send one report; False if the caller is gone."""
-        data = json.dumps(said).encode() + b"\n"
+        data = json.dumps(report).encode() + b"\n"
         try:
             while data:
                 data = data[os.write(self._fd, data) :]

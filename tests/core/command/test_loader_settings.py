@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.command.loader_settings import meant, told
+from gpudebug.core.command.loader_settings import meant, reported
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_loader_that_feeds_most_is_told_first() -> None:
         {"workers": None, "training": True, "fetched": 1},
         "no loader",
     ]
-    assert told({"loaders": loaders}, "workers") == ("2", "1")
-    assert told({"loaders": [{"workers": 4, "fetched": "many"}, *loaders]}, "workers") == ("2", "1", "4")
-    assert told({"loaders": loaders}, "pin_memory") == ()
-    assert told({"loaders": "?"}, "workers") == told({}, "workers") == ()
+    assert reported({"loaders": loaders}, "workers") == ("2", "1")
+    assert reported({"loaders": [{"workers": 4, "fetched": "many"}, *loaders]}, "workers") == ("2", "1", "4")
+    assert reported({"loaders": loaders}, "pin_memory") == ()
+    assert reported({"loaders": "?"}, "workers") == reported({}, "workers") == ()

@@ -6,7 +6,7 @@ import pytest
 from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.diagnosis.odds import score
-from gpudebug.core.diagnosis.sentences import said, value
+from gpudebug.core.diagnosis.sentences import sentence_of, value
 from gpudebug.core.records import SectionFigures
 
 STACKS = stacks(
@@ -54,7 +54,7 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
 def test_a_sign_as_a_sentence(sign: dict[str, Any], known: dict[str, Any], sentence: str) -> None:
     told = facts(stacks=STACKS, **known)
     found = score(cause(signature=[{**sign, "matches": ".", "weight": 3}]), told).signs[0]
-    assert said(found, told) == sentence
+    assert sentence_of(found, told) == sentence
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_sign_as_a_sentence(sign: dict[str, Any], known: dict[str, Any], sente
 def test_the_reference_stands_beside_it(other: float, ending: str) -> None:
     told = facts(data_wait_share=0.6, reference=facts(data_wait_share=other))
     sign = {"signal": "data_wait_share", "above": 0.2, "weight": 8}
-    assert said(score(cause(signature=[sign]), told).signs[0], told).endswith(ending)
+    assert sentence_of(score(cause(signature=[sign]), told).signs[0], told).endswith(ending)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_the_reference_shares_says_why_it_speaks_against(sign: dict[str, An
     told = facts(**same, reference=facts(**same))
     found = score(cause(signature=[{**sign, "weight": 3}]), told).signs[0]
     assert found.shared
-    assert said(found, told) == f"{sentence}, as in the reference"
+    assert sentence_of(found, told) == f"{sentence}, as in the reference"
 
 
 @pytest.mark.parametrize(

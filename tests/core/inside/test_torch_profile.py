@@ -15,7 +15,7 @@ from gpudebug.core.inside.torch_profile import (
     headline,
     overhead_of,
     parse_torch_profile,
-    read_told,
+    read_profiles,
     remarks,
 )
 
@@ -121,7 +121,7 @@ FULL = {"pid": 1, "t": 4.0, "file": "trace.json.gz", "steps": 4, "active_step_s"
     ids=["nothing", "torn", "no object", "the last counts", "ranks", "failed", "a path"],
 )
 def test_what_the_processes_told(text: str, expected: dict[str, Any] | None) -> None:
-    assert read_told(text) == expected
+    assert read_profiles(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
 from gpudebug.edges.git import indexes
 from gpudebug.edges.git import repository as module
-from gpudebug.edges.git.address import Address, said
+from gpudebug.edges.git.address import Address, message_of
 
 HOOKS = """
     post-checkout pre-commit commit-msg post-commit reference-transaction post-index-change pre-auto-gc
@@ -219,7 +219,7 @@ SAID = {
 
 @pytest.mark.parametrize("err, line", SAID.items())
 def test_of_many_lines_the_one_that_says_it(err: str, line: str) -> None:
-    assert said(err) == line
+    assert message_of(err) == line
 
 
 @pytest.mark.parametrize(

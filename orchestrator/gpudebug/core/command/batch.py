@@ -50,13 +50,13 @@ def _sizes(name: str) -> bool:
     return bool(_SIZE.fullmatch(name)) and not _NOT_TRAINED.search(name)
 
 
-def size(said: dict[str, str]) -> float | None:
+def size(given: dict[str, str]) -> float | None:
     """Samples a step (of one device) by these flags; None if they do not say, or say it twice.
 
     A step takes one batch if no flag says that several are accumulated.
     """
-    sizes = [value for name, value in said.items() if _sizes(name)]
-    factors = [*sizes, *(value for name, value in said.items() if not _sizes(name))]
+    sizes = [value for name, value in given.items() if _sizes(name)]
+    factors = [*sizes, *(value for name, value in given.items() if not _sizes(name))]
     if len(sizes) != 1 or not all(
         value.isascii() and value.isdigit() and int(value) > 0 for value in factors
     ):

@@ -26,7 +26,7 @@ def meant(flag: str) -> str | None:
     return found or (BATCH if "accum" not in name and names_batch(flag) else None)
 
 
-def told(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
+def reported(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
     """The values that the loaders which feed the training have, that of the most fetches first.
 
     `facts` are `ProbeEvidence.facts`; empty if they have none.

@@ -30,7 +30,7 @@ _OF_BUSY = ("gpu_util", "trace_busy_share", "device_time_share")
 
 
 @dataclass(frozen=True)
-class Told:
+class WeighedSign:
     """A sign on the facts. `true` is None if it is unknown, `factor` what it multiplies the odds by.
 
     `shared`: the reference has it too, at a similar value, so that it explains nothing.
@@ -55,7 +55,7 @@ class Scored:
     odds: float
     ruled_out: bool = False
     required: bool = True
-    signs: tuple[Told, ...] = ()
+    signs: tuple[WeighedSign, ...] = ()
     exposed: float | None = None
 
     @property
@@ -75,7 +75,7 @@ def score(cause: Cause, facts: Facts, tested: Sequence[Tested] = ()) -> Scored:
     required = [holds(condition, facts) for condition in cause.requires]
     if False in required:
         return Scored(cause, 0.0, ruled_out=True)
-    signs = tuple(_told(sign, facts) for sign in cause.signature)
+    signs = tuple(_weighed(sign, facts) for sign in cause.signature)
     exposed = largest(cause.exposed, facts)
     scored = Scored(cause, 1.0, required=all(required), signs=signs, exposed=exposed)
     odds = prior(cause, facts.kind) * combined(signs, facts) * _reach(cause, exposed)
@@ -89,7 +89,7 @@ def prior(cause: Cause, kind: str) -> float:
     return cause.prior.get(kind, cause.prior.get("default", 1.0))
 
 
-def combined(signs: Sequence[Told], facts: Facts) -> float:
+def combined(signs: Sequence[WeighedSign], facts: Facts) -> float:
     """What all signs together multiply the odds by, within the cap."""
     product = math.exp(math.fsum(math.log(max(t.factor, 1e-9)) for t in signs))
     product = min(CAP, max(1 / CAP, product))
@@ -112,15 +112,15 @@ def lowered(cause: str, tested: Sequence[Tested]) -> float:
     return left
 
 
-def _told(sign: Sign, facts: Facts) -> Told:
+def _weighed(sign: Sign, facts: Facts) -> WeighedSign:
     found = figure(sign, facts)
     true = None if found is None else compares(sign, found.value)
     if found is None or true is None:
-        return Told(sign, None, found)
+        return WeighedSign(sign, None, found)
     if not true:
-        return Told(sign, False, found, max(sign.otherwise, 1e-9))
+        return WeighedSign(sign, False, found, max(sign.otherwise, 1e-9))
     shared = sign.weight > 1 and facts.reference is not None and _shares(sign, found, facts.reference)
-    return Told(sign, True, found, 1.0 if shared else max(sign.weight, 1e-9), shared)
+    return WeighedSign(sign, True, found, 1.0 if shared else max(sign.weight, 1e-9), shared)
 
 
 def _shares(sign: Sign, found: Figure, reference: Facts) -> bool:
@@ -129,9 +129,9 @@ def _shares(sign: Sign, found: Figure, reference: Facts) -> bool:
     return other is not None and compares(sign, other.value) is True and similar(found.value, other.value)
 
 
-def _only_here(told: Told, reference: Facts) -> bool:
+def _only_here(weighed: WeighedSign, reference: Facts) -> bool:
     """Whether a sign speaks for the cause that the reference is known not to have."""
-    return told.true is True and told.factor > 1 and holds(told.sign, reference) is False
+    return weighed.true is True and weighed.factor > 1 and holds(weighed.sign, reference) is False
 
 
 def _reach(cause: Cause, exposed: float | None) -> float:

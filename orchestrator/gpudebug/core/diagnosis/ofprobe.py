@@ -86,11 +86,11 @@ def _skew(ranks: Sequence[Record]) -> float | None:
     return max(waits) - min(waits) if len(waits) > 1 else None
 
 
-def _copies(told: Sequence[Record]) -> dict[str, Value | None]:
+def _copies(records: Sequence[Record]) -> dict[str, Value | None]:
     """Per step and as shares of the span; unknown if a run names no span."""
     found: dict[str, Value | None] = {}
     for way in ("h2d", "d2h"):
-        known = [(p, c) for p in told if (c := p.get(way))]
+        known = [(p, c) for p in records if (c := p.get(way))]
         found[f"{way}_copies_per_step"] = mean([_per(c.get("count"), p.get("span_steps")) for p, c in known])
         found[f"{way}_mb_per_step"] = mean([_per(c.get("mb"), p.get("span_steps")) for p, c in known])
         found[f"{way}_share"] = mean([_per(c.get("seconds"), _span(p)) for p, c in known])
@@ -129,9 +129,9 @@ def _loader(facts: Record, cores: float | None) -> dict[str, Value | None]:
     }
 
 
-def _mappings(told: object) -> list[Record]:
+def _mappings(records: object) -> list[Record]:
     """Of a list that a program wrote, the items that are what they should be."""
-    return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
+    return [one for one in records if isinstance(one, Mapping)] if isinstance(records, list) else []
 
 
 def _truth(value: object) -> bool | None:

@@ -10,8 +10,8 @@ from gpudebug.core.diagnosis import abstention, missing_evidence
 from gpudebug.core.diagnosis.ceilings import ceiling
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked, Tested
-from gpudebug.core.diagnosis.odds import Scored, Told, score
-from gpudebug.core.diagnosis.sentences import said
+from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
+from gpudebug.core.diagnosis.sentences import sentence_of
 
 NONE_ODDS = 2.0
 """Odds that none of the catalogue's causes is what helps."""
@@ -66,12 +66,12 @@ def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
     )
 
 
-def _said(signs: Sequence[Told], facts: Facts, most: int) -> tuple[str, ...]:
+def _said(signs: Sequence[WeighedSign], facts: Facts, most: int) -> tuple[str, ...]:
     """The strongest, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
     facts_by_place: dict[object, str] = {}
     for fact in ordered:
-        sentence = said(fact, facts)
+        sentence = sentence_of(fact, facts)
         place = fact.found.place if fact.found is not None else None
         key = sentence if place is None else (place.frame, place.line)
         if sentence:

@@ -7,7 +7,7 @@ import re
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS, Value
 from gpudebug.core.diagnosis.figures import Figure, figure, number
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.odds import Told
+from gpudebug.core.diagnosis.odds import WeighedSign
 from gpudebug.core.statistics import numbers
 
 _NEARLY_ALL = 0.8
@@ -16,25 +16,25 @@ _ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 """Words of an expression as people know them."""
 
 
-def said(told: Told, facts: Facts) -> str:
+def sentence_of(weighed: WeighedSign, facts: Facts) -> str:
     """The fact behind a sign that is known, with the reference's if that is another."""
-    if told.found is None:
+    if weighed.found is None:
         return ""
-    sentence = _sentence(told, told.found)
-    if told.shared:
+    sentence = _sentence(weighed, weighed.found)
+    if weighed.shared:
         return f"{sentence}, as in the reference"
-    other = figure(told.sign, facts.reference) if facts.reference is not None else None
-    if other is None or told.sign.signal is None:
+    other = figure(weighed.sign, facts.reference) if facts.reference is not None else None
+    if other is None or weighed.sign.signal is None:
         return sentence
-    return f"{sentence} (the reference: {value(other.value, SIGNALS[told.sign.signal].unit)})"
+    return f"{sentence} (the reference: {value(other.value, SIGNALS[weighed.sign.signal].unit)})"
 
 
-def _sentence(told: Told, found: Figure) -> str:
-    sign = told.sign
+def _sentence(weighed: WeighedSign, found: Figure) -> str:
+    sign = weighed.sign
     if sign.signal is not None:
         return _of_signal(sign.signal, found.value)
     if sign.stack is not None or sign.code is not None:
-        return _of_stacks(told, found)
+        return _of_stacks(weighed, found)
     if sign.section is not None:
         return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"
     if sign.flag is not None:
@@ -49,11 +49,11 @@ def _of_signal(name: str, found: Value) -> str:
     return signal.said.replace("{}", value(found, signal.unit))
 
 
-def _of_stacks(told: Told, found: Figure) -> str:
+def _of_stacks(weighed: WeighedSign, found: Figure) -> str:
     """How much of the time, and the place with the most of it."""
-    whose = "loader workers' time" if told.sign.of == "workers" else "the time"
+    whose = "loader workers' time" if weighed.sign.of == "workers" else "the time"
     if found.place is None:
-        wanted = told.sign.stack or told.sign.code or ""
+        wanted = weighed.sign.stack or weighed.sign.code or ""
         words = list(dict.fromkeys(_WORD.findall(_ESCAPE.sub(" ", wanted))))[:_NAMED]
         kind = f"such as {', '.join(words)}" if words else "of this kind"
         return f"none of {whose} is in code {kind}"

@@ -187,9 +187,9 @@ def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
     return _moves(new, standing, up=knob.direction == "up")
 
 
-def _not(said: bool | None) -> bool | None:
+def _not(value: bool | None) -> bool | None:
     """Whether a word such as a mode's name means off is unknown."""
-    return None if said is None else not said
+    return None if value is None else not value
 
 
 def _moves(new: Value, standing: Value | None, *, up: bool) -> bool | None:
@@ -240,11 +240,11 @@ def _weight(counts: tuple[int, ...], most: tuple[int, ...]) -> float:
     return weight if counts == most or counts[0] == most[0] > 0 else weight * _LESS
 
 
-def _of_names(said: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float]:
+def _of_names(names: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, float]:
     """By stems that few causes' ids and titles have, in title or change."""
     stems = {cause.id: _stems(f"{cause.id.replace('-', ' ')} {cause.title}") for cause in causes}
     common = Counter(stem for own in stems.values() for stem in own)
-    spoken = _stems(f"{said[0]} {said[1]}")
+    spoken = _stems(f"{names[0]} {names[1]}")
     shared = {id: sum(1.0 for stem in own & spoken if common[stem] <= _RARE) for id, own in stems.items()}
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
 

@@ -91,7 +91,7 @@ def _refused(why: str, next: str | None = None) -> UsageError:
     return UsageError(f"{OPTION}: {why}", next=next or f"for example {_EXAMPLE}")
 
 
-def read_told(text: str) -> dict[str, Any] | None:
+def read_profiles(text: str) -> dict[str, Any] | None:
     """What the processes of a run reported of their profiles in probe.jsonl; None if none of them did.
 
     `file` is the trace's name in the run folder, `steps` the iterations in it, `active_step_s` and

@@ -119,10 +119,10 @@ def _unconfirmed(part: Change) -> str:
 def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | None:
     """What the training's own loader shows of a setting that the program does not print; None for nothing."""
     setting = loader_settings.meant(part.name)
-    values = loader_settings.told(run.facts, setting) if setting else ()
+    values = loader_settings.reported(run.facts, setting) if setting else ()
     if setting is None or not values:
         return None
-    old = {value for other in before for value in loader_settings.told(other.facts, setting)}
+    old = {value for other in before for value in loader_settings.reported(other.facts, setting)}
     asked = "true" if part.value is None else part.value
     text = f"{setting}: {', '.join(values)} (the training's loader)"
     if part.kind != "unset" and any(same_value(asked, value) for value in values):

@@ -231,7 +231,7 @@ def _no_repository(entry: Path) -> GitError:
     return GitError("git does not see a repository there", file=str(entry), next=advice)
 
 
-def said(err: str) -> str:
+def message_of(err: str) -> str:
     """What of git's lines says what was wrong: the first error, and what it was fatal for."""
     lines = [line for line in err.splitlines() if line.strip()]
     found = [
@@ -256,4 +256,4 @@ def failed(top: Path, err: str) -> GitError:
         advice = "install git-lfs (its filter is configured), or run `git lfs uninstall`"
     if _BAD_INDEX.search(err):
         advice = 'your files stay as they are: rm "$(git rev-parse --git-path index)" && git reset'
-    return GitError(said(err), file=str(top), next=advice)
+    return GitError(message_of(err), file=str(top), next=advice)

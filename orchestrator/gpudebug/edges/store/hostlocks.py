@@ -65,18 +65,18 @@ def _take_device(
     stem = file_stem(uuid)
     lock = f"{stem}.lock"
 
-    said: dict[str, Any] | None = None
+    other: dict[str, Any] | None = None
 
     def living() -> bool:
-        nonlocal said
-        said = folder.told(stem)
-        return said is not None
+        nonlocal other
+        other = folder.record_of(stem)
+        return other is not None
 
     while True:
         fd = folder.open_shared(lock)
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, fd)
-            take(fd, folder.path / lock, living, lambda _: _busy(uuid, name, said))
+            take(fd, folder.path / lock, living, lambda _: _busy(uuid, name, other))
             if folder.is_still(lock, fd):
                 undo.pop_all()
                 held.callback(os.close, fd)
@@ -176,7 +176,7 @@ class _Folder:
         except FileExistsError:
             return self._open_existing(name)
 
-    def told(self, stem: str) -> dict[str, Any] | None:
+    def record_of(self, stem: str) -> dict[str, Any] | None:
         """Return a living holder's own record, and `user`, its number; None if there is none."""
         for name in sorted(os.listdir(self.fd)):
             user = name.removeprefix(f"{stem}.").removesuffix(".holder")
@@ -309,18 +309,18 @@ def file_stem(uuid: str) -> str:
     return f"{plain}-{zlib.crc32(uuid.encode('utf-8', 'surrogatepass')):08x}"
 
 
-def _busy(uuid: str, name: str | None, said: Mapping[str, Any] | None) -> BusyError:
+def _busy(uuid: str, name: str | None, other: Mapping[str, Any] | None) -> BusyError:
     device = f"device {uuid} ({name})" if name else f"device {uuid}"
-    if said is None:
+    if other is None:
         return BusyError(f"{device} is in use by an unknown process", next=_WAIT)
-    command = f"`{shown(said['command'])}`" if said.get("command") else "another gpudebug"
+    command = f"`{shown(other['command'])}`" if other.get("command") else "another gpudebug"
     parts = [
-        words.format(shown(said[key]))
+        words.format(shown(other[key]))
         for key, words in (("campaign", "campaign {}"), ("session", "session {}"), ("since", "since {}"))
-        if said.get(key)
+        if other.get(key)
     ]
-    where = f" in {shown(said['path'])}" if said.get("path") else ""
-    of = "" if said["user"] == os.geteuid() else f" of user {_user_name(said['user'])}"
+    where = f" in {shown(other['path'])}" if other.get("path") else ""
+    of = "" if other["user"] == os.geteuid() else f" of user {_user_name(other['user'])}"
     return BusyError(", ".join([f"{device} is in use by {command}{of}{where}", *parts]), next=_WAIT)
 
 

@@ -150,9 +150,9 @@ def _read(path: Path) -> Lease | None:
     return _lease(record)
 
 
-def _lease(said: Any) -> Lease | None:
+def _lease(record: Any) -> Lease | None:
     """Parse a lease from a file's JSON; None if it is not one."""
-    match said:
+    match record:
         case {
             "session": str() | None as session,
             "since": str() as since,

@@ -150,16 +150,16 @@ def _own(path: Path) -> Path:
     return path.with_name(f"{path.name}.holder")
 
 
-def _busy(said: Mapping[str, object], living: bool) -> BusyError:
+def _busy(holder: Mapping[str, object], living: bool) -> BusyError:
     who = ", ".join(
-        words.format(shown(said[key]))
+        words.format(shown(holder[key]))
         for key, words in (
             ("pid", "pid {}"),
             ("session", "session {}"),
             ("command", "`{}`"),
             ("since", "since {}"),
         )
-        if said.get(key) is not None
+        if holder.get(key) is not None
     )
     what = (
         "another gpudebug runs here" if living else "what a gpudebug that is gone left here is still ending"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.inside.torch_profile import read_told
+from gpudebug.core.inside.torch_profile import read_profiles
 from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
@@ -135,6 +135,6 @@ def _traces(record: Path) -> list[str]:
     """The traces of PyTorch's profiler that the probe record names."""
     if not record.is_file():
         return []
-    told = read_told(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
+    told = read_profiles(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
     named: Any = (told or {}).get("files", ())
     return [str(name) for name in named]

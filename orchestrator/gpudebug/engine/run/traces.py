@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError, StoreError
-from gpudebug.core.inside.torch_profile import headline, read_told
+from gpudebug.core.inside.torch_profile import headline, read_profiles
 from gpudebug.core.records import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
@@ -23,13 +23,13 @@ _LONGEST = 8 << 20  # Twice what the processes of a run may write of themselves.
 def trace_of(folder: Path) -> dict[str, Any] | None:
     """`Evidence.trace` of the run that told of itself in `folder`; None where nothing was profiled.
 
-    It is what `core.torchprofile.read_told` found, with the `headline` of what the trace says as `analysis`,
+    It is what `read_profiles` found, with the `headline` of what the trace says as `analysis`,
     None where it cannot be read. A trace that is named and not there is none.
     """
     path = folder / launcher.PROBE
     if not path.is_file():
         return None
-    told = read_told(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
+    told = read_profiles(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
     if told is None or "file" not in told:
         return told
     if not (folder / told["file"]).is_file():

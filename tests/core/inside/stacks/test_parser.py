@@ -16,7 +16,7 @@ from gpudebug.core.inside.stacks.parser import Place
 def test_a_line_is_read() -> None:
     record = read_stacks(start() + told() + '{"kind":"stacks","pid":1')
     assert record is not None
-    (one,) = record.told
+    (one,) = record.lines
     assert (one.pid, one.of, one.start_s, one.end_s) == (1, "training", 2.0, 4.0)
     assert (one.seconds, one.cpu_s, one.samples) == (1.0, 0.5, 40)
     assert one.places == {
@@ -34,7 +34,7 @@ def test_nothing_is_nothing() -> None:
 def test_why_one_told_no_more_is_a_note() -> None:
     record = read_stacks(told() + line("stacks", 1, 5, of="training", why="MemoryError: x"))
     assert record is not None
-    assert (len(record.told), record.notes) == (1, ("stacks end early: MemoryError: x",))
+    assert (len(record.lines), record.notes) == (1, ("stacks end early: MemoryError: x",))
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -73,14 +73,14 @@ ODD: dict[str, object] = {
 def test_a_stack_that_is_none_is_left_out(stacks: object) -> None:
     record = read_stacks(told(stacks=stacks))
     assert record is not None
-    assert record.told[0].places == {}
+    assert record.lines[0].places == {}
 
 
 def test_frames_that_are_not_there_are_left_out_and_the_line_with_them() -> None:
     record = read_stacks(told(stacks=[["data", [0, 7, -1, "x"], 12, 0.5, 0.9, 1]], frames=["a.py:f", 3]))
     assert record is not None
     # It cannot have run longer than it was there.
-    assert record.told[0].places == {Place("data", ("a.py:f",), -1, 0): (0.5, 0.5)}
+    assert record.lines[0].places == {Place("data", ("a.py:f",), -1, 0): (0.5, 0.5)}
 
 
 def test_half_a_character_is_replaced_for_it_could_not_be_written() -> None:
@@ -90,15 +90,15 @@ def test_half_a_character_is_replaced_for_it_could_not_be_written() -> None:
     assert record is not None
     # A byte of a file's name that is no UTF-8 stays.
     frames = ("a\ufffd.py:f", "caf\udce9.py:g", "\U0001f600.py:h")
-    assert record.told[0].places == {Place("data", frames, 0, 7): (0.5, 0.4)}
-    assert record.told[0].code == {("a\ufffd.py:f", 7): "x = '\ufffd'"}
+    assert record.lines[0].places == {Place("data", frames, 0, 7): (0.5, 0.4)}
+    assert record.lines[0].code == {("a\ufffd.py:f", 7): "x = '\ufffd'"}
     assert record.notes == ("stacks end early: OSError: \ufffd",)
 
 
 def test_source_of_what_is_no_frame_is_left_out() -> None:
     record = read_stacks(told(code={"9:1": "x", "one": "x", "1:7": 3, "0:1": "y" * 500}))
     assert record is not None
-    assert record.told[0].code == {(FRAMES[0], 1): "y" * 120}
+    assert record.lines[0].code == {(FRAMES[0], 1): "y" * 120}
 
 
 def test_a_line_that_is_too_long_is_not_read() -> None:

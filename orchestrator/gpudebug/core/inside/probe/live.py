@@ -44,7 +44,7 @@ class Lately:
     def __init__(self) -> None:
         self._rest = b""
         # Of each process its beats: the monotonic clock, iterations and seconds that it waited for data.
-        self._told: dict[int, deque[tuple[float, int, float | None]]] = {}
+        self._beats: dict[int, deque[tuple[float, int, float | None]]] = {}
 
     def feed(self, data: bytes, *, torn: bool = False) -> None:
         """`torn`: something before `data` is left out, and its first line may not be whole."""
@@ -59,9 +59,9 @@ class Lately:
         if at is None or steps is None:
             return
         waited = _known(counters.get("data_s")) if isinstance(counters, dict) else None
-        if line["pid"] not in self._told and len(self._told) >= MOST_PROCESSES:
+        if line["pid"] not in self._beats and len(self._beats) >= MOST_PROCESSES:
             return
-        beats = self._told.setdefault(line["pid"], deque(maxlen=_MOST_BEATS))
+        beats = self._beats.setdefault(line["pid"], deque(maxlen=_MOST_BEATS))
         if beats and (at <= beats[-1][0] or steps < beats[-1][1]):
             return
         beats.append((at, int(steps), waited))
@@ -90,7 +90,7 @@ class Lately:
 
     @property
     def _main(self) -> deque[tuple[float, int, float | None]] | None:
-        return max(self._told.values(), key=lambda told: told[-1][1], default=None)
+        return max(self._beats.values(), key=lambda beats: beats[-1][1], default=None)
 
 
 def _cut(data: bytes) -> tuple[list[bytes], bytes]:

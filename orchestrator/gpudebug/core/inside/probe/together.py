@@ -44,23 +44,23 @@ def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def together(told: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The figures of several runs in the shape of a `ProbeEvidence`; None of none.
 
     Means of those that are known, the largest of peaks, and of sites those that took the most time; `facts`
     are the last run's.
     """
-    if not told:
+    if not records:
         return None
     return {
-        **{name: _mean([run.get(name) for run in told]) for name in _MEANS},
-        **{name: max(_known([run.get(name) for run in told]), default=None) for name in _LARGEST},
-        "h2d": _copies([run.get("h2d") for run in told]),
-        "d2h": _copies([run.get("d2h") for run in told]),
-        **{name: told[-1].get(name) for name in ("rank", "world_size")},
-        "facts": told[-1].get("facts") or {},
-        "sites": _sites(told),
-        "notes": list(dict.fromkeys(note for run in told for note in run.get("notes") or ())),
+        **{name: _mean([run.get(name) for run in records]) for name in _MEANS},
+        **{name: max(_known([run.get(name) for run in records]), default=None) for name in _LARGEST},
+        "h2d": _copies([run.get("h2d") for run in records]),
+        "d2h": _copies([run.get("d2h") for run in records]),
+        **{name: records[-1].get(name) for name in ("rank", "world_size")},
+        "facts": records[-1].get("facts") or {},
+        "sites": _sites(records),
+        "notes": list(dict.fromkeys(note for run in records for note in run.get("notes") or ())),
     }
 
 
@@ -73,18 +73,18 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _copies(told: Sequence[Mapping[str, Any] | None]) -> dict[str, float | None] | None:
-    known = [one for one in told if one]
+def _copies(records: Sequence[Mapping[str, Any] | None]) -> dict[str, float | None] | None:
+    known = [one for one in records if one]
     names = ("count", "mb", "seconds", "pinned_share")
     return {name: _mean([one.get(name) for one in known]) for name in names} if known else None
 
 
-def _sites(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _sites(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Counts and seconds of a mean run."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for site in (site for run in told for site in run.get("sites") or ()):
+    for site in (site for run in records for site in run.get("sites") or ()):
         key = (site["site"], site["kind"], site["device"])
         one = found.setdefault(key, dict(zip(("site", "kind", "device"), key, strict=True)))
-        one["count"] = one.get("count", 0) + site["count"] / len(told)
-        one["seconds"] = one.get("seconds", 0.0) + site["seconds"] / len(told)
+        one["count"] = one.get("count", 0) + site["count"] / len(records)
+        one["seconds"] = one.get("seconds", 0.0) + site["seconds"] / len(records)
     return sorted(found.values(), key=lambda one: -one["seconds"])[:MOST_SITES]

@@ -96,6 +96,6 @@ def _named(names: Sequence[str]) -> str:
     return _listed([repr(name) for name in names])
 
 
-def _listed(said: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(said) - most} more" if len(said) > most else ""
-    return ", ".join(said[:most]) + more
+def _listed(items: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

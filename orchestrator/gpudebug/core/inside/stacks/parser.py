@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StackLine:
     """One line of a process: what it saw from `start_s` to `end_s`, in seconds since launch.
 
     `places` are seconds and CPU seconds by stack, `seconds` and `cpu_s` those of all.
@@ -51,13 +51,13 @@ class Told:
 class StacksRecord:
     """All lines of a run in order; `notes` say why a process reported no more."""
 
-    told: tuple[Told, ...] = ()
+    lines: tuple[StackLine, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_stacks(text: str) -> StacksRecord | None:
     """Parse the stacks in the lines of probe.jsonl; None if there is none. Every value is checked."""
-    values: list[Told] = []
+    values: list[StackLine] = []
     notes: dict[str, None] = {}
     for raw in text.split("\n"):
         if _MARK not in raw:
@@ -67,12 +67,12 @@ def read_stacks(text: str) -> StacksRecord | None:
             continue
         if isinstance(line.get("why"), str):
             notes[f"stacks end early: {line['why'][:_LONGEST_WHY]}"] = None
-        elif one := _told(line):
+        elif one := _stack_line(line):
             values.append(one)
     return StacksRecord(tuple(values), tuple(notes)) if values or notes else None
 
 
-def _told(line: Mapping[str, Any]) -> Told | None:
+def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
     start, end, t0, of = (line.get(name) for name in ("since", "t", "t0", "of"))
     total, cpu, samples = (_number(line.get(name)) for name in ("s", "cpu", "n"))
     known = _number(start), _number(end), _number(t0)
@@ -87,7 +87,7 @@ def _told(line: Mapping[str, Any]) -> Told | None:
             place, seconds, cpu_s = found
             before = places.get(place, (0.0, 0.0))
             places[place] = before[0] + seconds, before[1] + cpu_s
-    return Told(
+    return StackLine(
         pid=line["pid"],
         of=of,
         start_s=begun - launched,

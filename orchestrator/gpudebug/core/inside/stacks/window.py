@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from gpudebug.core.inside.stacks.parser import Place, StacksRecord, Told
+from gpudebug.core.inside.stacks.parser import Place, StackLine, StacksRecord
 from gpudebug.core.records import Stacks, StacksEvidence, Window
 
 # Of evidence.json, in characters, and of stacks in it.
@@ -30,7 +30,7 @@ def stacks_evidence(
     if record is None:
         return None
     bounds = (window.start_s, window.end_s) if window else (-math.inf, math.inf)
-    parts = [(one, share) for one in record.told if (share := _inside(one, *bounds))]
+    parts = [(one, share) for one in record.lines if (share := _inside(one, *bounds))]
     training = [(one, share) for one, share in parts if one.of == "training"]
     watched: dict[int, float] = {}
     for one, share in training:
@@ -46,14 +46,16 @@ def stacks_evidence(
     return found if found.training or found.workers or found.notes else None
 
 
-def _inside(one: Told, start_s: float, end_s: float) -> float:
+def _inside(one: StackLine, start_s: float, end_s: float) -> float:
     """The share of a line's time that lies between the bounds."""
     length = one.end_s - one.start_s
     overlap = min(one.end_s, end_s) - max(one.start_s, start_s)
     return min(1.0, max(0.0, overlap) / length) if length > 0 else 0.0
 
 
-def _merged(parts: Sequence[tuple[Told, float]], largest: int, scrub: Callable[[str], str]) -> Stacks | None:
+def _merged(
+    parts: Sequence[tuple[StackLine, float]], largest: int, scrub: Callable[[str], str]
+) -> Stacks | None:
     places: dict[Place, list[float]] = {}
     code: dict[tuple[str, int], str] = {}
     for one, part in parts:

@@ -77,7 +77,7 @@ class _Profile:
         self.before: list[float] = []
         self.active: list[float] = []
         self.after: list[float] = []
-        self.told: dict[str, Any] = {}
+        self.report: dict[str, Any] = {}
 
     def forked(self) -> None:
         """A forked child may train as well; what the other one is doing stays with that."""
@@ -197,21 +197,21 @@ class _Profile:
     def _tell(self, **facts: Any) -> None:
         """Write what is known so far."""
         plain = self.after if len(self.after) >= FEWEST else self.before + self.after
-        self.told.update(facts, steps=len(self.active))
+        self.report.update(facts, steps=len(self.active))
         if self.active:
-            self.told["active_step_s"] = _mean(self.active)
+            self.report["active_step_s"] = _mean(self.active)
         if len(plain) >= FEWEST:
-            self.told["plain_step_s"] = _mean(plain)
+            self.report["plain_step_s"] = _mean(plain)
         if self.active and len(plain) >= FEWEST:
-            self.told["overhead"] = overhead(self.active, plain)
-        self.recorder.tell(KIND, **self.told)
+            self.report["overhead"] = overhead(self.active, plain)
+        self.recorder.tell(KIND, **self.report)
 
     def _give_up(self, why: str) -> None:
         """Stop for good, keeping nothing of what was being recorded."""
         self.done = True
         try:
-            self.told.update(why=why)
-            self.recorder.tell(KIND, **self.told)
+            self.report.update(why=why)
+            self.recorder.tell(KIND, **self.report)
             self._abandon()
         except Exception:  # noqa: BLE001, S110 - there is nothing left to do for it
             pass
@@ -230,7 +230,7 @@ class _Profile:
         if self.done:
             return
         try:
-            if "file" not in self.told:
+            if "file" not in self.report:
                 self._cut_short()
             else:
                 self._close()
@@ -244,7 +244,7 @@ class _Profile:
         elif self.profiler is None:
             self._give_up(why + ", while its trace was written")
         else:
-            self.told["why"] = why
+            self.report["why"] = why
             self._leave_mark()
             self._save()
             self._close()
@@ -267,7 +267,7 @@ class _Profile:
         return start
 
     def _step_aside(self) -> None:
-        if "file" not in self.told:
+        if "file" not in self.report:
             self._give_up(f"the training started a profiler of its own in iteration {self.iteration}")
             return
         try:
