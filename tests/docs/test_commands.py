@@ -44,7 +44,7 @@ def words(line: str) -> list[str]:
 
 def parse(arguments: list[str]) -> None:
     """What typer does before it calls a command."""
-    if arguments in ([], ["--version"]):
+    if arguments in ([], ["--version"], ["--help"]):
         return
     context = GROUP.make_context("gpudebug", list(arguments))
     # Their name differs between the versions of the command line's library.
