@@ -231,7 +231,7 @@ print(len(sampler._seen))
     assert (told.status, told.err, told.out) == (0, "", "0\n")
     found = read_stacks("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in told.lines))
     assert found is not None
-    (one,) = found.told
+    (one,) = found.lines
     assert one.seconds == 321
     # What was too much is counted together, and what did not fit into the line is part of the sum alone.
     assert max(spent for spent, _ in one.places.values()) == 20
