@@ -113,7 +113,7 @@ def test_one_that_cannot_be_read_is_an_error_and_no_permission(tmp_path: Path, d
         lambda: snapshot.remove_worktree(top, path),
         lambda: snapshot.repair(top, path.parent),
     ):
-        with pytest.raises(GitError, match="no record of a worktree") as caught:
+        with pytest.raises(GitError, match="not a readable record of a worktree") as caught:
             call()
         assert caught.value.file == str(file)
         assert caught.value.next
@@ -126,7 +126,7 @@ def test_a_name_that_is_no_worktrees_is_refused(tmp_path: Path, common: Path, na
     place = journal.place_of(common, tmp_path / "w")
     place.mkdir(parents=True)
     (place / name).write_text(json.dumps(asdict(RECORD)))
-    with pytest.raises(GitError, match="no record of a worktree"):
+    with pytest.raises(GitError, match="not a readable record of a worktree"):
         journal.worktrees_of(common, tmp_path / "w")
 
 

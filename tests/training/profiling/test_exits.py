@@ -230,7 +230,7 @@ def test_only_a_file_is_replaced(tmp_path: Path) -> None:
     for name, target in (("pipe.json", "pipe"), ("link.json", "old.json"), ("null.json", os.devnull)):
         (tmp_path / name).symlink_to(target)
     for name in ("pipe", "pipe.json", "null.json"):
-        with pytest.raises(OSError, match="no file that a report could replace"):
+        with pytest.raises(OSError, match="not a file that a report could replace"):
             exits.write(str(tmp_path / name), {})
     exits.write(str(tmp_path / "link.json"), {})
     assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link.json").is_symlink()
