@@ -79,7 +79,11 @@ def program_of(root: Path, word: str, cwd: str, search: str | None) -> list[str 
 
 def code_of(root: Path, apart: list[str]) -> list[str]:
     """The code as it lies there: where it is, its tree, and which paths git tracks that are no code."""
-    checkout = git.identify(root, map(Path, apart), places.CONFIG)
+    return code_in(git.identify(root, map(Path, apart), places.CONFIG))
+
+
+def code_in(checkout: git.Checkout) -> list[str]:
+    """The same of a checkout that was looked at."""
     tracked = short_digest(b"\0".join(sorted(checkout.left_out)))
     return [str(checkout.top), str(checkout.common), checkout.tree, tracked]
 

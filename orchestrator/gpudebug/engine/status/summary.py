@@ -26,7 +26,7 @@ from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.status.answer import answer_of
 from gpudebug.engine.status.recorded import (
     FORMAT,
-    code_of,
+    code_in,
     holds,
     names_digest,
     program_of,
@@ -98,7 +98,7 @@ def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any
         "files": as_they_are(root, files),
         "programs": [_program(loaded, role) for role in loaded.roles],
         "apart": excluded,
-        "code": code_of(root, excluded),
+        "code": code_in(loaded.checkout),
         "answer": answer,
         "listed": listed,
         "rest": dict(others),
