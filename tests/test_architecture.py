@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -262,6 +263,25 @@ def test_every_file_that_the_document_names_is_there() -> None:
 def test_every_module_is_in_a_room(floor: str) -> None:
     bare = {p.stem for p in (PACKAGE / floor).glob("*.py")}
     assert bare <= {"__init__", "errors", "words"}
+
+
+# Public class names that still occur more than once. A name made unique leaves the list; none joins it.
+REPEATED_CLASSES = """
+    Accepted Agent Answer Baseline Case Change Claim Code Comparison Copies Criteria Device Difference
+    Effect Expression Facts Field Figure Flag Found Intervention Item Job Kept Kind Level Mark Marks
+    Measured Node Offer Order Part Problem Process Progress Rates Ratio Reading Record Row Runs Said
+    Sample Sampler Samples Seen Settings Shown Source Span Standing State Step Thread Worktree
+"""
+
+
+def test_a_public_class_name_occurs_once() -> None:
+    names = Counter(
+        node.name
+        for m in MODULES
+        for node in m.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} == set(REPEATED_CLASSES.split())
 
 
 # Removals, what is written beside and walks have one owner, whichever edge asks for them.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core.samples.live import DeviceNow, HostNow
-from gpudebug.engine.live.underway import Progress, Underway
+from gpudebug.engine.live.underway import Progress, RunningCommand
 from gpudebug.engine.status.watch import Device, Sight, State
 from gpudebug.terminal.watch import frame, line
 
@@ -38,7 +38,7 @@ RUNNING = Sight(
     "rtc",
     "02:14:07",
     State.RUNNING,
-    Underway(4711, "gpudebug next --detach", "abc", "2026-11-21T02:10:00"),
+    RunningCommand(4711, "gpudebug next --detach", "abc", "2026-11-21T02:10:00"),
     Progress("0007-h3", "h3", 3, 1240, 5000, 760.0, 250.0, 61.2, 0.1234, 2),
     title="Too few loader workers",
     baseline={"gpu util": "27.4% (95% CI 26.1 to 28.6, 4 runs)", "throughput": "3.2 steps/s"},
@@ -192,7 +192,7 @@ def test_where_no_run_goes_on_it_says_what_next_would_do() -> None:
 
 def test_nothing_hostile_reaches_the_terminal() -> None:
     bad = "\x1b[2J\x1b]0;t\x07[bold]x[/]\u202ey\r\n\x9b1mz"
-    holder = Underway(1, bad, bad, bad)
+    holder = RunningCommand(1, bad, bad, bad)
     progress = replace(RUNNING.progress, run="0001-h1")
     sight = Sight(bad, "02:14:07", State.RUNNING, holder, progress, bad, {"gpu util": bad}, bad, bad)
     gpu = replace(device(throttle=bad), name=bad)

@@ -31,7 +31,7 @@ from gpudebug import __version__
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.campaign.session import VARIABLE, session_of
 from gpudebug.engine.run.environment import ask_anew
-from gpudebug.mcp.tools import Place, Tool, tools_of
+from gpudebug.mcp.tools import Client, Tool, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, Mended
 from gpudebug.mcp.worker import Answer, Job, Worker
 from gpudebug.terminal import live, output
@@ -54,7 +54,7 @@ def serve(
     folder: Path, chosen: Path | None, env: MutableMapping[str, str], *, allow_commands: bool = False
 ) -> None:
     """Serve one client over standard input and output until it closes our input, or a signal ends us."""
-    place = Place(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}", allow_commands)
+    place = Client(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}", allow_commands)
     # Everything that this process starts is of the same session.
     env[VARIABLE] = place.session
     worker = Worker()
@@ -70,7 +70,7 @@ def serve(
         raise failure
 
 
-def _talk(worker: Worker, place: Place, chosen: Path | None) -> None:
+def _talk(worker: Worker, place: Client, chosen: Path | None) -> None:
     try:
         asyncio.run(_serve(worker, place, chosen))
     finally:
@@ -83,7 +83,7 @@ def _left(failure: BaseException) -> bool:
     return all(_left(part) for part in parts) if parts else isinstance(failure, BrokenPipeError)
 
 
-async def _serve(worker: Worker, place: Place, chosen: Path | None) -> None:
+async def _serve(worker: Worker, place: Client, chosen: Path | None) -> None:
     offered = tools_of(place)
     tools = {tool.name: tool for tool in offered}
 
@@ -123,7 +123,7 @@ def _described(tool: Tool) -> Described:
 
 
 async def _answer(
-    ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Place, given: dict[str, Any]
+    ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Client, given: dict[str, Any]
 ) -> Answer:
     """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
     try:

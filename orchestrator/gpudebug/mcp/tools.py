@@ -20,7 +20,7 @@ _SAID = {"missing": "is missing", "string_pattern_mismatch": "has characters tha
 
 
 @dataclass(frozen=True)
-class Place:
+class Client:
     """Where and for whom a tool works: the folder and the session, fixed when the server starts.
 
     `allow_commands`: whoever started the server lets its client run commands of its own."""
@@ -128,7 +128,7 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    call: Callable[[Place, Any, Report], dict[str, Any]]
+    call: Callable[[Client, Any, Report], dict[str, Any]]
     read_only: bool = False
     idempotent: bool = False
 
@@ -163,32 +163,32 @@ class Tool:
             raise UsageError(f"{self.name}: {name}: {said}", next=f"its arguments are: {known}") from None
 
 
-def _status(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
+def _status(place: Client, _: Nothing, __: Report) -> dict[str, Any]:
     from gpudebug.engine.status.status import status
 
     return status(place.folder)
 
 
-def _show(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _show(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
     from gpudebug.engine.status.answer import show
 
     return show(place.folder, asked.hypothesis)
 
 
-def _next(place: Place, asked: Next, report: Report) -> dict[str, Any]:
+def _next(place: Client, asked: Next, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import next_cycle
 
     return (start if asked.detach else next_cycle)(place.folder, report, place.session)
 
 
-def _wait(place: Place, asked: Wait, report: Report) -> dict[str, Any]:
+def _wait(place: Client, asked: Wait, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle.detached import wait
 
     return wait(place.folder, report, place.session, asked.seconds)
 
 
-def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
+def _propose(place: Client, asked: Propose, _: Report) -> dict[str, Any]:
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
     said: dict[str, Any] = {"title": asked.title, "description": asked.description, "method": asked.method}
@@ -211,13 +211,13 @@ def _propose(place: Place, asked: Propose, _: Report) -> dict[str, Any]:
     return propose(place.folder, **said, cause=asked.cause or None)
 
 
-def _diagnose(place: Place, asked: Diagnose, _: Report) -> dict[str, Any]:
+def _diagnose(place: Client, asked: Diagnose, _: Report) -> dict[str, Any]:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
 
 
-def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
+def _verify(place: Client, asked: Verify, report: Report) -> dict[str, Any]:
     from gpudebug.engine.run.live_line import Live
     from gpudebug.engine.status.summary import check_summary
     from gpudebug.engine.verify import verify
@@ -228,55 +228,55 @@ def _verify(place: Place, asked: Verify, report: Report) -> dict[str, Any]:
     return verify(place.folder, asked.hypothesis, doing, check_summary)
 
 
-def _compare(place: Place, asked: Compare, _: Report) -> dict[str, Any]:
+def _compare(place: Client, asked: Compare, _: Report) -> dict[str, Any]:
     from gpudebug.engine.tools.compare import compare_recorded
 
     return compare_recorded(place.folder, asked.a, asked.b)
 
 
-def _sample_workload(place: Place, _: Nothing, report: Report) -> dict[str, Any]:
+def _sample_workload(place: Client, _: Nothing, report: Report) -> dict[str, Any]:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, (), report)
 
 
-def _sample(place: Place, asked: Sample, report: Report) -> dict[str, Any]:
+def _sample(place: Client, asked: Sample, report: Report) -> dict[str, Any]:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, asked.command, report)
 
 
-def _compare_commands(place: Place, asked: CompareCommands, report: Report) -> dict[str, Any]:
+def _compare_commands(place: Client, asked: CompareCommands, report: Report) -> dict[str, Any]:
     from gpudebug.engine.tools.compare import compare
 
     return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
 
 
-def _accept(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _accept(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
     from gpudebug.engine.hypotheses.accept import accept
 
     return accept(place.folder, asked.hypothesis, place.session)
 
 
-def _release(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _release(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
     from gpudebug.engine.agents.release import release
 
     return release(place.folder, asked.hypothesis, place.session)
 
 
-def _reopen(place: Place, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _reopen(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
     from gpudebug.engine.hypotheses.reopen import reopen
 
     return reopen(place.folder, asked.hypothesis, place.session)
 
 
-def _export(place: Place, _: Nothing, __: Report) -> dict[str, Any]:
+def _export(place: Client, _: Nothing, __: Report) -> dict[str, Any]:
     from gpudebug.engine.hypotheses.export import export
 
     return export(place.folder, session=place.session)
 
 
-def _baseline(place: Place, asked: Baseline, report: Report) -> dict[str, Any]:
+def _baseline(place: Client, asked: Baseline, report: Report) -> dict[str, Any]:
     from gpudebug.engine.cycle.next import record_baseline
 
     return record_baseline(place.folder, asked.role, report, place.session)
@@ -395,6 +395,6 @@ OF_COMMANDS = (
 """Offered only by `gpudebug mcp --allow-commands`."""
 
 
-def tools_of(place: Place) -> tuple[Tool, ...]:
+def tools_of(place: Client) -> tuple[Tool, ...]:
     """What a client may call."""
     return (*TOOLS, *OF_COMMANDS) if place.allow_commands else TOOLS

@@ -14,7 +14,7 @@ from tests.support.campaigns import make_campaign
 from gpudebug.core.samples.row import COLUMNS
 from gpudebug.edges import store
 from gpudebug.engine.live import underway
-from gpudebug.engine.live.underway import Follower, Progress, Underway, read_parts, running, time_left
+from gpudebug.engine.live.underway import Follower, Progress, RunningCommand, read_parts, running, time_left
 
 SINCE = "2026-11-21T10:00:00.500000+00:00"
 
@@ -205,19 +205,19 @@ def test_who_runs_something(tmp_path: Path) -> None:
     assert underway.progress_of(workspace) is None
     holder = {"pid": 5, "command": "gpudebug next", "since": SINCE, "session": "a"}
     with workspace.claim(holder):
-        assert underway.underway(workspace) == Underway(5, "gpudebug next", "a", SINCE)
+        assert underway.underway(workspace) == RunningCommand(5, "gpudebug next", "a", SINCE)
         with store.Detached(workspace.runs).take({**holder, "pid": 6, "session": None, "id": "7"}):
-            assert underway.underway(workspace) == Underway(6, "gpudebug next", None, SINCE, "7")
+            assert underway.underway(workspace) == RunningCommand(6, "gpudebug next", None, SINCE, "7")
             assert underway.progress_of(workspace) == underway.asdict(Progress())
         with store.Detached(workspace.runs).take({"pid": "?"}):
-            assert underway.underway(workspace) == Underway(None, "gpudebug", None, "")
+            assert underway.underway(workspace) == RunningCommand(None, "gpudebug", None, "")
     assert underway.underway(workspace) is None
 
 
 def test_the_answer_says_what_runs_and_what_to_do(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     workspace = store.Workspace(campaign.folder)
-    found = Underway(5, "gpudebug next --detach", "a", SINCE, "7")
+    found = RunningCommand(5, "gpudebug next --detach", "a", SINCE, "7")
     empty = running(workspace, found, Progress())
     assert (empty["action"], empty["campaign"], empty["run"]) == ("running", "test", None)
     assert "the cycle is under way" in empty["why"] and "session a" in empty["why"]

@@ -9,7 +9,7 @@ from gpudebug.core.catalogue.model import Condition, Share, Term
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.inside.stacks.patterns import pattern
-from gpudebug.core.inside.stacks.shares import Place, share
+from gpudebug.core.inside.stacks.shares import CodeLine, share
 
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0", "none"})
@@ -23,7 +23,7 @@ class Figure(NamedTuple):
 
     value: Value
     name: str
-    place: Place | None = None
+    place: CodeLine | None = None
     part: float = 1.0
 
 

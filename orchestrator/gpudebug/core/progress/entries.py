@@ -29,7 +29,7 @@ _ORDER = re.compile(r"[1-9][0-9]{0,5}")
 _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
 
-class Place(NamedTuple):
+class EntrySpan(NamedTuple):
     """Where an entry is: byte offsets of its lines and of its fields, and its level of heading."""
 
     start: int
@@ -63,7 +63,7 @@ class BaselineEntry:
     start: int
     end: int
     line: int
-    place: Place
+    place: EntrySpan
 
 
 class HypothesisEntry:
@@ -75,7 +75,7 @@ class HypothesisEntry:
     __slots__ = ("_data", "_fields", "_result", "_runs", "line", "number", "place", "status", "title")
 
     def __init__(
-        self, data: bytes, *, number: int, title: str, line: int, place: Place, status: Status | None
+        self, data: bytes, *, number: int, title: str, line: int, place: EntrySpan, status: Status | None
     ) -> None:
         self._data = data
         self._fields: list[Field] | None = None

@@ -11,8 +11,8 @@ from gpudebug.core.progress.blocks import Heading, Outline, outline
 from gpudebug.core.progress.canonical import plain
 from gpudebug.core.progress.entries import (
     BaselineEntry,
+    EntrySpan,
     HypothesisEntry,
-    Place,
     ProgressFile,
     UnknownStatus,
 )
@@ -176,7 +176,7 @@ class _Reader:
         fields = self._fields(place)
         return any(first_of(fields, key) for key in _UNNUMBERED_ENTRY_KEYS)
 
-    def _place(self, index: int, following: int) -> Place:
+    def _place(self, index: int, following: int) -> EntrySpan:
         """Find the span of the entry of heading `index`; `following` is the index of the next entry's."""
         headings = self.outline.headings
         heading, size = headings[index], len(self.data)
@@ -188,7 +188,7 @@ class _Reader:
         if opaque:
             first = bisect_left(opaque, (heading.end, 0))
             spans = tuple(opaque[first : bisect_left(opaque, (fields_end, 0))])
-        return Place(heading.start, heading.end, fields_end, end, heading.level, spans)
+        return EntrySpan(heading.start, heading.end, fields_end, end, heading.level, spans)
 
     def _refuse_unusable(self, each: _Titled, lines: dict[int, int], free: int) -> None:
         line = each.heading.line
@@ -208,7 +208,7 @@ class _Reader:
                 next=f"renumber one of them; {free} is free",
             )
 
-    def _hypothesis(self, each: _Titled, place: Place) -> HypothesisEntry:
+    def _hypothesis(self, each: _Titled, place: EntrySpan) -> HypothesisEntry:
         self._check_utf8(place)
         status = self._plain_status(place)
         try:
@@ -223,7 +223,7 @@ class _Reader:
         except UnknownStatus as error:
             raise self._unknown_status(error) from None
 
-    def _plain_status(self, place: Place) -> Status | None:
+    def _plain_status(self, place: EntrySpan) -> Status | None:
         if place.opaque:
             return None
         text = self.data[place.fields_start : place.fields_end]
@@ -244,7 +244,7 @@ class _Reader:
             next="begin the status with one of them, or delete the line for UNTESTED",
         )
 
-    def _baseline(self, each: _Titled, place: Place) -> BaselineEntry:
+    def _baseline(self, each: _Titled, place: EntrySpan) -> BaselineEntry:
         self._check_utf8(place)
         values: dict[str, str] = {}
         for field in self._fields(place):
@@ -262,10 +262,10 @@ class _Reader:
             place=place,
         )
 
-    def _fields(self, place: Place) -> list[Field]:
+    def _fields(self, place: EntrySpan) -> list[Field]:
         return read_fields(self.data, place.fields_start, place.fields_end, place.opaque)
 
-    def _check_utf8(self, place: Place) -> None:
+    def _check_utf8(self, place: EntrySpan) -> None:
         if not self.checked:
             self._decode(place.start, self.data[place.start : place.fields_end])
 

@@ -44,7 +44,7 @@ def _linked(loaded: Loaded, made: git.Worktree) -> Linked | None:
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkingTree:
     """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
 
     `commit` is what it was made of; `patch` the change that is in it beside the base, None for none.
@@ -202,19 +202,19 @@ def in_checkout(loaded: Loaded) -> bool:
 
 
 @contextmanager
-def place_of_base(loaded: Loaded) -> Iterator[Place]:
+def place_of_base(loaded: Loaded) -> Iterator[WorkingTree]:
     """Where the unmodified workload runs."""
     if in_checkout(loaded):
         root = loaded.workspace.root
         checkout = loaded.checkout
-        yield Place(checkout.top, root, checkout, unmeasured(loaded, root), checkout.commit)
+        yield WorkingTree(checkout.top, root, checkout, unmeasured(loaded, root), checkout.commit)
         return
     with _worktree(loaded, "base", base(loaded).commit, None) as place:
         yield place
 
 
 @contextmanager
-def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[Place]:
+def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[WorkingTree]:
     """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
     commit = base(loaded).commit
     try:
@@ -239,7 +239,7 @@ def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iter
 
 
 @contextmanager
-def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[Place]:
+def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> Iterator[WorkingTree]:
     asked = folder(loaded) / name
     checkout, top = loaded.checkout, loaded.checkout.top
     left = git.remove_worktree(top, asked)
@@ -250,7 +250,7 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
         mine = unmeasured(loaded, root)
         before = git.identify_worktree(checkout.at, asked, mine, store.CONFIG)
         linked, notes = _linked(loaded, made), (*left, *made.notes)
-        yield Place(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
+        yield WorkingTree(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
     finally:
         git.remove_worktree(top, asked)
 

@@ -15,7 +15,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
 from gpudebug.engine.cycle.outcome import ending_of
-from gpudebug.engine.live.underway import COMMAND, Follower, Progress, Underway, live, running, underway
+from gpudebug.engine.live.underway import COMMAND, Follower, Progress, RunningCommand, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
 
 TOLD_WITHIN_S = 60.0
@@ -51,7 +51,7 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
         return known
     files = store.Detached(workspace.runs)
     since = now()
-    begun = Underway(None, COMMAND, session, since, store.new_id(since))
+    begun = RunningCommand(None, COMMAND, session, since, store.new_id(since))
     said = _launched(directory, workspace, begun)
     if said is not None and "done" in said:
         return _answered(directory, said["done"], begun)
@@ -74,7 +74,7 @@ def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
     return attach(directory, lambda _: None, session, block=False)
 
 
-def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> dict[str, Any] | None:
+def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand) -> dict[str, Any] | None:
     """Start the background process; what it says first, None where it says nothing for long."""
     assert begun.id is not None
     log = store.Detached(workspace.runs).start_log(begun.id)
@@ -100,7 +100,7 @@ def _launched(directory: Path, workspace: store.Workspace, begun: Underway) -> d
     return said
 
 
-def _answered(directory: Path, outcome: dict[str, Any], begun: Underway) -> dict[str, Any]:
+def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -> dict[str, Any]:
     """An outcome as the caller's own. One that lost a race attaches to the winner's run, if that is its."""
     try:
         return _own(outcome)
@@ -115,7 +115,7 @@ def _answered(directory: Path, outcome: dict[str, Any], begun: Underway) -> dict
         return known
 
 
-def _wait_for_end(workspace: store.Workspace, process: Underway, until: float) -> bool:
+def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: float) -> bool:
     """Until a background process holds nothing; False where the monotonic clock says `until` before."""
     while (holder := underway(workspace)) is not None and holder.id == process.id:
         if time.monotonic() >= until:
@@ -175,18 +175,18 @@ def attach(
     return answer
 
 
-def _may_attach(found: Underway, session: str | None) -> bool:
+def _may_attach(found: RunningCommand, session: str | None) -> bool:
     """A session to what is its own; a person, who has no name, to what runs in the background."""
     return found.id is not None if session is None else found.session == session
 
 
-def _running(workspace: store.Workspace, found: Underway) -> dict[str, Any]:
+def _running(workspace: store.Workspace, found: RunningCommand) -> dict[str, Any]:
     return running(workspace, found, Follower(workspace, found.since).look())
 
 
 def _follow(
     workspace: store.Workspace,
-    found: Underway,
+    found: RunningCommand,
     follower: Follower,
     report: Report,
     until: float | None,

@@ -30,8 +30,8 @@ Mark = tuple[float, int]
 
 
 @dataclass(frozen=True)
-class Underway:
-    """Who runs something here, as the lock that it holds says; `id` names a background process's files."""
+class RunningCommand:
+    """The command that holds the campaign's lock. `id` names the files of a background process."""
 
     pid: int | None
     command: str
@@ -60,7 +60,7 @@ class Progress:
     runs_done: int = 0
 
 
-def underway(workspace: store.Workspace) -> Underway | None:
+def underway(workspace: store.Workspace) -> RunningCommand | None:
     """Who runs something in this campaign now; a background process from its first moment to its last."""
     for lock in (store.Detached(workspace.runs).lock, workspace.claim_path):
         found = store.said(lock)
@@ -69,10 +69,10 @@ def underway(workspace: store.Workspace) -> Underway | None:
     return None
 
 
-def _underway(holder: Mapping[str, Any]) -> Underway:
+def _underway(holder: Mapping[str, Any]) -> RunningCommand:
     texts = {k: str(holder[k]) for k in ("session", "id") if holder.get(k) is not None}
     pid = holder.get("pid")
-    return Underway(
+    return RunningCommand(
         pid=pid if isinstance(pid, int) else None,
         command=str(holder.get("command") or "gpudebug"),
         session=texts.get("session"),
@@ -243,7 +243,7 @@ def progress_of(workspace: store.Workspace) -> dict[str, Any] | None:
     return None if found is None else asdict(Follower(workspace, found.since).look())
 
 
-def running(workspace: store.Workspace, found: Underway, progress: Progress) -> dict[str, Any]:
+def running(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> dict[str, Any]:
     """`next`'s JSON while a run is under way."""
     told = asdict(progress)
     del told["loss"]
@@ -283,7 +283,7 @@ def _what(progress: Progress) -> str:
     return f"the baseline {role.removeprefix('baseline-')}" if role.startswith("baseline-") else "the cycle"
 
 
-def _files(workspace: store.Workspace, found: Underway, progress: Progress) -> list[str]:
+def _files(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> list[str]:
     files = [workspace.run(progress.run).log] if progress.run else []
     if found.id:
         files.append(store.Detached(workspace.runs).log(found.id))

@@ -45,8 +45,8 @@ Certain = Callable[[Evidence], bool]
 
 
 @dataclass(frozen=True)
-class Underway:
-    """What stands for an ending while the run goes on. Seconds since launch."""
+class SoFar:
+    """What a run that goes on has instead of an ending. Seconds since launch."""
 
     duration_s: float
     exit_status: int | None = None

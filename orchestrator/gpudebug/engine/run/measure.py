@@ -26,7 +26,7 @@ from gpudebug.engine.run.environment import Surroundings, here
 from gpudebug.engine.run.evidence import Ended, Files, files_of, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.import_paths import Trees, injected
-from gpudebug.engine.run.live_line import Certain, Live, Report, Underway, Watch
+from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
 from gpudebug.engine.run.origins import elsewhere
 
 
@@ -237,7 +237,7 @@ def run_files(
         )
 
     def look(elapsed: float) -> bool:
-        return certain is not None and certain(read(files.underway(), Underway(elapsed), Outcome.ENDED_EARLY))
+        return certain is not None and certain(read(files.underway(), SoFar(elapsed), Outcome.ENDED_EARLY))
 
     follow = LogReader(dict(bench.patterns), perf_counter)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)

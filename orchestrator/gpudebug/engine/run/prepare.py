@@ -22,7 +22,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import find, record_of, training_environment
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.worktrees import Place, place_of_base
+from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_base
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.live_line import Live, Report
@@ -52,7 +52,7 @@ class Cycle:
     stack: ExitStack = field(default_factory=ExitStack)
     locked: set[str] = field(default_factory=set)
     locks: list[int] = field(default_factory=list)
-    _place: Place | None = None
+    _place: WorkingTree | None = None
 
     def again(self) -> Cycle:
         """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
@@ -62,7 +62,7 @@ class Cycle:
         return replace(self, loaded=now)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> WorkingTree:
         """Where the unmodified workload runs."""
         if self._place is None:
             self._place = self.stack.enter_context(place_of_base(self.loaded))
@@ -134,7 +134,7 @@ def claimed_campaign(
         yield Cycle(loaded, claim, report, command, pins and session is None, stack)
 
 
-def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
+def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
     """The run with what its record says of the code, once that is looked at again; before it is sealed.
 
     A run during which the code changed, or was written, is set aside, and CodeChanged says so: nobody can say
@@ -164,7 +164,7 @@ def with_same_code(place: Place, run: Measured, beside: Sequence[Measured] = ())
     return run
 
 
-def _uncounted(place: Place, run: Measured) -> dict[str, str] | None:
+def _uncounted(place: WorkingTree, run: Measured) -> dict[str, str] | None:
     """What the run imported from its tree that is no counted part of it; None where it told no imports."""
     loaded = run.evidence.loaded
     if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
@@ -242,7 +242,7 @@ def job_of(
     role: str,
     label: str,
     identity: dict[str, str],
-    place: Place | None = None,
+    place: WorkingTree | None = None,
 ) -> Job:
     """The unmodified workload as a job of this cycle, in `place` or where the base is."""
     place = place or cycle.place

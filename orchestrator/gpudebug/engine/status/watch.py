@@ -17,7 +17,7 @@ from gpudebug.core.words import Word
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read, stored_record
 from gpudebug.engine.live.run_files import FollowedRun, LogFacts
-from gpudebug.engine.live.underway import Follower, Mark, Progress, Underway, underway
+from gpudebug.engine.live.underway import Follower, Mark, Progress, RunningCommand, underway
 
 NEXT_EVERY_S = 30.0
 """What `next` would do is asked again where a file changed, and so often where none did."""
@@ -62,7 +62,7 @@ class Sight:
     campaign: str
     clock: str
     state: State = State.IDLE
-    holder: Underway | None = None
+    holder: RunningCommand | None = None
     progress: Progress = field(default_factory=Progress)
     title: str | None = None
     baseline: Mapping[str, str] | None = None
@@ -97,7 +97,7 @@ class Looker:
         self._written = read(directory)
         self._stamp = self._stamped()
         self._next = _Next(directory)
-        self._of: Underway | None = None
+        self._of: RunningCommand | None = None
         self._follower: Follower | None = None
         self._run: FollowedRun | None = None
         self._still: Sight | None = None
@@ -132,7 +132,7 @@ class Looker:
             self._follower = None
         return self._with_next(replace(self._still, clock=_clock(), problems=self._unreadable(run.name)))
 
-    def _of_command(self, found: Underway) -> Sight:
+    def _of_command(self, found: RunningCommand) -> Sight:
         """While a command holds the campaign's claim."""
         workspace = self._written.workspace
         if self._follower is None or self._of != found:
@@ -151,7 +151,9 @@ class Looker:
         lasting = sight.state is not State.RUNNING and sight.state is self._before
         return self._with_next(sight) if lasting else sight
 
-    def _of_run(self, follower: Follower, progress: Progress, state: State, holder: Underway | None) -> Sight:
+    def _of_run(
+        self, follower: Follower, progress: Progress, state: State, holder: RunningCommand | None
+    ) -> Sight:
         if progress.run is None:
             return self._blank(state=state, holder=holder)
         if self._run is None or self._run.folder.name != progress.run:

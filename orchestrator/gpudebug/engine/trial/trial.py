@@ -28,7 +28,7 @@ from gpudebug.engine.campaign.changes import Change, change_of, refuse_before_ru
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.campaign.confirmation import confirmed_of
 from gpudebug.engine.campaign.progress_edit import splice
-from gpudebug.engine.campaign.worktrees import Place, place_of_patch
+from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
 from gpudebug.engine.run.prepare import CodeChanged, Cycle, job_of, open_bench, stored_run, with_same_code
@@ -43,7 +43,7 @@ class _Trial:
     cycle: Cycle
     number: int
     claim: Claim
-    place: Place
+    place: WorkingTree
     bench: Bench
     job: Job
     notes: tuple[str, ...]
@@ -112,7 +112,7 @@ def _readable_change(loaded: Loaded, number: int) -> Change:
 
 
 @contextmanager
-def _place(cycle: Cycle, number: int, change: Change) -> Iterator[Place]:
+def _place(cycle: Cycle, number: int, change: Change) -> Iterator[WorkingTree]:
     """Where the trial runs: a worktree of its own for a patch, else where the baseline runs."""
     if change.patch is None:
         yield cycle.place
@@ -122,7 +122,7 @@ def _place(cycle: Cycle, number: int, change: Change) -> Iterator[Place]:
         yield place
 
 
-def _prepare(cycle: Cycle, number: int, change: Change, place: Place) -> _Trial:
+def _prepare(cycle: Cycle, number: int, change: Change, place: WorkingTree) -> _Trial:
     loaded = cycle.loaded
     intervention = change.intervention
     workload = loaded.config.workload

@@ -22,7 +22,7 @@ _FEW = 10
 _MB = 1 << 20
 
 
-class Place:
+class SectionCalls:
     """A section inside others, over all threads.
 
     A call inside one of the same name is counted with that, and what lies in it is shown there: where other
@@ -35,7 +35,7 @@ class Place:
         self.name = name
         self.calls = 0
         self.total = 0
-        self.children: dict[str, Place] = {}
+        self.children: dict[str, SectionCalls] = {}
 
 
 class Sums:
@@ -53,7 +53,7 @@ def build(progress: Progress) -> dict[str, Any]:
     by_name, root, deep = gather()
     warm = progress.warming_up
     if warm:
-        by_name, root = {}, Place("")
+        by_name, root = {}, SectionCalls("")
     sections = [
         _section(name, sums, progress.categories) for name, sums in by_name.items() if sums.figures.calls
     ]
@@ -76,10 +76,10 @@ def build(progress: Progress) -> dict[str, Any]:
     }
 
 
-def gather() -> tuple[dict[str, Sums], Place, bool]:
+def gather() -> tuple[dict[str, Sums], SectionCalls, bool]:
     """Figures by name, the tree, and whether parts of it lay too deep to show."""
     by_name: dict[str, Sums] = {}
-    root, deep = Place(""), False
+    root, deep = SectionCalls(""), False
     with registry.lock:
         for node in reversed(list(registry.all())):
             node.fold()
@@ -95,16 +95,18 @@ def gather() -> tuple[dict[str, Sums], Place, bool]:
     return by_name, root, deep
 
 
-def _walk(top: Node, root: Place) -> Iterator[tuple[Node, tuple[str, ...], Place | None]]:
+def _walk(top: Node, root: SectionCalls) -> Iterator[tuple[Node, tuple[str, ...], SectionCalls | None]]:
     """Each node, the names around it, and its place (None: too deep). Without recursion: trees are deep."""
-    waiting: list[tuple[Node, tuple[str, ...], dict[str, Place], Place | None]] = [(top, (), {}, root)]
+    waiting: list[tuple[Node, tuple[str, ...], dict[str, SectionCalls], SectionCalls | None]] = [
+        (top, (), {}, root)
+    ]
     while waiting:
         node, path, around, place = waiting.pop()
         children = [handle.node for handle in list(node.children.values())]
         for child in children:
             inside = around.get(child.name)
             if inside is None and place is not None and len(around) < _DEEPEST:
-                inside = place.children.setdefault(child.name, Place(child.name))
+                inside = place.children.setdefault(child.name, SectionCalls(child.name))
             yield child, path, inside
         for child in reversed(children):
             inside = around.get(child.name)
@@ -114,7 +116,7 @@ def _walk(top: Node, root: Place) -> Iterator[tuple[Node, tuple[str, ...], Place
             waiting.append((child, (*path, child.name), beyond, inside))
 
 
-def _count(node: Node, path: tuple[str, ...], place: Place | None, by_name: dict[str, Sums]) -> None:
+def _count(node: Node, path: tuple[str, ...], place: SectionCalls | None, by_name: dict[str, Sums]) -> None:
     sums = by_name.get(node.name)
     if sums is None:
         sums = by_name[node.name] = Sums()
@@ -131,7 +133,7 @@ def _count(node: Node, path: tuple[str, ...], place: Place | None, by_name: dict
         place.total += total if outermost else 0
 
 
-def _prune(root: Place) -> None:
+def _prune(root: SectionCalls) -> None:
     """Drop places if nothing was measured: of sections that an event loop's tasks entered elsewhere."""
     order, waiting = [], [root]
     while waiting:
@@ -165,7 +167,7 @@ def _section(name: str, sums: Sums, categories: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: SectionCalls) -> dict[str, Any]:
     children = [_place(child) for child in place.children.values()]
     # One that is open for the first time has no duration yet.
     total = place.total / 1e9 if place.calls else sum(child["total_s"] for child in children)

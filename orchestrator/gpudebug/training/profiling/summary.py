@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Iterator
 
     from gpudebug.training.profiling.progress import Progress
-    from gpudebug.training.profiling.report import Place
+    from gpudebug.training.profiling.report import SectionCalls
 
 _RULE = "=" * 60
 _BULLETS = ("", "- ", "• ")
@@ -126,7 +126,7 @@ def print_interval(progress: Progress, title: str, iterations: int) -> None:
 
 
 def _since(
-    place: Place, around: tuple[str, ...], shown: dict[tuple[str, ...], tuple[int, int]]
+    place: SectionCalls, around: tuple[str, ...], shown: dict[tuple[str, ...], tuple[int, int]]
 ) -> dict[str, Any]:
     path = (*around, place.name)
     calls, total = shown.get(path, (0, 0))

@@ -10,7 +10,7 @@ from tests.support.probe_lines import line, start
 from tests.support.stack_lines import FRAMES, told
 
 from gpudebug.core.inside.stacks import read_stacks
-from gpudebug.core.inside.stacks.parser import Place
+from gpudebug.core.inside.stacks.parser import Stack
 
 
 def test_a_line_is_read() -> None:
@@ -20,8 +20,8 @@ def test_a_line_is_read() -> None:
     assert (one.pid, one.of, one.start_s, one.end_s) == (1, "training", 2.0, 4.0)
     assert (one.seconds, one.cpu_s, one.samples) == (1.0, 0.5, 40)
     assert one.places == {
-        Place("data", tuple(FRAMES), 1, 7): (0.5, 0.4),
-        Place("other", tuple(FRAMES[:2]), 1, 9): (0.25, 0.0),
+        Stack("data", tuple(FRAMES), 1, 7): (0.5, 0.4),
+        Stack("other", tuple(FRAMES[:2]), 1, 9): (0.25, 0.0),
     }
     assert one.code == {(FRAMES[1], 7): "image.resize(size)", (FRAMES[1], 9): "time.sleep(1)"}
 
@@ -80,7 +80,7 @@ def test_frames_that_are_not_there_are_left_out_and_the_line_with_them() -> None
     record = read_stacks(told(stacks=[["data", [0, 7, -1, "x"], 12, 0.5, 0.9, 1]], frames=["a.py:f", 3]))
     assert record is not None
     # It cannot have run longer than it was there.
-    assert record.lines[0].places == {Place("data", ("a.py:f",), -1, 0): (0.5, 0.5)}
+    assert record.lines[0].places == {Stack("data", ("a.py:f",), -1, 0): (0.5, 0.5)}
 
 
 def test_half_a_character_is_replaced_for_it_could_not_be_written() -> None:
@@ -90,7 +90,7 @@ def test_half_a_character_is_replaced_for_it_could_not_be_written() -> None:
     assert record is not None
     # A byte of a file's name that is no UTF-8 stays.
     frames = ("a\ufffd.py:f", "caf\udce9.py:g", "\U0001f600.py:h")
-    assert record.lines[0].places == {Place("data", frames, 0, 7): (0.5, 0.4)}
+    assert record.lines[0].places == {Stack("data", frames, 0, 7): (0.5, 0.4)}
     assert record.lines[0].code == {("a\ufffd.py:f", 7): "x = '\ufffd'"}
     assert record.notes == ("stacks end early: OSError: \ufffd",)
 

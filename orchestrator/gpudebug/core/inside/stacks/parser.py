@@ -17,7 +17,7 @@ _DEEPEST, _MOST_FRAMES, _MOST_LINES = 64, 8192, 20_000
 _LARGEST = 2.0**53
 
 
-class Place(NamedTuple):
+class Stack(NamedTuple):
     """A stack: its phase, frames from the outermost in, and which of them is the user's, at which line.
 
     `user` is -1 and `line` 0 if no frame is.
@@ -43,7 +43,7 @@ class StackLine:
     seconds: float
     cpu_s: float
     samples: int
-    places: Mapping[Place, tuple[float, float]]
+    places: Mapping[Stack, tuple[float, float]]
     code: Mapping[tuple[str, int], str]
 
 
@@ -81,7 +81,7 @@ def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
     begun, ended, launched = (value or 0.0 for value in known)
     frames = _frames(line.get("frames"))
     code = _sources(line.get("code"), frames)
-    places: dict[Place, tuple[float, float]] = {}
+    places: dict[Stack, tuple[float, float]] = {}
     for entry in line["stacks"] if isinstance(line.get("stacks"), list) else ():
         if found := _stack(entry, frames, code):
             place, seconds, cpu_s = found
@@ -117,7 +117,7 @@ def _sources(value: object, frames: Sequence[str]) -> dict[tuple[int, int], str]
 
 def _stack(
     entry: object, frames: Sequence[str], code: Mapping[tuple[int, int], str]
-) -> tuple[Place, float, float] | None:
+) -> tuple[Stack, float, float] | None:
     if not isinstance(entry, list) or len(entry) < 5 or not isinstance(entry[1], list):
         return None
     phase, numbers, line = entry[:3]
@@ -128,7 +128,7 @@ def _stack(
         return None
     known = [n for n in numbers[-_DEEPEST:] if isinstance(n, int) and 0 <= n < len(frames)]
     user = next((at for at in reversed(range(len(known))) if (known[at], line) in code), -1)
-    place = Place(phase, tuple(frames[n] for n in known), user, line if user >= 0 else 0)
+    place = Stack(phase, tuple(frames[n] for n in known), user, line if user >= 0 else 0)
     return place, seconds, min(cpu_s, seconds)
 
 

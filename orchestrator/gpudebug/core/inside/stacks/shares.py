@@ -20,7 +20,7 @@ _SAID = 60
 _LONG_ENOUGH = 0.02
 
 
-class Place(NamedTuple):
+class CodeLine(NamedTuple):
     """Where time goes: `frame` is `folder/file.py:function`, `state` running or waiting, the more of both."""
 
     frame: str
@@ -41,7 +41,7 @@ class Taken(NamedTuple):
     """A share of the time (0 to 1), the place with the most of it, and the part of it that this place has."""
 
     value: float
-    place: Place | None = None
+    place: CodeLine | None = None
     part: float = 1.0
 
 
@@ -64,8 +64,8 @@ class Seen(NamedTuple):
         return self.frames[self.own], self.line, self.source
 
     @property
-    def place(self) -> Place:
-        return Place(*self.spot, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
+    def place(self) -> CodeLine:
+        return CodeLine(*self.spot, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
 
     def within(self, state: str | None) -> float:
         """Its seconds in a state."""
@@ -133,7 +133,7 @@ def share(
         return Taken(0.0)
     total, most = sum(sums[0] for sums in spent.values()), max(spent, key=lambda spot: spent[spot][0])
     taken, seconds, cpu_s = spent[most]
-    place = Place(*most, state or ("running" if cpu_s >= seconds / 2 else "waiting"))
+    place = CodeLine(*most, state or ("running" if cpu_s >= seconds / 2 else "waiting"))
     return Taken(min(1.0, total / stacks.seconds), place, taken / total)
 
 
@@ -155,13 +155,13 @@ def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | N
 
 def hottest(
     stacks: Stacks, *, phases: Sequence[str] | None = None, state: str | None = None
-) -> tuple[float, Place | None]:
+) -> tuple[float, CodeLine | None]:
     """The largest share of one function of code that is no library's, without what it has PyTorch do.
 
     An operator that is called directly counts: it looks like Python's own work.
     """
     functions: defaultdict[str, float] = defaultdict(float)
-    places: dict[str, tuple[float, Place]] = {}
+    places: dict[str, tuple[float, CodeLine]] = {}
     for one in seen(stacks):
         if one.own is None or (phases is not None and one.phase not in phases):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from gpudebug.core.inside.stacks.parser import Place, StackLine, StacksRecord
+from gpudebug.core.inside.stacks.parser import Stack, StackLine, StacksRecord
 from gpudebug.core.records import Stacks, StacksEvidence, Window
 
 # Of evidence.json, in characters, and of stacks in it.
@@ -56,7 +56,7 @@ def _inside(one: StackLine, start_s: float, end_s: float) -> float:
 def _merged(
     parts: Sequence[tuple[StackLine, float]], largest: int, scrub: Callable[[str], str]
 ) -> Stacks | None:
-    places: dict[Place, list[float]] = {}
+    places: dict[Stack, list[float]] = {}
     code: dict[tuple[str, int], str] = {}
     for one, part in parts:
         for place, (seconds, cpu_s) in one.places.items():
@@ -84,8 +84,8 @@ def _merged(
 
 
 def _shortened(
-    places: Mapping[Place, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
-) -> dict[Place, list[float]]:
+    places: Mapping[Stack, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
+) -> dict[Stack, list[float]]:
     """The stacks with the most time as they are; the others end at the user's frame, and so become fewer."""
     whole = dict(_fitting(places, code, largest))
     found = {place: list(spent) for place, spent in whole.items()}
@@ -100,10 +100,10 @@ def _shortened(
 
 
 def _fitting(
-    places: Mapping[Place, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
-) -> list[tuple[Place, Sequence[float]]]:
+    places: Mapping[Stack, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
+) -> list[tuple[Stack, Sequence[float]]]:
     """Those with the most time, as many as fit into so many characters of an indented JSON file."""
-    kept: list[tuple[Place, Sequence[float]]] = []
+    kept: list[tuple[Stack, Sequence[float]]] = []
     names: set[str] = set()
     lines: set[tuple[str, int] | None] = set()
     size = 0
