@@ -289,7 +289,7 @@ def baseline(
             spec = parse_torch_profile(torch_profile)
             answer = record_profile(folder, role or "workload", spec, live, session_of())
         else:
-            from gpudebug.engine.cycle.next import record_baseline
+            from gpudebug.engine.cycle.record_baseline import record_baseline
 
             answer = record_baseline(folder, role, live, session_of())
     print_(answer, render)

@@ -277,7 +277,7 @@ def _export(place: Client, _: Nothing, __: Report) -> dict[str, Any]:
 
 
 def _baseline(place: Client, asked: Baseline, report: Report) -> dict[str, Any]:
-    from gpudebug.engine.cycle.next import record_baseline
+    from gpudebug.engine.cycle.record_baseline import record_baseline
 
     return record_baseline(place.folder, asked.role, report, place.session)
 

@@ -1,0 +1,31 @@
+"""The answer to a session that has had its hypothesis: stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudebug.core.campaign.decide import Kind
+from gpudebug.engine.campaign import claims
+from gpudebug.engine.campaign.campaign import Loaded
+
+
+def finished(loaded: Loaded) -> dict[str, Any] | None:
+    """What a session that has had its hypothesis is told; None while it has not, and for a person."""
+    had = claims.had(loaded)
+    if had is None:
+        return None
+    said = "its result came too late and is no verdict"
+    if had:
+        said = f"hypothesis {had['hypothesis']} is {had['status']}: {had['why']}"
+    return {
+        "action": Kind.STOP.value,
+        "campaign": loaded.config.campaign,
+        "hypothesis": had.get("hypothesis"),
+        "verdict": had.get("status"),
+        "gates": [],
+        "brief": None,
+        "why": f"session {loaded.session} has had its hypothesis, stop here; {said}",
+        "session_done": True,
+        "next_command": None,
+        "files": [str(loaded.progress_path)],
+    }

@@ -1,0 +1,39 @@
+"""`gpudebug baseline`: record a baseline because somebody asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.campaign.decide import Kind, decide
+from gpudebug.core.errors import UsageError
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.prepare import Cycle, claimed_campaign
+from gpudebug.engine.status.summary import record
+from gpudebug.engine.trial import baseline, recover
+
+
+def record_baseline(
+    directory: Path, role: str | None, report: Report, session: str | None = None
+) -> dict[str, Any]:
+    """`gpudebug baseline`: record one baseline now, valid or not; without a role, each that is needed."""
+    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
+        action = decide(cycle.loaded.campaign)
+        if action.kind is Kind.RECOVER:
+            recover.recover(cycle, action)
+    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
+        roles = (role,) if role else _needed(cycle)
+        if not set(roles) <= set(cycle.loaded.roles):
+            raise UsageError(
+                f"this campaign has no {role}: baselines are {', '.join(cycle.loaded.roles)}",
+                file=str(cycle.loaded.workspace.config),
+                next="name one of them, or add `reference:` to gpudebug.yaml",
+            )
+        answers = [baseline.record(cycle, r, "asked for by `gpudebug baseline`") for r in roles]
+        record(cycle.loaded.workspace.root, session, cycle.command)
+    return answers[-1] | {"baselines": answers}
+
+
+def _needed(cycle: Cycle) -> tuple[str, ...]:
+    stale = tuple(b.role for b in cycle.loaded.baselines.values() if b.why is not None)
+    return stale or cycle.loaded.roles
