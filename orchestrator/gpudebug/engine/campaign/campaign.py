@@ -104,14 +104,14 @@ class Code:
         return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
 
 
-@dataclass
+@dataclass(eq=False)
 class Loaded:
     """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
 
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
     by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
     `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
-    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosis`'s, once it was asked.
+    has them; `campaign` is for the state machine.
     `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
     `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
     """
@@ -135,7 +135,6 @@ class Loaded:
     unlisted: tuple[Unlisted, ...] = ()
     judged: tuple[str, ...] = ()
     campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))
-    diagnosed: Any = None
 
     def claimed(self, entry: progress.HypothesisEntry) -> decide.Claimed | None:
         """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""

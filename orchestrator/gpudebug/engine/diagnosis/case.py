@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
@@ -66,12 +67,14 @@ class _Matches(Mapping[int, Mapping[str, float]]):
         return len(self._entries)
 
 
+_made: WeakKeyDictionary[Loaded, Case] = WeakKeyDictionary()
+
+
 def case_of(loaded: Loaded) -> Case:
     """What the campaign's valid baselines show, made once. Raises CatalogueError for a user's broken file."""
-    if loaded.diagnosed is None:
-        loaded.diagnosed = _case(loaded)
-    case: Case = loaded.diagnosed
-    return case
+    if loaded not in _made:
+        _made[loaded] = _case(loaded)
+    return _made[loaded]
 
 
 def _case(loaded: Loaded) -> Case:
