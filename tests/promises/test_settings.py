@@ -321,7 +321,7 @@ def test_a_person_pins_by_the_first_next_and_is_told(tmp_path: Path) -> None:
 def test_a_person_who_records_a_baseline_pins_the_edited_settings(weaker: Campaign) -> None:
     with edited(weaker, "success: 20", "success: 15"):
         done = weaker.run("baseline").expect(0)
-        assert "pinned anew: criteria.success is 15, pinned is 20 (weaker)" in done.err
+        assert "pinned again: criteria.success is 15, pinned is 20 (weaker)" in done.err
         assert weaker.json("settings")["differences"] == []
 
 

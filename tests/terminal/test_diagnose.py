@@ -63,7 +63,7 @@ def test_a_cause_of_unknown_share_and_code_to_write() -> None:
         "hypothesis": {**TEST, "change": None, "instructions": "Do."},
     }
     text = diagnose({**ANSWER, "causes": [{**CAUSE, **bare}]})
-    assert "ceiling  unknown: nothing tells what share of the time it takes" in text
+    assert "ceiling  unknown: its share of the time was not measured" in text
     assert "code to be written" in text
 
 
@@ -96,7 +96,7 @@ def test_nothing_at_all() -> None:
     assert (
         diagnose(empty)
         == """\
-Diagnosis of nothing recorded yet: vision workload, gpu_util unknown
+This command has no baseline yet: vision workload, known by its command alone
 
 Next     gpudebug next"""
     )

@@ -25,7 +25,7 @@ def test_a_layer_test_says_what_it_did_what_it_means_and_that_it_is_no_fix() -> 
         "means    At twice the batch a step takes 1.05 times as long.",
         "         Samples a second: 1.90 times the baseline's.",
         "note     --batch_size is locked: it is changed for this test alone",
-        "It tells where to look and is no fix: no hypothesis, baseline or verdict uses this run.",
+        "It shows where to look and is not a fix: no hypothesis, baseline or verdict uses this run.",
         "Next: gpudebug diagnose",
     ]
     unknown = layer({**ANSWER, "ratio": None, "device_time_s": None, "notes": []})

@@ -97,13 +97,13 @@ ABSENT = [
 SUMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "all is well": (
         {},
-        ["OK: 1 baseline, 2 verdicts, 2 runs, 12 files: all that stands there follows from the evidence"],
+        ["OK: 1 baseline, 2 verdicts, 2 runs, 12 files: every figure follows from the evidence"],
     ),
     "with a note": (
         {"notes": ["imported"], "checked": {**CHECKED, "hypotheses": [1]}},
         [
             "note: imported",
-            "OK: 1 baseline, 1 verdict, 2 runs, 12 files: all that stands there follows from the evidence",
+            "OK: 1 baseline, 1 verdict, 2 runs, 12 files: every figure follows from the evidence",
         ],
     ),
     "a clone": (

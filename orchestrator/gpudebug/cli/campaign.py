@@ -30,7 +30,7 @@ def init(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="Tell codex, claude, … of gpudebug; alone: in a campaign that is here.",
+            help="Write instructions for codex, claude, …; alone: in an existing campaign.",
         ),
     ] = None,
     print_defaults: Annotated[

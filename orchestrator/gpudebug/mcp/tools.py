@@ -285,7 +285,7 @@ def _baseline(place: Client, asked: Baseline, report: Report) -> dict[str, Any]:
 TOOLS = (
     Tool(
         "status",
-        "Where the campaign stands: baselines, hypotheses with their results, and what `next` would do.",
+        "The campaign now: baselines, hypotheses with their results, and what `next` would do.",
         Nothing,
         _status,
         read_only=True,
@@ -293,7 +293,7 @@ TOOLS = (
     Tool(
         "next",
         "Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one. "
-        "Where `action` is propose or implement it is your turn, and `brief` says what to do; where it is "
+        "If `action` is propose or implement it is your turn, and `brief` says what to do; where it is "
         "stop you are done: do not call it again; where it is running, call `wait`. Only these runs measure: "
         "never run the training yourself.",
         Next,
@@ -364,7 +364,7 @@ TOOLS = (
     ),
     Tool(
         "compare",
-        "Whether recorded run B is faster than A, slower, or nobody can tell. Runs nothing.",
+        "Whether recorded run B is faster than A. Runs nothing.",
         Compare,
         _compare,
         read_only=True,

@@ -42,14 +42,14 @@ def diagnose(answer: Answer) -> str:
 
 def _head(answer: Answer) -> str:
     runs = answer["runs"]
-    name = answer["campaign"] or (runs[0] if runs else "nothing recorded yet")
-    said = f"Diagnosis of {name}"
-    if answer["campaign"] and runs:
-        said += f" ({len(runs)} run{'s' if len(runs) != 1 else ''})"
+    kind = f"{answer['kind']} workload" + (f", {answer['framework']}" if answer["framework"] else "")
+    if not runs:
+        name = answer["campaign"] or "This command"
+        return f"{name} has no baseline yet: {kind}, known by its command alone"
+    count = f" ({len(runs)} run{'s' if len(runs) != 1 else ''})" if answer["campaign"] else ""
     device = ", the CPU stands in for a GPU" if answer["stand_in"] else ""
-    framework = f", {answer['framework']}" if answer["framework"] else ""
     util = numbers.percent(answer["gpu_util"])
-    return f"{said}: {answer['kind']} workload{framework}, gpu_util {util}{device}"
+    return f"Diagnosis of {answer['campaign'] or runs[0]}{count}: {kind}, gpu_util {util}{device}"
 
 
 def _cause(place: int, cause: Answer, answer: Answer) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _cause(place: int, cause: Answer, answer: Answer) -> Iterator[str]:
 
 def _ceiling(cause: Answer, answer: Answer) -> str:
     if cause["ceiling_ratio"] is None:
-        return "unknown: nothing tells what share of the time it takes"
+        return "unknown: its share of the time was not measured"
     rate = cause["ceiling_steps_per_s"]
     faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
     if cause["ceiling_pp"] is not None:
@@ -85,5 +85,5 @@ def _test(cause: Answer) -> Iterator[str]:
         yield from wrap(f"none is left: {test['refused']}{after}", _WIDTH, "   test     ")
         return
     change = test["change"] or ("code to be written" if test["instructions"] else None)
-    said = ", ".join(text for text in (test["command"], change) if text) or "somebody has to say how"
+    said = ", ".join(text for text in (test["command"], change) if text) or "write down how to test it"
     yield from wrap(f"{said}{cost}", _WIDTH, "   test     ")

@@ -9,7 +9,7 @@ from gpudebug.core.statistics import numbers
 
 Answer = Mapping[str, Any]
 _MOST = 12
-DIAGNOSTIC = "It tells where to look and is no fix: no hypothesis, baseline or verdict uses this run."
+DIAGNOSTIC = "It shows where to look and is not a fix: no hypothesis, baseline or verdict uses this run."
 
 
 def layer(answer: Answer) -> str:

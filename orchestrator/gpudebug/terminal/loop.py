@@ -27,7 +27,7 @@ def loop(answer: Answer) -> str:
         named = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
         lines += [
             "",
-            f"Checkout: {named} changed meanwhile, nobody knows by whom; it was not measured and is",
+            f"Checkout: {named} changed meanwhile, not by gpudebug; it was not measured and is",
         ]
         lines += ["  as it was left. See `git diff`."]
     return "\n".join([*lines, "", f"Next: {answer['next_command']}"])

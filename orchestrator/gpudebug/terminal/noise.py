@@ -16,19 +16,19 @@ _BESIDE_VALUE = 69
 
 
 def resolution(answer: Answer) -> list[str]:
-    """The noise floor of the campaign's figures, what a trial can tell from it, and what an effect takes."""
+    """The run-to-run noise, the effect that a trial can detect, and the runs that confirm the goal."""
     figures = [f for f in answer["figures"] if f["sd"] is not None]
     if not figures:
         return []
     lines = [f"Noise    {_noise(figures)} from run to run ({_count(answer)})"]
     if answer["left"] == 0:
-        lines.append("Resolves nothing more: the device time is used up")
+        lines.append("Detectable effect: none, the device time is used up")
     else:
         limit = f" with the {_runs(answer['left'])} that device time is left for" if answer["limited"] else ""
-        told = ", ".join(f"{_amount(f, 'told')} of {f['figure']}" for f in figures)
-        lines.append(f"Resolves {told}{limit}, in 4 of 5 trials")
+        effects = ", ".join(f"{_amount(f, 'told')} of {f['figure']}" for f in figures)
+        lines.append(f"Detectable effect (80 % power): {effects}{limit}")
     needs = (_needs(f, answer["max_runs"]) for f in figures)
-    return [*lines, f"Takes    {'; '.join(needs)}"]
+    return [*lines, f"Runs needed to confirm {'; '.join(needs)}"]
 
 
 def _noise(figures: list[Answer]) -> str:
@@ -59,13 +59,13 @@ def _amount(figure: Answer, key: str) -> str:
 
 
 def _needs(figure: Answer, max_runs: int) -> str:
-    """`20pp of gpu_util: 7 runs`, the baseline's fresh ones among them."""
+    """`20pp of gpu_util: 7`, the baseline's fresh ones among them."""
     goal = f"{figure['goal']:g}pp" if figure["unit"] == "pp" else f"{round(figure['goal'], 3):g}x"
     runs = figure["goal_runs"]
     if runs is None:
-        return f"{goal} of {figure['figure']}: more runs than a trial can have"
-    said = f"{goal} of {figure['figure']}: {_runs(runs['total'])}"
-    return said if runs["trial"] <= max_runs else f"{said} (max_runs: {runs['trial']})"
+        return f"{goal} of {figure['figure']}: more than a trial can have"
+    text = f"{goal} of {figure['figure']}: {runs['total']}"
+    return text if runs["trial"] <= max_runs else f"{text} (max_runs: {runs['trial']})"
 
 
 def sweeps(rows: list[Answer], here: Screen) -> list[str]:
@@ -143,7 +143,7 @@ def aa(answer: Answer) -> str:
         taken = ", ".join(
             f"{_sd(f, 'sd')} of {f['figure']}" for f in answer["resolution"]["figures"] if f["sd"]
         )
-        lines.append(f"The rule takes the noise for {taken}: what it assumes at first counts as 4 runs.")
+        lines.append(f"The verdict rule assumes a noise of {taken} (its prior counts as 4 runs).")
     lines.append(f"Verdict  {coloured(answer['verdict'])}: {answer['why']}")
     if answer["verdict"] == "VALIDATED":
         lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")

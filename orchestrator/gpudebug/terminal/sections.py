@@ -196,7 +196,7 @@ def _verdict(answer: Answer) -> str:
     low, high = (_times(bound) for bound in answer["ratio_ci"])
     said = f"B is {_times(answer['ratio'])} as fast as A by {by} (95% CI {low} to {high}"
     if answer["verdict"] == "cannot_tell":
-        return f"cannot tell: {said}, which holds 1.00x); several reports of each would tell more"
+        return f"cannot tell: {said}, which holds 1.00x); compare several reports of each"
     return f"{answer['verdict']}: {said})"
 
 

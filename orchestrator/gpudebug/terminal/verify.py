@@ -68,8 +68,10 @@ def _sum(answer: Answer) -> str:
             _count(checked["files"], "file"),
         )
     )
+    if answer["ok"] and not any(checked.values()):
+        return "OK: nothing to verify yet: no run has been recorded"
     if answer["ok"]:
-        return f"OK: {done}: all that stands there follows from the evidence"
+        return f"OK: {done}: every figure follows from the evidence"
     if answer["problems"]:
         return f"{_count(len(answer['problems']), 'problem')} in {done}"
     if answer["absent"] and not checked["runs"]:

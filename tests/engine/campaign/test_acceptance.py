@@ -72,7 +72,7 @@ def test_a_device_that_cannot_tell_is_refused_before_the_first_run(tmp_path: Pat
     env = nvml.standin(tmp_path, "count=1\ngpu 0 mig=2")
     campaign = make_campaign(tmp_path / "repo", device="nvml")
     done = campaign.run("next", env=env).expect(1)
-    assert "does not tell its utilisation" in done.err
+    assert "does not report its utilisation" in done.err
     assert campaign.runs() == []
 
 

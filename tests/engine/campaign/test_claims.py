@@ -155,7 +155,7 @@ def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None
     (code.folder / "data.py").write_text("READERS = 8\n")
     answer = code.json("next", status=5, **session("a"))
     assert answer["action"] == "implement"
-    assert "the checkout is not the code that is measured" in answer["brief"]
+    assert "files changed in the checkout, which is not measured" in answer["brief"]
     (worktree / "data.py").write_text("READERS = 8\n")
     tested = code.json("next", **session("a"))
     assert tested["verdict"] == "VALIDATED"
@@ -189,7 +189,7 @@ def test_a_late_result_is_kept_and_is_no_verdict(code: Campaign, words: tuple[st
         answer = json.loads(out)
         assert (answer["verdict"], answer["late"]) == (None, True)
     else:
-        assert b"\nNo verdict: late: hypothesis 1 was claimed anew" in out
+        assert b"\nNo verdict: not recorded: the claim on hypothesis 1 was released or taken over" in out
     assert len(list((code.folder / "runs").glob("*/late.json"))) == 1
     assert list((code.folder / "runs").glob("*/verdict.json")) == []
     assert "TESTING - session b" in code.text

@@ -26,7 +26,7 @@ def test_what_was_written_without_a_need_for_it_becomes_a_patch(campaign: Campai
     loaded = load(campaign.folder)
     worktree = worktree_for(loaded, 1)
     (worktree / "train.py").write_text("print('mine')\n")
-    assert upkeep.tidy(loaded) == ["h1: nobody needs it any more; it is removed"]
+    assert upkeep.tidy(loaded) == ["h1: not needed any more, removed"]
     assert not worktree.exists()
     assert "+print('mine')" in (campaign.folder / "hypotheses/patches/h1-by-code.patch").read_text()
     assert upkeep.kept_here(loaded)[0] == []
@@ -40,7 +40,7 @@ def test_what_git_cannot_tell_of_stays(campaign: Campaign, lost: str) -> None:
     (admin,) = campaign.folder.joinpath(".git/worktrees").iterdir()
     (admin / ("index" if lost == "index" else "HEAD")).write_bytes(b"junk")
     (told,) = upkeep.tidy(loaded)
-    assert told == f"h1: git cannot tell what was written in it, so {worktree} stays as it is"
+    assert told == f"h1: git cannot list what was written in it, so {worktree} stays as it is"
     assert (worktree / "train.py").read_text() == "print('mine')\n"
     upkeep.end(loaded)
     assert worktree.exists()
@@ -51,7 +51,7 @@ def test_a_worktree_of_a_name_that_says_nothing_stays(campaign: Campaign) -> Non
     commit = git.snapshot(loaded.checkout.top, ref="refs/gpudebug/x/base", label="x", exclude=()).commit
     made = git.add_worktree(loaded.checkout.top, folder(loaded) / "mine", commit)
     assert upkeep.tidy(loaded) == [
-        f"mine: git cannot tell what was written in it, so {made.path} stays as it is"
+        f"mine: git cannot list what was written in it, so {made.path} stays as it is"
     ]
     assert made.path.exists()
 

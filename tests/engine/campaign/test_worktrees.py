@@ -116,7 +116,7 @@ def test_no_session_makes_its_checkout_the_base_where_that_was_lost(recorded: Ca
     (recorded.folder / "helper.py").write_text("y = 2\n")
     error = recorded.json("next", status=1, env={"GPUDEBUG_SESSION": "a"})["error"]
     assert "base is lost" in error["message"]
-    assert error["next"] == "a person records the baseline anew: gpudebug baseline"
+    assert error["next"] == "run `gpudebug baseline` yourself: an agent session may not move the base"
     recorded.json("baseline")
     assert recorded.json("next", env={"GPUDEBUG_SESSION": "a"})["action"] == "tested"
 

@@ -126,7 +126,7 @@ def test_the_code_of_a_cause_is_explained_to_whoever_writes_it(waiting: Campaign
     propose(waiting.folder, title="x", description="", method="", code=True, cause="too-little-work")
     answer = next_(waiting)
     assert answer["action"] == "implement"
-    part = answer["brief"].partition("## What the catalogue says of too-little-work\n\n")[2]
+    part = answer["brief"].partition("## The catalogue on too-little-work\n\n")[2]
     assert part.startswith("- Make the training do more where it says how much it does.\n- Fix: Give it more")
     assert "- What should move: gpu_util rises (the device is busy …)" in part
 
@@ -144,7 +144,7 @@ def test_thin_evidence_offers_nothing_and_says_what_to_record(recorded: Campaign
     assert answer["action"] == "propose"
     assert "the catalogue names nothing likely: the evidence is thin" in answer["why"]
     assert answer["next_command"].startswith("gpudebug propose --title T")
-    assert "would tell more: " in answer["brief"]
+    assert "missing: " in answer["brief"]
     assert "propose --title 'CAUSE'" in answer["brief"]
     assert recorded.progress.read_bytes() == before
 

@@ -74,7 +74,7 @@ def test_a_verdict_that_somebody_wrote_is_unverified() -> None:
         "VALIDATED, UNVERIFIED: no run here backs it."
     )
     cloned = reports.nothing(HERE) | {"hypotheses": [written]}
-    assert said(cloned) == "No run is here: what stands below is what the progress file says, UNVERIFIED."
+    assert said(cloned) == "No run folder is here: everything below is from the progress file, UNVERIFIED."
 
 
 def test_another_metric_than_utilisation() -> None:

@@ -32,7 +32,7 @@ def test_one_run_shows_no_spread_of_its_own(recorded: Campaign) -> None:
     assert util["goal_runs"]["total"] < rate["goal_runs"]["total"]
     text = " ".join(recorded.run("status").expect(0).out.split())
     assert "Noise 4.0pp of gpu_util (assumed), 5.0% of throughput (assumed) from run to run (1 run)" in text
-    assert f"Resolves {util['told']:.1f}pp of gpu_util, {rate['told']:.2f}x of throughput, in 4 of 5" in text
+    assert f"power): {util['told']:.1f}pp of gpu_util, {rate['told']:.2f}x of throughput" in text
 
 
 def test_the_goal_follows_the_criteria(recorded: Campaign) -> None:
@@ -67,7 +67,7 @@ def test_no_device_time_resolves_nothing(recorded: Campaign) -> None:
     found = configured(recorded, "budget: {device_time: 0.1s}\n")
     assert found["left"] == 0
     assert {f["told"] for f in found["figures"]} == {None}
-    assert "Resolves nothing more: the device time is used up" in recorded.run("status").out
+    assert "Detectable effect: none, the device time is used up" in recorded.run("status").out
 
 
 def test_the_baselines_runs_beside_trials_count(told: Campaign) -> None:

@@ -29,7 +29,7 @@ Traceback (most recent call last):
   File 'train.py', line 1
 ValueError: login with {SECRET} failed
 """
-BY_HAND = "UNVERIFIED: written by hand, no run stands behind it"
+BY_HAND = "UNVERIFIED: written by hand, without a run"
 
 
 def test_what_gpudebug_wrote_follows_from_its_runs(told: Campaign) -> None:

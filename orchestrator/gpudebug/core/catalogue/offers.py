@@ -85,7 +85,7 @@ class _Case:
     allowed: Allowed
 
     def own(self) -> Settings | None:
-        """What the catalogue says of this framework, where it holds for this version."""
+        """The catalogue on this framework, where it holds for this version."""
         intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
         if intervention is None or self.found is None:
             return None

@@ -282,7 +282,7 @@ class _Loop:
         changed = loaded.checkout.changed_since(self.checkout)
         fresh = [path for path in changed if path not in self.changed]
         if fresh:
-            self.say(f"changed in the checkout, nobody knows by whom, and not measured: {_few(fresh)}")
+            self.say(f"changed in the checkout, not by gpudebug, and not measured: {_few(fresh)}")
         self.changed = changed
 
     def answer(self, end: End) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
     held = claims.on(entry)
     if entry.status is not Status.TESTING:
         raise UsageError(
-            f"hypothesis {number} is {entry.status}: nobody holds it",
+            f"hypothesis {number} is {entry.status}: it is not claimed",
             file=str(loaded.progress_path),
             line=entry.line,
             next="gpudebug status",

@@ -137,7 +137,7 @@ class _Brief:
         return pages.bullets("Measured so far", told, limit, _STATUS)
 
     def tried(self, limit: int) -> str:
-        title = "Tried so far, newest first (`gpudebug show H` tells all of one)"
+        title = "Tried so far, newest first (`gpudebug show H` shows one in full)"
         entries = history.judged(self.loaded)
         newest = [history.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
         older = [(h.number, history.mark(self.loaded, h)) for h in entries[_NEWEST:]]
@@ -149,7 +149,7 @@ class _Brief:
     def instructions(self, lines: Sequence[str], limit: int) -> str:
         """The catalogue's words on the hypothesis's cause, its longest line cut first."""
         cause = self.entry.cause if self.entry else None
-        title = f"What the catalogue says of {cause}"
+        title = f"The catalogue on {cause}"
         room = limit - len(title) - 5
         said = [
             self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
@@ -172,7 +172,7 @@ class _Brief:
     def guidelines(self, limit: int) -> str:
         title = "Guidelines"
         text = self.loaded.workspace.scrub(self.config.guidelines[:_LOOKED_AT])
-        said = pages.block_quote(text, limit - len(title) - 5, "… the rest stands in gpudebug.yaml")
+        said = pages.block_quote(text, limit - len(title) - 5, "… the rest is in gpudebug.yaml")
         return pages.section(title, said.splitlines())
 
     def hypothesis(self, limit: int) -> str:

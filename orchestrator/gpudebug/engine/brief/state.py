@@ -58,7 +58,7 @@ def _spread(figure: dict[str, Any]) -> str:
     sd = f"{figure['sd']:.1f}pp" if points else f"{100 * figure['sd']:.1f}%"
     amount = "{:.1f}pp".format if points else "{:.2f}x".format
     passed = f", needs {amount(figure['passed'])} to pass" if figure["passed"] is not None else ""
-    return f"{figure['figure']} {sd}, a trial can tell {amount(figure['told'])}{passed}"
+    return f"{figure['figure']} {sd}, detectable effect {amount(figure['told'])}{passed}"
 
 
 def _accepted(loaded: Loaded, say: Say) -> list[str]:

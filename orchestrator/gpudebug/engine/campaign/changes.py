@@ -76,8 +76,8 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
             f"{said} changes {', '.join(locked)}, which gpudebug.yaml locks",
             file=where,
             line=line,
-            next="change something else, or take it out of `locked`; a flag that is only spelled like the "
-            "beginning of a locked one is told from it where workload.command has it",
+            next="change something else, or take it out of `locked`; a flag that only begins like a locked "
+            "one is recognised if workload.command has it",
         )
     if intervention.size > 1 and not intervention.compound:
         raise InterventionError(

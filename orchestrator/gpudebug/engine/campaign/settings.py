@@ -82,7 +82,7 @@ def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
     if not (person and pins):
         raise _refused(loaded, changed)
     pin(loaded)
-    return f"pinned anew: {_few(loaded, changed)}"
+    return f"pinned again: {_few(loaded, changed)}"
 
 
 def _refused(loaded: Loaded, changed: tuple[Difference, ...]) -> SettingsChanged:

@@ -67,11 +67,11 @@ def _cleared(loaded: Loaded, path: Path) -> list[str]:
     kept = _rescued(loaded, path)
     place = git.place_of(loaded.checkout.at, path)
     if kept is None:
-        return [f"{path.name}: git cannot tell what was written in it, so {place} stays as it is"]
+        return [f"{path.name}: git cannot list what was written in it, so {place} stays as it is"]
     if kept.worktree is not None:
         return []
     git.remove_worktree(loaded.checkout.top, path)
-    return [f"{path.name}: nobody needs it any more; it is removed"]
+    return [f"{path.name}: not needed any more, removed"]
 
 
 def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:

@@ -118,7 +118,7 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
         raise GitError(
             "the campaign's base is lost, and the checkout is another tree by now",
             file=str(top),
-            next="a person records the baseline anew: gpudebug baseline",
+            next="run `gpudebug baseline` yourself: an agent session may not move the base",
         )
     made = git.snapshot(top, ref=ref, label=loaded.code.tree, exclude=ours(loaded, loaded.workspace.root))
     changed = git.identify(top, apart, store.CONFIG).changed_since(loaded.checkout)
@@ -136,7 +136,7 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
 def _replaced(ref: str) -> GitError:
     return GitError(
         f"{ref} is not the commit that gpudebug made of the measured code: another one has its place",
-        next="run gpudebug baseline yourself: it keeps the checkout's code anew; an agent session may not",
+        next="run `gpudebug baseline` yourself: an agent session may not move the base",
     )
 
 

@@ -65,7 +65,7 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
     if files.said().killed:
         raise _killed(files)
     return _idle(
-        workspace, f"run {said['run']} has ended already, and somebody else was told what came of it"
+        workspace, f"run {said['run']} has ended already, and its result was reported to another caller"
     )
 
 
@@ -96,7 +96,8 @@ def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand
     finally:
         daemon.leave()
     if said == {}:
-        raise Killed("the background process ended without a word", file=str(log), next="gpudebug next")
+        why = "the background process exited before it reported anything"
+        raise Killed(why, file=str(log), next="gpudebug next")
     return said
 
 
@@ -238,7 +239,7 @@ def _killed(files: store.Detached) -> Killed:
     holder = files.said().holder
     log = files.log(str(holder["id"])) if "id" in holder else files.folder
     return Killed(
-        f"the detached run of {holder.get('since', 'before')} was killed before it told its result",
+        f"the detached run of {holder.get('since', 'before')} was killed before it reported its result",
         file=str(log),
         next="gpudebug next, which recovers what it left",
     )

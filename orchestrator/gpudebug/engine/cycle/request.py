@@ -62,7 +62,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str,
 
 
 def _instructions(loaded: Loaded, action: Action) -> list[str]:
-    """What the catalogue says of the code that is asked for."""
+    """The catalogue on the code that is asked for."""
     if action.kind is not Kind.IMPLEMENT or action.hypothesis is None:
         return []
     from gpudebug.engine.diagnosis.offer import instructions
@@ -75,6 +75,6 @@ def _drifted(loaded: Loaded) -> list[str]:
     if not loaded.code.drifted:
         return []
     return [
-        "the checkout is not the code that is measured: somebody changed files in it. A change of yours "
-        "belongs into the worktree that `gpudebug next` names; leave the checkout as it was"
+        "files changed in the checkout, which is not measured. Write your change in the worktree that "
+        "`gpudebug next` names; leave the checkout as it was"
     ]

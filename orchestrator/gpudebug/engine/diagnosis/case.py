@@ -115,7 +115,7 @@ def facts(loaded: Loaded) -> Facts:
     """What the valid baselines of workload and reference tell; empty where the workload has none."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified or not baseline.evidence:
-        return Facts(absent={"baseline": baseline.why or "its numbers are not borne out by its runs"})
+        return Facts(absent={"baseline": baseline.why or "its figures do not match its run folders"})
     devices = [str(d["name"]) for record in baseline.records for d in record.get("devices", ())]
     return _facts(
         loaded,

@@ -227,7 +227,7 @@ def _offered(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None
 
 
 def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
-    """What the catalogue says of the framework, in `propose`'s syntax, or what somebody has to write."""
+    """The catalogue on the framework, in `propose`'s syntax, or what somebody has to write."""
     found: Catalogue = around["causes"]
     interventions = found.cause(ranked.id).interventions
     command = _propose(ranked) if around["in_campaign"] else None

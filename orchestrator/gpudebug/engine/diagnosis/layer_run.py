@@ -74,7 +74,7 @@ def _test(loaded: Loaded, layer: str) -> _Test:
     found, file = loaded.baselines["workload"], str(loaded.progress_path)
     if found.why is not None or not found.runs:
         raise LayerError(
-            f"a layer test is held against a valid baseline, and there is none: {found.why}",
+            f"a layer test needs a valid baseline to compare with: {found.why}",
             file=file,
             next="gpudebug baseline workload",
         )

@@ -56,7 +56,7 @@ class Outlook:
 
     @property
     def said(self) -> str:
-        """What the catalogue says of a campaign in which nothing is left to test."""
+        """The catalogue on a campaign in which nothing is left to test."""
         if self.problem:
             return self.problem
         held = self._held()
@@ -85,7 +85,7 @@ class Outlook:
         if diagnosis.abstains:
             told.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
         if self.offer is None or diagnosis.abstains:
-            told += [f"would tell more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
+            told += [f"missing: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
         return told
 
     def json(self) -> list[dict[str, Any]]:

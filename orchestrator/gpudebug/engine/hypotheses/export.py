@@ -114,7 +114,7 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
             )
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified:
-        why = baseline.why or "what stands in the progress file is not what its runs say"
+        why = baseline.why or "the progress file does not match its runs"
         raise NotExported(
             f"what was accepted was not measured together since: baseline workload: {why}",
             file=where,

@@ -139,7 +139,7 @@ def _series(runs: Sequence[Read], points: int, doing: Doing) -> tuple[dict[str, 
         logs, long = (logs - size, long) if size <= logs else (logs, long + 1)
         points -= _points(found)
     if long:
-        notes.append(f"the losses of {long} runs are told by 40 points each: their logs are too long to read")
+        notes.append(f"the losses of {long} runs have 40 points each: their logs are too long to read")
     return series, notes
 
 

@@ -63,7 +63,7 @@ def _unmeasured(data: Data) -> str:
     baseline = data["status"]["baselines"]["workload"]
     if not data["runs"]:
         if overview.tested(data["hypotheses"]):
-            return "No run is here: what stands below is what the progress file says, UNVERIFIED."
+            return "No run folder is here: everything below is from the progress file, UNVERIFIED."
         return "Nothing has been measured yet."
     why = f": {baseline['why']}" if baseline and baseline.get("why") else ""
     return f"The workload has no baseline to compare with yet{why}."

@@ -231,7 +231,7 @@ def _refuse_silent(infos: tuple[DeviceInfo, ...]) -> None:
     silent = next((d for d in infos if "gpu_util" in d.missing), None)
     if silent is not None:
         raise DeviceError(
-            f"{silent.name} ({silent.uuid}) does not tell its utilisation: {silent.missing['gpu_util']}",
+            f"{silent.name} ({silent.uuid}) does not report its utilisation: {silent.missing['gpu_util']}",
             next="choose a whole GPU with CUDA_VISIBLE_DEVICES",
         )
 

@@ -115,7 +115,7 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
             os.mkdir(folder.name, 0o700, dir_fd=made.fd)
         files = replace(files, told=made.path, job=job_folder, records=records, made=made.identity)
         ran = run_files(bench, job, files, files.samples.stem, str(files.samples))
-        moved = [f"{made.path} was moved away: what the training told there is unknown"] if files.lost else []
+        moved = [f"{made.path} was moved away: the training's reports are lost"] if files.lost else []
         return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
 
 

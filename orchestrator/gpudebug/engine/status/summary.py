@@ -155,7 +155,7 @@ def check_summary(written: Written, findings: Findings) -> None:
     differing = sorted({*_differing(head["answer"], found.head["answer"]), *_rows_differing(rows, found)})
     differing += [key for key in ("listed", "rest") if _plain(head[key]) != _plain(found.head.get(key))]
     for key in differing:
-        why = "`status` shows what does not follow from the evidence; gpudebug next writes it anew"
+        why = "`status` shows what does not follow from the evidence; gpudebug next writes it again"
         findings.differs(Problem(f"summary: {key}", found=found.head["when"], file=path, why=why))
 
 

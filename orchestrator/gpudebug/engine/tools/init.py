@@ -94,7 +94,7 @@ def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:
     instructions = agents.prepare(root, chosen)
     config = read_config(store.Workspace(root))
     written = agents.write(root, instructions)
-    same = [f"{i.path} says it already" for i in instructions if str(i.path) not in written]
+    same = [f"{i.path} has it already" for i in instructions if str(i.path) not in written]
     return {
         "campaign": config.campaign,
         "framework": _framework(root, config),

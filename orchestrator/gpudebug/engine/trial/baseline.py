@@ -68,7 +68,7 @@ def _disturbed(runs: list[Measured]) -> list[str]:
         return []
     return [
         f"another process computed on the device in {', '.join(shared)}: every trial against this baseline "
-        "will be INVALID; `gpudebug baseline` records it anew, once the device is free"
+        "will be INVALID; `gpudebug baseline` records it again, once the device is free"
     ]
 
 

@@ -340,7 +340,7 @@ def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[st
     data = verdict.model_dump(mode="json")
     if late:
         data["why"] = (
-            f"late: hypothesis {trial.number} was claimed anew or given back; this is no verdict of it"
+            f"not recorded: the claim on hypothesis {trial.number} was released or taken over during the run"
         )
     title = next(h.title for h in trial.cycle.loaded.document.hypotheses if h.number == trial.number)
     return {

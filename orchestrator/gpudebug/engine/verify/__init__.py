@@ -180,6 +180,6 @@ def _former(shown: Shown, entry: HypothesisEntry, runs: Runs, former: Former) ->
             check_former(shown, former, verdict)
 
 
-_BY_HAND = "UNVERIFIED: written by hand, no run stands behind it"
+_BY_HAND = "UNVERIFIED: written by hand, without a run"
 _NO_ROLE = "no baseline of gpudebug: it records those of workload and reference"
 _SECOND = "a second baseline of this role: gpudebug keeps one"

@@ -53,7 +53,7 @@ class Accepted:
     def check_file(self) -> None:
         """The record itself."""
         if self._kept is not None and self._kept.problem is not None:
-            why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H writes it anew"
+            why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H writes it again"
             self._findings.differs(Problem(self._kept.file.name, file=self._kept.file, why=why))
         there = {h.number for h in self._written.document.hypotheses}
         for number in sorted({*((self._kept and self._kept.entries) or ())} - there):

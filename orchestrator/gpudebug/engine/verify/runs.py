@@ -159,7 +159,7 @@ class Runs:
         try:
             again = evidence_again(folder, record)
         except (ValueError, TypeError, ArithmeticError, LookupError):
-            why = "its samples and log cannot be read as it says"
+            why = "its samples and log cannot be read as it describes"
             raise GpudebugError(why, file=str(folder.path / "run.json")) from None
         older = record.gpudebug != __version__
         differences = list(alike.differences(again.model_dump(mode="json"), stored, older=older))
