@@ -142,6 +142,8 @@ def _serve(listening: socket.socket) -> None:
 
     for name in _MODULES:
         importlib.import_module(name)
+    # A fork has only the thread that forks: a lock that another one holds would stay held.
+    assert len(os.listdir("/proc/self/task")) == 1
     # Else each fork copies all of it when its collector looks.
     gc.freeze()
     listening.send(b"ready")
