@@ -120,7 +120,7 @@ def test_a_proposal_changes_no_word_before_the_program(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo", command=command)
     change = ["--set", "-m=timeit", "--set", "-s=import os; os.system('touch pwned')", "--unset", "--steps"]
     error = campaign.json("propose", "--title", "T", *change, "--compound", status=1)["error"]
-    assert "-m stands before the program" in error["message"]
+    assert "-m is before the program" in error["message"]
     assert campaign.json("propose", "--title", "T", "--set", "--steps=80")["hypothesis"] == 1
 
 
@@ -204,7 +204,7 @@ def test_a_patch_brings_nobody_elses_instructions(campaign: Campaign, path: str)
 
 def test_text_that_turns_around_is_no_change(campaign: Campaign) -> None:
     error = campaign.json("propose", "--title", "T", "--set", "--lr=\u202e2.0", status=1)["error"]
-    assert "not seen" in error["message"]
+    assert "an invisible one" in error["message"]
 
 
 LONE = [

@@ -6,7 +6,6 @@ process all the same, with its own number, working folder, environment, streams,
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import gc
 import json
@@ -51,20 +50,16 @@ class Server:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.process = subprocess.Popen(
+            subprocess.run(
                 [sys.executable, "-m", "tests.support.forkserver", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
+                check=True,
             )
         self._socket = ours
-        atexit.register(self.close)
-        # Before it listens, what it does at its start would count as the first command's.
-        assert ours.recv(16) == b"ready"
-
-    def close(self) -> None:
-        self._socket.close()
-        self.process.wait()
+        # It ends when this process does, or closes.
+        self.pid = int(ours.recv(16))
 
     def run(
         self, words: tuple[str, ...], folder: Path | str, env: Mapping[str, str], timeout: float
@@ -134,7 +129,7 @@ def server() -> Server:
 
 def pid() -> int | None:
     """The number of this process's server, if it has one."""
-    return _server.process.pid if _server is not None and _owner == os.getpid() else None
+    return _server.pid if _server is not None and _owner == os.getpid() else None
 
 
 def _serve(listening: socket.socket) -> None:
@@ -146,7 +141,7 @@ def _serve(listening: socket.socket) -> None:
     assert len(os.listdir("/proc/self/task")) == 1
     # Else each fork copies all of it when its collector looks.
     gc.freeze()
-    listening.send(b"ready")
+    listening.send(str(os.getpid()).encode())
     running: dict[int, tuple[int, int]] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(listening, selectors.EVENT_READ)
@@ -211,4 +206,7 @@ def _become(order: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    # No child of the tests: a sampler takes its parent's children for those of the run.
+    if os.fork():
+        os._exit(0)
     _serve(socket.socket(fileno=int(sys.argv[1])))

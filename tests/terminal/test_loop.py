@@ -65,4 +65,6 @@ def test_the_end_says_why_what_came_and_what_is_next() -> None:
     assert "Checkout" not in text
     assert "Sessions" not in loop({**answer, "sessions": [], "hypotheses": []})
     changed = loop({**answer, "checkout_changed": [f"f{n}.py" for n in range(7)]})
-    assert "Checkout: f0.py, f1.py, f2.py, f3.py, f4.py and 2 more changed meanwhile, not by gpudebug" in changed
+    assert (
+        "Checkout: f0.py, f1.py, f2.py, f3.py, f4.py and 2 more changed meanwhile, not by gpudebug" in changed
+    )

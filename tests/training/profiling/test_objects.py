@@ -152,7 +152,7 @@ except (AttributeError, TypeError) as e:
 assert vars(policy) == before
 """
     out = run(POLICY + code, tmp_path).out
-    assert said.replace("an object of", "holds no attributes of its own") in out
+    assert said.replace("an object of", "has no attributes of its own") in out
 
 
 def test_a_model_of_pytorch(tmp_path: Path) -> None:
