@@ -121,7 +121,7 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
     before = contents(outside), contents(campaign.folder)
     for words, says in (
         (("-o", str(outside / "file")), "is a file, not a folder"),
-        (("-o", "runs/0002-h1"), "lies in the run folder 0002-h1"),
+        (("-o", "runs/0002-h1"), "is in the run folder 0002-h1"),
         (("-o", str(closed / "deeper")), "Permission denied"),
         (("-o", str(outside / "new" / "X.html"), "--png", str(closed / "F.png")), "Permission denied"),
     ):

@@ -76,7 +76,7 @@ def test_code_swapped_for_a_moment_while_a_run_starts(tmp_path: Path, program: s
         held.unlink()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    said = f"{program} was written while run 0002-h1 was under way, so it counts for nothing"
+    said = f"{program} was written while run 0002-h1 was under way, so it does not count"
     assert said in err.decode().splitlines()[-1]
     assert record_of(campaign, "0002-h1")["set_aside"] == said
     assert campaign.statuses() == ["UNTESTED"]

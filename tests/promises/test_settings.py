@@ -368,7 +368,7 @@ def test_a_recording_never_passes_for_a_device(tmp_path: Path) -> None:
     assert h["replayed"] is True
     assert "replayed: its runs are recordings" in h["doubts"][0]
     found = campaign.run("verify", "--json").expect(1).json
-    assert any("a recording is no evidence" in str(p["why"]) for p in found["problems"])
+    assert any("a recording is not evidence" in str(p["why"]) for p in found["problems"])
     assert "replayed" in campaign.run("accept", "1").expect(1).err
     assert "replayed" in campaign.run("accept", "1", "--terms-differ").expect(1).err
     assert "VALIDATED, replayed" in campaign.run("report", "--markdown").out

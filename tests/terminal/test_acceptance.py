@@ -7,7 +7,7 @@ from typing import Any
 from gpudebug.terminal import acceptance
 
 ACCEPTED: dict[str, Any] = {
-    "why": "hypothesis 2 is accepted: the baseline is to be recorded with its change",
+    "why": "hypothesis 2 is accepted: record the baseline with its change",
     "intervention": "--set --lr=0.2",
     "notes": ["the code changed"],
     "next_command": "gpudebug next",
@@ -33,7 +33,7 @@ EXPORTED: dict[str, Any] = {
 
 def test_an_acceptance() -> None:
     assert acceptance.accept(ACCEPTED) == (
-        "Hypothesis 2 is accepted: the baseline is to be recorded with its change.\n"
+        "Hypothesis 2 is accepted: record the baseline with its change.\n"
         "Change: --set --lr=0.2\n"
         "note: the code changed\n"
         "Next: gpudebug next"

@@ -30,7 +30,7 @@ def test_a_person_gives_back_anybodys(claimed: tuple[Campaign, Path]) -> None:
     campaign, _ = claimed
     assert campaign.json("release", "1")["kept"] is None
     assert campaign.json("release", "1", status=2)["error"]["message"].endswith(
-        "is UNTESTED: it is not claimed"
+        "is UNTESTED: no session holds it"
     )
     assert "there is no hypothesis 7" in campaign.json("release", "7", status=2)["error"]["message"]
 

@@ -65,7 +65,7 @@ def test_an_imported_gpu_is_not_compared_with_the_stand_in(tmp_path: Path) -> No
     campaign.propose("--set --lr=0.2")
     answer = campaign.json("next")
     assert answer["action"] == "recorded_baseline"
-    assert "the CPU that stands in" in answer["why"]
+    assert "the CPU used here" in answer["why"]
 
 
 def test_a_device_that_cannot_tell_is_refused_before_the_first_run(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None
     (code.folder / "data.py").write_text("READERS = 8\n")
     answer = code.json("next", status=5, **session("a"))
     assert answer["action"] == "implement"
-    assert "files changed in the checkout, which is not measured" in answer["brief"]
+    assert "the checkout is not the measured code" in answer["brief"]
     (worktree / "data.py").write_text("READERS = 8\n")
     tested = code.json("next", **session("a"))
     assert tested["verdict"] == "VALIDATED"
@@ -193,7 +193,7 @@ def test_a_late_result_is_kept_and_is_no_verdict(code: Campaign, words: tuple[st
     assert len(list((code.folder / "runs").glob("*/late.json"))) == 1
     assert list((code.folder / "runs").glob("*/verdict.json")) == []
     assert "TESTING - session b" in code.text
-    assert code.json("next", status=7, **session("a"))["why"].endswith("came too late and is no verdict")
+    assert code.json("next", status=7, **session("a"))["why"].endswith("was too late to be a verdict")
 
 
 def test_a_worktree_deleted_by_hand_is_made_again(code: Campaign) -> None:
@@ -359,4 +359,4 @@ def test_what_cannot_be_tested_keeps_nobody_from_testing_another(code: Campaign)
     assert (answer["hypothesis"], len(answer["unready"])) == (3, 1)
     assert "does not apply" in answer["unready"][0]
     (folder / "four.patch").unlink()
-    assert "there is no such patch" in code.json("next", status=1)["error"]["message"]
+    assert "the patch is missing" in code.json("next", status=1)["error"]["message"]

@@ -75,7 +75,7 @@ def test_where_a_patch_may_lie(patched: Campaign, tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.patch")
     workspace = load(patched.folder).workspace
     for name, said in {
-        "none.patch": "there is no such patch",
+        "none.patch": "the patch is missing",
         "out.patch": "leads out of",
         "config.patch": "leads out of",
         "folder.patch": "not a regular file",

@@ -81,7 +81,7 @@ def test_the_process_that_makes_a_caller_a_session_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["a b", "x" * 65, "a\n- **Status**: VALIDATED", "ü", "a,b", "a;rm"])
 def test_a_name_that_could_break_the_progress_file_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="no name of a session"):
+    with pytest.raises(UsageError, match="not a session name"):
         session_of({"GPUDEBUG_SESSION": name}, below())
 
 

@@ -26,7 +26,7 @@ def test_what_was_written_without_a_need_for_it_becomes_a_patch(campaign: Campai
     loaded = load(campaign.folder)
     worktree = worktree_for(loaded, 1)
     (worktree / "train.py").write_text("print('mine')\n")
-    assert upkeep.tidy(loaded) == ["h1: not needed any more, removed"]
+    assert upkeep.tidy(loaded) == ["h1: not needed any more; it is removed"]
     assert not worktree.exists()
     assert "+print('mine')" in (campaign.folder / "hypotheses/patches/h1-by-code.patch").read_text()
     assert upkeep.kept_here(loaded)[0] == []

@@ -180,10 +180,10 @@ def test_what_a_run_lacks_is_named(
 @pytest.mark.parametrize(
     ("name", "status", "said"),
     [
-        ("0099-h1", 2, "0099-h1 is no run here"),
-        ("progress", 2, "progress is no run folder and no samples CSV"),
-        ("gpudebug.yaml", 2, "gpudebug.yaml is no run folder and no samples CSV"),
-        ("../..", 2, "../.. is no run folder and no samples CSV"),
+        ("0099-h1", 2, "0099-h1 is not a run here"),
+        ("progress", 2, "progress is not a run folder or a samples CSV"),
+        ("gpudebug.yaml", 2, "gpudebug.yaml is not a run folder or a samples CSV"),
+        ("../..", 2, "../.. is not a run folder or a samples CSV"),
         ("0002-h9", 1, "the run was not finished"),
     ],
 )

@@ -183,7 +183,7 @@ def test_what_cannot_be_tested(recorded: Campaign, layer: str, error: type[Excep
 
 
 def test_without_a_baseline_there_is_nothing_to_hold_it_against(campaign: Campaign) -> None:
-    with pytest.raises(LayerError, match="compare with: not recorded yet") as raised:
+    with pytest.raises(LayerError, match="valid baseline to compare with: not recorded yet") as raised:
         record_layer(campaign.folder, "quiet", quietly)
     assert raised.value.next == "gpudebug baseline workload"
 

@@ -144,7 +144,7 @@ def test_thin_evidence_offers_nothing_and_says_what_to_record(recorded: Campaign
     assert answer["action"] == "propose"
     assert "the catalogue names nothing likely: the evidence is thin" in answer["why"]
     assert answer["next_command"].startswith("gpudebug propose --title T")
-    assert "missing: " in answer["brief"]
+    assert "would show more: " in answer["brief"]
     assert "propose --title 'CAUSE'" in answer["brief"]
     assert recorded.progress.read_bytes() == before
 

@@ -182,4 +182,4 @@ def test_a_change_by_hand_is_no_command_and_no_path(recorded: Campaign, change: 
 def test_a_malformed_name_of_a_session_is_refused(told: Campaign) -> None:
     env = {"GPUDEBUG_SESSION": "../a\n;touch pwned"}
     for words in (("next",), ("propose", "--title", "t", "--set", "--a=1"), ("accept", "1")):
-        assert "no name of a session" in refused(told, *words, status=2, env=env)
+        assert "not a session name" in refused(told, *words, status=2, env=env)

@@ -29,7 +29,7 @@ def test_runs_without_a_valid_baseline() -> None:
 
 def test_a_baseline_alone() -> None:
     assert said(reports.data(HERE)) == (
-        "GPU utilisation stood at 30.0% (reference 88.0%, target 78.0%). No hypothesis has been tested yet."
+        "GPU utilisation was 30.0% (reference 88.0%, target 78.0%). No hypothesis has been tested yet."
     )
 
 
@@ -70,18 +70,18 @@ def test_accepted_and_not_measured_since() -> None:
 def test_a_verdict_that_somebody_wrote_is_unverified() -> None:
     written = reports.hypothesis(1, verified=False, delta_pp=None, claimed="+50pp")
     assert said(reports.data(HERE, [written])).startswith(
-        "GPU utilisation stood at 30.0% (reference 88.0%, target 78.0%). Of 1 tested hypothesis 1 was "
+        "GPU utilisation was 30.0% (reference 88.0%, target 78.0%). Of 1 tested hypothesis 1 was "
         "VALIDATED, UNVERIFIED: no run here backs it."
     )
     cloned = reports.nothing(HERE) | {"hypotheses": [written]}
-    assert said(cloned) == "No run folder is here: everything below is from the progress file, UNVERIFIED."
+    assert said(cloned) == "No run is here: the figures below are the progress file's, UNVERIFIED."
 
 
 def test_another_metric_than_utilisation() -> None:
     gained = reports.gain(metric="steps_per_s", start=6.1, now=6.1, reference=None, target=None, gap=None)
     faster = reports.hypothesis(1, delta_pp=None, metric="steps_per_s", improvement=1.31)
     assert said(reports.data(HERE, [faster], gain=gained)) == (
-        "steps_per_s stood at 6.1 steps/s. Of 1 tested hypothesis 1 was VALIDATED: “The loader has no "
+        "steps_per_s was 6.1 steps/s. Of 1 tested hypothesis 1 was VALIDATED: “The loader has no "
         "workers, part 1”, 1.31x. No change has been accepted yet."
     )
 
@@ -89,7 +89,7 @@ def test_another_metric_than_utilisation() -> None:
 def test_a_stand_in_is_never_called_a_gpu() -> None:
     found = reports.data(HERE)
     found["machine"]["devices"][0]["uuid"] = "CPU"
-    assert said(found).startswith("Utilisation of the CPU stand-in stood at 30.0%")
+    assert said(found).startswith("Utilisation of the CPU stand-in was 30.0%")
 
 
 def test_other_peoples_words_are_told_apart() -> None:

@@ -465,7 +465,7 @@ def test_a_thousand_hypotheses(browser: Browser, tmp_path: Path) -> None:
 def test_without_scripts_all_that_is_text_is_there(browser: Browser, tmp_path: Path) -> None:
     made = written(tmp_path, reports.data(tmp_path / "runs", [reports.hypothesis(1)]))
     browser.open(made, script=False)
-    assert "GPU utilisation stood at 30.0%" in browser.driver.find_element("css selector", ".headline").text
+    assert "GPU utilisation was 30.0%" in browser.driver.find_element("css selector", ".headline").text
     assert browser.driver.find_element("css selector", "svg.spark").is_displayed()
     for hidden in ("#theme", "#h1 .plot"):
         assert not browser.driver.find_element("css selector", hidden).is_displayed()

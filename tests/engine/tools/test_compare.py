@@ -127,8 +127,8 @@ NOTHING_RUNS = {
     "a pipe": (("true", "true | cat"), 2, "B: | has a meaning of its own"),
     "an open quote": (("sh -c 'true", "true"), 2, "A: the quote ' is never closed"),
     "empty": (("true", ""), 2, "B: the command is empty"),
-    "no such run": (("true", "0007-h1"), 1, "there is no such run"),
-    "a folder": (("true", "folder"), 1, "is no run: it has no run.json"),
+    "a missing run": (("true", "0007-h1"), 1, "the run is missing"),
+    "a folder": (("true", "folder"), 1, "is not a run: it has no run.json"),
     "a baseline without a campaign": (("baseline", "1"), 1, "no gpudebug.yaml"),
     "no such device": (("true", "true", "--device=tpu"), 1, "tpu"),
 }

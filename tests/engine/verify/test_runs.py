@@ -94,7 +94,7 @@ BROKEN: dict[str, tuple[Alter, str, str]] = {
     "never sealed": (
         lambda run: (run / "manifest.json").unlink(),
         "manifest.json",
-        "the run was never finished: what is not sealed is no evidence",
+        "the run was never finished: an unsealed run is not evidence",
     ),
     "a manifest that is none": (
         lambda run: (run / "manifest.json").write_text("[]"),

@@ -115,7 +115,7 @@ def test_a_hypothesis_to_be_tested_again_shows_its_earlier_test(told: Campaign) 
     found = answer(told)
     assert found["ok"] is True
     assert [n for n in found["notes"] if n != NOTE] == [
-        "hypothesis 1 is UNTESTED: the Result in it is of an earlier test and claims nothing"
+        "hypothesis 1 is UNTESTED: its Result is of an earlier test and does not count"
     ]
     substitute(told.progress, "Improvement: +", "Improvement: +9")
     [problem] = problems(told)

@@ -1,4 +1,4 @@
-"""`gpudebug init --agent NAME`: tells a coding agent of gpudebug, in the file that it reads."""
+"""`gpudebug init --agent NAME`: describe gpudebug to a coding agent, in the file that it reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Instruction(NamedTuple):
 def prepare(root: Path, chosen: Iterable[Agent]) -> list[Instruction]:
     """What the files of these agents will hold, one a file; nothing is written yet.
 
-    StoreError where a link leads out of `root`, BrokenMarkers.
+    StoreError if a link leads out of `root`, BrokenMarkers.
     """
     # One may be a link to the other.
     files = {store.resolve_inside(root / a.path, root): a for a in chosen}

@@ -1,4 +1,4 @@
-"""`gpudebug loop`: the campaign unattended. What gpudebug can do it does; where it is somebody's turn, one
+"""`gpudebug loop`: the campaign unattended. What gpudebug can do it does; if it is an agent's turn, one
 agent's session is started. State is derived from files only, so that a loop that was killed goes on."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.status.status import status
 
 BUSY_S = 3600.0
-"""So long a loop waits for whoever holds the campaign or its device."""
+"""So long a loop waits for the holder of the campaign or its device."""
 _BUSY_TICK_S = 5.0
 _OWN = (Kind.RECOVER, Kind.RECORD_BASELINE, Kind.TEST)
 _TURN = (Kind.PROPOSE.value, Kind.IMPLEMENT.value)
@@ -44,7 +44,7 @@ _GAVE_UP = 1
 def loop(directory: Path, command: str, limits: Limits, timeout: float, report: Report) -> dict[str, Any]:
     """Run the campaign at or above `directory` until it ends or a limit is reached; the last answer's JSON.
 
-    `command` starts an agent, for at most `timeout` seconds each. BusyError where a loop runs here already,
+    `command` starts an agent, for at most `timeout` seconds each. BusyError if a loop runs here already,
     InterruptedRun after Ctrl-C; either way, and after a kill, another loop continues.
     """
     workspace = find(directory)
@@ -93,7 +93,7 @@ class _Loop:
         self.spent = Spent()
         self.begun: list[agents.Session] = []
         self.refused: dict[int, GpudebugError] = {}
-        # Who starts a loop may move the base; from the first session on nobody may.
+        # Who starts a loop may move the base; from the first session on no caller may.
         self.starting = session_of() is None
         self.settings = self.read_settings()
         self.tested: set[str] = set()
@@ -135,10 +135,10 @@ class _Loop:
         """Close the sessions that a kill or Ctrl-C cut off, whichever loop began them."""
         for name in self.sessions.names():
             folder = self.sessions.get(name)
-            told = folder.read()
-            if told.get("session") == name and "end" not in told:
+            record = folder.read()
+            if record.get("session") == name and "end" not in record:
                 self.say(f"session {name} was cut off: ending what is left of it")
-                agents.abandon(agents.Session(folder, self.root, self.report, self.say, told), stop=stop)
+                agents.abandon(agents.Session(folder, self.root, self.report, self.say, record), stop=stop)
 
     def say(self, text: str) -> None:
         """One line that stays, with the time of day."""
@@ -156,7 +156,7 @@ class _Loop:
         return load(self.root, self.name())
 
     def name(self) -> str | None:
-        """Whom the next step is for: at first whoever started the loop, then a new session each."""
+        """Whom the next step is for: at first the loop's caller, then a new session each."""
         if self.starting:
             return None
         records = (stored_record(self.workspace.run(n), "run.json") for n in self.workspace.run_names())
@@ -209,7 +209,7 @@ class _Loop:
             self.say(f"hypothesis {failed.hypothesis} cannot be tested: {e.message}")
 
     def cycle(self, name: str | None) -> dict[str, Any]:
-        """One `next`. Whoever holds the campaign or its device meanwhile is waited for."""
+        """Run one `next`; wait for another holder of the campaign or its device."""
         deadline = time.monotonic() + BUSY_S
         while True:
             try:
@@ -257,7 +257,7 @@ class _Loop:
             raise InterruptedRun("the agent was interrupted")
         did = agents.settle(session, before, finished=agents.finished(ended))
         self.spent = self.spent.after(did)
-        self.say(f"session {name}: {_summary(session.told)}")
+        self.say(f"session {name}: {_summary(session.record)}")
 
     def asked(self, action: Action, name: str) -> dict[str, Any]:
         """What the session is asked: `next`'s JSON. A change that cannot be tested is for it to correct."""
@@ -282,30 +282,30 @@ class _Loop:
         changed = loaded.checkout.changed_since(self.checkout)
         fresh = [path for path in changed if path not in self.changed]
         if fresh:
-            self.say(f"changed in the checkout, not by gpudebug, and not measured: {_few(fresh)}")
+            self.say(f"changed in the checkout by an unknown author, not measured: {_few(fresh)}")
         self.changed = changed
 
     def answer(self, end: End) -> dict[str, Any]:
         """The loop's JSON."""
         self.close(end)
         where = status(self.root)
-        told = where["hypotheses"]
-        accepted = sorted((h for h in told if h["accepted"]), key=lambda h: h["accepted"])
+        hypotheses = where["hypotheses"]
+        accepted = sorted((h for h in hypotheses if h["accepted"]), key=lambda h: h["accepted"])
         return {
             "action": Kind.STOP.value,
             "ending": str(end.ending),
             "why": self.advised(end),
             "campaign": where["campaign"],
             "sessions": [_told(session) for session in self.begun],
-            "hypotheses": told,
+            "hypotheses": hypotheses,
             "accepted": [h["number"] for h in accepted],
             "checkout_changed": self.changed,
-            "next_command": _next_command(told),
+            "next_command": _next_command(hypotheses),
             "files": [where["files"]["progress"], *(str(s.folder.path) for s in self.begun)],
         }
 
     def close(self, end: End) -> None:
-        """As `next` does where a campaign stops."""
+        """As `next` does if a campaign stops."""
         if not isinstance(end.ending, Ending):
             return
         try:
@@ -315,17 +315,17 @@ class _Loop:
             self.say(f"the campaign's worktrees could not be removed: {e.message}")
 
     def advised(self, end: End) -> str:
-        """The sentence with what to do next, where the loop gave up."""
+        """The sentence with what to do next, if the loop gave up."""
         if not self.begun or end.ending not in (Stuck.FAILURES, Stuck.IDLE):
             return end.why
         last = self.begun[-1]
         what = "correct --agent" if end.ending is Stuck.FAILURES else "see what the agent lacks"
-        said = f"{_summary(last.told)}; read {self.shown(last)}, {what}, then start the loop again"
-        return f"{end.why}; the last: {said}"
+        text = f"{_summary(last.record)}; read {self.shown(last)}, {what}, then start the loop again"
+        return f"{end.why}; the last: {text}"
 
 
 def exit_status(answer: dict[str, Any]) -> int:
-    """4 where the campaign or a budget ended, 1 where the loop gave up."""
+    """4 if the campaign or a budget ended, 1 if the loop gave up."""
     return STOPPED if answer["ending"] in [str(e) for e in Ending] else _GAVE_UP
 
 
@@ -344,31 +344,31 @@ def _few(paths: list[str]) -> str:
     return ", ".join(shlex.quote(path) for path in paths[:5]) + more
 
 
-def _summary(told: dict[str, Any]) -> str:
+def _summary(record: dict[str, Any]) -> str:
     """What a session did, in a few words."""
-    outcome, code = told.get("outcome"), told.get("exit_status")
-    if told.get("tested"):
-        did = f"hypothesis {told['tested']} is {told['verdict']}"
-    elif told.get("proposed"):
-        did = f"proposed hypothesis {', '.join(map(str, told['proposed']))}"
-    elif told.get("late"):
-        did = "its result came too late"
+    outcome, code = record.get("outcome"), record.get("exit_status")
+    if record.get("tested"):
+        did = f"hypothesis {record['tested']} is {record['verdict']}"
+    elif record.get("proposed"):
+        did = f"proposed hypothesis {', '.join(map(str, record['proposed']))}"
+    elif record.get("late"):
+        did = "its result was too late"
     else:
         did = "no verdict, no proposal"
     how = {"TIMED_OUT": "stopped at its time limit", "CRASHED": f"exit status {code}"}.get(str(outcome))
     if outcome == "CRASHED" and code is None:
-        how = f"ended by signal {told.get('signal')}"
-    left = f"{told['leaked']} processes left over ended" if told.get("leaked") else None
+        how = f"ended by signal {record.get('signal')}"
+    left = f"{record['leaked']} left-over processes ended" if record.get("leaked") else None
     return ", ".join(filter(None, [did, how, left]))
 
 
 def _told(session: agents.Session) -> dict[str, Any]:
-    told = session.told
+    record = session.record
     keys = ("exit_status", "signal", "outcome", "duration_s", "action", "proposed", "verdict", "why", "kept")
     return {
         "session": session.name,
-        **{key: told.get(key) for key in keys},
-        "hypothesis": told.get("tested") or told.get("hypothesis"),
+        **{key: record.get(key) for key in keys},
+        "hypothesis": record.get("tested") or record.get("hypothesis"),
         "transcript": str(session.folder.transcript),
     }
 

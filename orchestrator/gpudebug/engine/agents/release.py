@@ -23,9 +23,9 @@ from gpudebug.engine.run.prepare import claim_of
 
 def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
     """`release H`: give a claim back. The work in its worktree is kept, and named: as a patch,
-    or where it is if it holds a secret.
+    or in place if it holds a secret.
 
-    A session gives back its own claims only, a person any; a detached run of it is ended. BusyError where it
+    A session gives back its own claims only, a person any; a detached run of it is ended. BusyError if it
     is another's, or tested in the foreground.
     """
     loaded = load(directory, session)
@@ -33,7 +33,7 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
     held = claims.on(entry)
     if entry.status is not Status.TESTING:
         raise UsageError(
-            f"hypothesis {number} is {entry.status}: it is not claimed",
+            f"hypothesis {number} is {entry.status}: no session holds it",
             file=str(loaded.progress_path),
             line=entry.line,
             next="gpudebug status",
@@ -67,7 +67,7 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
 def _freed(loaded: Loaded, number: int) -> worktrees.Kept:
     """Set a hypothesis UNTESTED; its change is kept before its worktree goes.
 
-    In this order: between any two steps somebody else may claim it, and what is theirs then stays.
+    In this order: between any two steps another may claim it, and what is theirs then stays.
     """
     held = claims.on(loaded.document.hypothesis(number))
     kept = worktrees.rescue(loaded, number)
@@ -80,14 +80,14 @@ def _freed(loaded: Loaded, number: int) -> worktrees.Kept:
 
 
 def _told(kept: worktrees.Kept) -> tuple[str | None, str]:
-    """Where a change is kept, and the clause that says so."""
+    """Where a change is kept, and the clause on it."""
     if kept.worktree is not None:
         return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"
     return kept.patch, f"; its change is kept in {kept.patch}" if kept.patch else ""
 
 
 def _untested(document: progress.ProgressFile, number: int, claim: str | None) -> bytes:
-    """The file with a hypothesis UNTESTED; as it is where it has a verdict or another claim by now."""
+    """The file with a hypothesis UNTESTED; as it is if it has a verdict or another claim by now."""
     if not under(document, number, claim):
         return document.data
     return progress.set_status(document, number, Status.UNTESTED)

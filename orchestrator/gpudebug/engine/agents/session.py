@@ -73,7 +73,7 @@ def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) ->
 
 
 def _path(env: Mapping[str, str]) -> str:
-    """PATH, on which `gpudebug` is found: that of this interpreter where there is no other."""
+    """PATH, on which `gpudebug` is found: that of this interpreter if there is no other."""
     path = env.get("PATH", os.defpath)
     beside = Path(sys.executable).parent
     if shutil.which("gpudebug", path=path) or not (beside / "gpudebug").exists():
@@ -83,21 +83,21 @@ def _path(env: Mapping[str, str]) -> str:
 
 @dataclass
 class Session:
-    """One session that has a folder: `told` is its record so far, as session.json has it."""
+    """One session that has a folder: `record` is its record so far, as session.json has it."""
 
     folder: store.SessionFolder
     root: Path
     report: Report
     say: Say
-    told: dict[str, Any]
+    record: dict[str, Any]
 
     @property
     def name(self) -> str:
         return self.folder.name
 
     def note(self, **facts: Any) -> None:
-        self.told.update(facts)
-        self.folder.write(self.told)
+        self.record.update(facts)
+        self.folder.write(self.record)
 
     def load(self) -> Loaded:
         return load(self.root, self.name)
@@ -106,7 +106,7 @@ class Session:
 def begin(
     folder: store.SessionFolder, agent: Agent, before: State, root: Path, report: Report, say: Say
 ) -> Session:
-    """From now on the session can be found by whoever comes after a kill."""
+    """From now on the session can be found after a kill."""
     session = Session(folder, root, report, say, {})
     session.note(
         session=folder.name,
@@ -171,7 +171,7 @@ class _Transcript:
 
 
 def settle(session: Session, before: State, *, finished: bool) -> Did:
-    """What became of a session whose agent is gone: its run waited for, its claim brought to a verdict or
+    """What became of a session whose agent is gone: its run waited for, its claim ended by a verdict or
     given back. `finished` says that the agent ended by itself and well: then a change that it wrote counts.
 
     `before` are the hypotheses as the session found them.
@@ -203,7 +203,7 @@ def _await(session: Session) -> None:
     try:
         detached.wait(session.root, session.report, session.name, None)
     except GpudebugError as e:
-        session.say(f"session {session.name}: its run in the background came to nothing: {e.message}")
+        session.say(f"session {session.name}: its background run failed: {e.message}")
 
 
 def _held(loaded: Loaded) -> int | None:
@@ -213,7 +213,7 @@ def _held(loaded: Loaded) -> int | None:
 
 
 def _test(session: Session, number: int) -> None:
-    """The last command that the agent forgot: once, whatever comes of it."""
+    """The last command that the agent forgot: once, with any result."""
     session.say(f"session {session.name} left a change of hypothesis {number} untested: testing it")
     try:
         for _ in range(_STEPS):
@@ -234,7 +234,7 @@ def _give_back(session: Session, loaded: Loaded) -> None:
     try:
         answer = release(session.root, number, session.name)
     except GpudebugError as e:
-        session.say(f"hypothesis {number} could not be given back, its claim runs out by itself: {e.message}")
+        session.say(f"hypothesis {number} could not be released, its claim expires by itself: {e.message}")
         return
     session.note(released=number, kept=answer["kept"])
     session.say(answer["why"])
@@ -244,7 +244,7 @@ def _account(session: Session, loaded: Loaded, before: State, *, finished: bool)
     """Write down what the session did; whether that was something."""
     verdict = had(loaded)
     after = state(loaded)
-    last = session.told.get("last", 0)
+    last = session.record.get("last", 0)
     session.note(
         tested=verdict.get("hypothesis") if verdict else None,
         verdict=verdict.get("status") if verdict else None,
@@ -274,6 +274,6 @@ def abandon(session: Session, *, stop: bool) -> None:
         found = underway(session.load().workspace)
         if found is not None and found.session == session.name:
             detached.stop(session.root)
-    leaked = session.told.get("leaked", 0) + len(left)
-    session.note(outcome=session.told.get("outcome", str(Outcome.INTERRUPTED)), leaked=leaked)
+    leaked = session.record.get("leaked", 0) + len(left)
+    session.note(outcome=session.record.get("outcome", str(Outcome.INTERRUPTED)), leaked=leaked)
     settle(session, state(session.load()), finished=False)

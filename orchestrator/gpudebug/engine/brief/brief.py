@@ -1,4 +1,4 @@
-"""The brief: one page that tells an agent what is known and what to do now. Reads only."""
+"""The brief: one page on what is known and what to do now. Reads only."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def brief(
 
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
-    what the catalogue says to whoever writes the change, one line each. `offer` is the id of the cause that
+    the catalogue's advice on writing the change, one line each. `offer` is the id of the cause that
     the catalogue would propose to test.
     """
     it = _Brief(loaded, hypothesis)
@@ -79,7 +79,7 @@ class _Brief:
         self.entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
 
     def say(self, text: str) -> str:
-        """Somebody's text as one harmless line without secrets: joining lines can bring one together."""
+        """Foreign text as one harmless line without secrets: joined lines can form one."""
         scrub = self.loaded.workspace.scrub
         return scrub(harmless(scrub(text[:_LOOKED_AT]), limit=_LOOKED_AT))
 
@@ -133,11 +133,11 @@ class _Brief:
         return numbers.duration(max(0.0, c.device_time_budget - c.device_time))
 
     def measured(self, limit: int) -> str:
-        told = state.lines(self.loaded, self.entry, self.say)
-        return pages.bullets("Measured so far", told, limit, _STATUS)
+        lines = state.lines(self.loaded, self.entry, self.say)
+        return pages.bullets("Measured so far", lines, limit, _STATUS)
 
     def tried(self, limit: int) -> str:
-        title = "Tried so far, newest first (`gpudebug show H` shows one in full)"
+        title = "Tried so far, newest first (`gpudebug show H` shows all of one)"
         entries = history.judged(self.loaded)
         newest = [history.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
         older = [(h.number, history.mark(self.loaded, h)) for h in entries[_NEWEST:]]
@@ -151,29 +151,29 @@ class _Brief:
         cause = self.entry.cause if self.entry else None
         title = f"The catalogue on {cause}"
         room = limit - len(title) - 5
-        said = [
+        quoted_lines = [
             self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
             for line in lines
         ]
-        return pages.bullets(title, said, limit, f"`gpudebug catalogue {cause}`")
+        return pages.bullets(title, quoted_lines, limit, f"`gpudebug catalogue {cause}`")
 
     def files(self, limit: int) -> str:
         named = sources.named_files(
             self.loaded.workspace.root, self.config.workload.cwd, self.config.workload.argv()
         )
-        told = [f"{code(self.short(name, 200))} (the command names it)" for name in named]
-        told += [code(self.short(name, 200)) for name in self.config.context if name not in named]
-        return pages.bullets("Files to read", told, limit, "`context` in gpudebug.yaml")
+        names = [f"{code(self.short(name, 200))} (the command names it)" for name in named]
+        names += [code(self.short(name, 200)) for name in self.config.context if name not in named]
+        return pages.bullets("Files to read", names, limit, "`context` in gpudebug.yaml")
 
     def locked(self, limit: int) -> str:
-        told = [code(self.short(name, 80)) for name in self.config.locked]
-        return pages.bullets("Locked, never to be changed", told, limit, _CONFIG)
+        names = [code(self.short(name, 80)) for name in self.config.locked]
+        return pages.bullets("Locked, never to be changed", names, limit, _CONFIG)
 
     def guidelines(self, limit: int) -> str:
         title = "Guidelines"
         text = self.loaded.workspace.scrub(self.config.guidelines[:_LOOKED_AT])
-        said = pages.block_quote(text, limit - len(title) - 5, "… the rest is in gpudebug.yaml")
-        return pages.section(title, said.splitlines())
+        quote = pages.block_quote(text, limit - len(title) - 5, "… the rest is in gpudebug.yaml")
+        return pages.section(title, quote.splitlines())
 
     def hypothesis(self, limit: int) -> str:
         """The hypothesis that this is about, its longest texts cut first."""
@@ -184,8 +184,8 @@ class _Brief:
         change = code(self.short(self.entry.intervention or "none yet", max(20, room // 5)))
         method = quoted(self.say(self.entry.test_method), max(20, room // 4))
         about = quoted(self.say(self.entry.description), max(20, room - len(change) - len(method)))
-        told = {"Description": about, "Test method": method, "Change": change}
-        text = pages.section(title, [f"- {key}: {value}" for key, value in told.items() if value])
+        parts = {"Description": about, "Test method": method, "Change": change}
+        text = pages.section(title, [f"- {key}: {value}" for key, value in parts.items() if value])
         return text if len(text) <= limit else ""
 
     def now(self, kind: decide.Kind, worktree: Path | None, offer: str | None = None) -> str:
@@ -205,14 +205,14 @@ class _Brief:
         ).strip("\n")
 
     def _path(self, path: Path) -> str:
-        """A folder as a shell takes it; from the campaign's folder on where it is too long for a page."""
+        """A folder as a shell takes it; from the campaign's folder on if it is too long for a page."""
         shown = _shell_word(path)
         if len(shown) > _LONGEST_PATH and path.is_relative_to(self.loaded.workspace.root):
             return _shell_word(path.relative_to(self.loaded.workspace.root))
         return shown
 
     def _gpudebug(self) -> str:
-        """`gpudebug`, with -C where the caller's folder is not this campaign's."""
+        """`gpudebug`, with -C if the caller's folder is not this campaign's."""
         root = self.loaded.workspace.root.resolve()
         if _campaign_here() == root:
             return "gpudebug"
@@ -229,7 +229,7 @@ def _campaign_here() -> Path | None:
 
 
 def _shell_word(path: Path) -> str:
-    """A path as one line that a shell reads back: quoted as `$'…'` where it holds what no line can show."""
+    """A path as one line that a shell reads back: quoted as `$'…'` if it holds what no line can show."""
     text = str(path)
     if text.isprintable():
         return shlex.quote(text)

@@ -1,4 +1,4 @@
-"""What became of the hypotheses of a campaign, as a brief tells it: figures only where runs bear them out."""
+"""What became of the hypotheses of a campaign, as a brief shows it: figures only if runs support them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
 
 
 def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
-    """One judged hypothesis, told in one line and in a few."""
-    said = mark(loaded, entry)
+    """One judged hypothesis, in one line and in a few."""
+    verdict = mark(loaded, entry)
     title = quoted(say(entry.title), _TITLE)
     trial = loaded.trials[entry.number]
-    name = f"h{entry.number} {said}"
+    name = f"h{entry.number} {verdict}"
     if not trial.verified or trial.verdict is None:
         claim = quoted(say(entry.result.get("improvement", "")), 60)
-        told = f"{name}, by hand{f', claimed {claim}' if claim else ''} {title}"
-        return Tried(entry.number, said, told[:_LINE], told)
+        line = f"{name}, by hand{f', claimed {claim}' if claim else ''} {title}"
+        return Tried(entry.number, verdict, line[:_LINE], line)
     why = str(trial.verdict.get("why", ""))
     change = code(harmless(say(entry.intervention or "none"), limit=100))
     return Tried(
         entry.number,
-        said,
+        verdict,
         _brief(name, trial.verdict, quoted(say(entry.title), 70), change, say(why)),
         f"{name} {title}, {change}",
         (_moved(trial.verdict, say), f"why: {quoted(say(why), 200)}"),
@@ -61,10 +61,10 @@ def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
 
 
 def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str) -> str:
-    """One line: the delta, and the change where the delta is the reason."""
+    """One line: the delta, and the change if the delta is the reason."""
     line = f"{name} {numbers.improvement(verdict).partition(' (')[0]} {title}, "
-    told = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
-    return line + told
+    reason = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
+    return line + reason
 
 
 def _moved(verdict: dict[str, Any], say: Say) -> str:

@@ -1,4 +1,4 @@
-"""The files of the repository that a training command names: what somebody reads first to understand it."""
+"""The files of the repository that a training command names: what a reader needs first to understand it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A campaign as it stands: its files, settings, claims, worktrees and acceptances."""
+"""A campaign's state: its files, settings, claims, worktrees and acceptances."""

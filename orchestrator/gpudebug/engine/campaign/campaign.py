@@ -1,4 +1,4 @@
-"""A campaign as its files tell it: what everybody who does something for it is handed."""
+"""A campaign as its files record it: what all work on it is given."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Judged:
     """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it.
 
     `verified` asks for the whole text of the entry; `held` says that verdict and change are those that
-    `accept` recorded, whatever else stands there.
+    `accept` recorded, whatever else is there.
     """
 
     verdict: dict[str, Any] | None
@@ -49,7 +49,7 @@ class Judged:
 
     @property
     def recorded_here(self) -> bool:
-        """Whether it follows from runs that are here and that no repository brought along."""
+        """Whether it follows from runs that are here and that came with no repository."""
         return self.verified and not self.doubts.brought
 
 
@@ -58,7 +58,7 @@ def in_force(
 ) -> tuple[progress.HypothesisEntry, ...]:
     """Those whose changes are part of what runs: verdict and change are still those that were accepted.
 
-    A campaign of 0.1.0 recorded no acceptance: of its lines, those of runs that git brought do not count.
+    A campaign of 0.1.0 recorded no acceptance: of its lines, those of runs that git tracks do not count.
     """
     if acceptances.entries is None:
         return tuple(h for h in entries if trials[h.number].recorded_here)
@@ -67,7 +67,7 @@ def in_force(
 
 @dataclass(frozen=True)
 class Baseline:
-    """A baseline as the run folders tell it. `why` is None when it is valid now."""
+    """A baseline as the run folders record it. `why` is None when it is valid now."""
 
     role: str
     why: str | None
@@ -98,7 +98,7 @@ class Code:
 
     @property
     def digest(self) -> str:
-        """What a baseline of this code is valid for: the tree's own digest where nothing was accepted."""
+        """What a baseline of this code is valid for: the tree's own digest if nothing was accepted."""
         if not self.patches:
             return self.tree
         return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
@@ -109,9 +109,9 @@ class Loaded:
     """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
 
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
-    by a command and whose verdicts stand on runs that are here: nobody's hand in the file becomes a command.
-    `acceptances` is what `accept` recorded. `session` is the caller's, `leases` are those that hold, whoever
-    has them; `campaign` is for the state machine.
+    by a command and whose verdicts have their runs here: no hand edit of the file becomes a command.
+    `acceptances` is what `accept` recorded. `session` is the caller's, `leases` all that hold, whichever
+    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosis`'s, once it was asked.
     `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
     `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
     """
@@ -137,7 +137,7 @@ class Loaded:
     campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))
 
     def claimed(self, entry: progress.HypothesisEntry) -> decide.Claimed | None:
-        """Whose live lease a TESTING entry is under; None where the claim of the entry has none."""
+        """Whose live lease a TESTING entry is under; None if the claim of the entry has none."""
         if entry.status is not Status.TESTING:
             return None
         held, lease = claims.on(entry), self.leases.get(entry.number)
@@ -146,7 +146,7 @@ class Loaded:
         return decide.Claimed.MINE if lease.session == self.session else decide.Claimed.OTHERS
 
     def change_of(self, entry: progress.HypothesisEntry) -> Intervention | None:
-        """An entry's change; None where it has none or none that can be read."""
+        """An entry's change; None if it has none or none that can be read."""
         if entry.number in self.interventions:
             return self.interventions[entry.number]
         try:

@@ -1,4 +1,4 @@
-"""A change as an entry names it: the bytes of its patch, and the digest that tells it from another."""
+"""A change as an entry names it: the bytes of its patch, and the digest that sets it apart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NoSuchPatch(StoreError):
 
 
 def tested_change(workspace: store.Workspace, written: str | None) -> str | None:
-    """The digest of an entry's change as it is written now; None where none can be read."""
+    """The digest of an entry's change as it is written now; None if none can be read."""
     try:
         change = parse_intervention(written) if written else None
         return change_digest(change, patch_of(workspace, change)) if change else None
@@ -23,16 +23,16 @@ def tested_change(workspace: store.Workspace, written: str | None) -> str | None
 
 
 def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
-    """The bytes of the patch that a change names; None where it names none.
+    """The bytes of the patch that a change names; None if it names none.
 
-    NoSuchPatch where the file is not there, StoreError where it leads out of the repository.
+    NoSuchPatch if the file is missing, StoreError if it leads out of the repository.
     """
     if change.patch is None:
         return None
     path = store.resolve_inside(workspace.root / change.patch, workspace.root)
     if not path.exists():
         raise NoSuchPatch(
-            "there is no such patch",
+            "the patch is missing",
             file=str(workspace.root / change.patch),
             next="put it back, or reword the entry",
         )
@@ -40,7 +40,7 @@ def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
 
 
 def change_digest(intervention: Intervention, patch: bytes | None = None) -> str:
-    """What tells one change from another: how it is written, and what its patch holds."""
+    """What sets one change apart from another: how it is written, and what its patch holds."""
     return digest_of(intervention.text, patch)
 
 

@@ -1,4 +1,4 @@
-"""The change of a hypothesis: as its entry tells it, or as somebody has just written it in a worktree."""
+"""The change of a hypothesis: as its entry records it, or as just written in a worktree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Change:
 def change_of(loaded: Loaded, number: int) -> Change:
     """What the trial of a hypothesis changes; code that was written for it becomes a patch beside the others.
 
-    InterventionError where the change may not be made, StoreError where its patch is not there.
+    InterventionError if the change may not be made, StoreError if its patch is missing.
     """
     from gpudebug.engine.campaign import patch_files
 
@@ -64,7 +64,7 @@ def change_of(loaded: Loaded, number: int) -> Change:
 
 def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:
     """Refuse, before device time is spent, what the gates would refuse after it."""
-    said = f"hypothesis {number}" if number is not None else "this hypothesis"
+    name = f"hypothesis {number}" if number is not None else "this hypothesis"
     where = str(loaded.progress_path)
     line = None
     if number is not None:
@@ -73,16 +73,16 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
     locked = intervention.locked_by(loaded.config.locked, flags)
     if locked:
         raise InterventionError(
-            f"{said} changes {', '.join(locked)}, which gpudebug.yaml locks",
+            f"{name} changes {', '.join(locked)}, which gpudebug.yaml locks",
             file=where,
             line=line,
             next="change something else, or take it out of `locked`; a flag that only begins like a locked "
-            "one is recognised if workload.command has it",
+            "one is separate if workload.command has it",
         )
     if intervention.size > 1 and not intervention.compound:
         raise InterventionError(
-            f"{said} changes {intervention.size} things at once, so its result would name no cause",
+            f"{name} changes {intervention.size} things at once, so its result would name no cause",
             file=where,
             line=line,
-            next="propose one change each, or add --compound to say that it is meant",
+            next="propose one change each, or add --compound if it is meant",
         )

@@ -69,7 +69,7 @@ def under(document: progress.ProgressFile, number: int, claim: str | None) -> bo
 
 
 def free(loaded: Loaded, number: int, claim: Claim) -> None:
-    """Set a hypothesis UNTESTED, where it is still under this claim, and end its lease."""
+    """Set a hypothesis UNTESTED if it is still under this claim, and end its lease."""
 
     def edit(document: progress.ProgressFile) -> bytes:
         if not under(document, number, claim.note):
@@ -81,7 +81,7 @@ def free(loaded: Loaded, number: int, claim: Claim) -> None:
 
 
 def tidy(loaded: Loaded) -> None:
-    """End the leases of what nobody implements: a kill left them, or a verdict that was written by hand."""
+    """End the leases of what no session implements: a kill left them, or a verdict written by hand."""
     for number in leases.read(loaded.workspace.leases):
         entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
         if entry is None or entry.status is not Status.TESTING:
@@ -95,7 +95,7 @@ def forget(loaded: Loaded, number: int) -> None:
 
 
 def had(loaded: Loaded) -> dict[str, Any] | None:
-    """The verdict that this caller's session has brought, {} of one that came too late; None before."""
+    """Return the verdict of this caller's session, {} of one that was too late; None before."""
     if loaded.session is None:
         return None
     for name in reversed(loaded.records):

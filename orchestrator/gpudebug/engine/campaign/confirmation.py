@@ -39,14 +39,14 @@ def because(known: list[dict[str, Any]], number: int, digest: str | None) -> str
 def confirm(loaded: Loaded, number: int, verdict: Mapping[str, Any], text: str, counts: str) -> None:
     """Keep that a person explains `counts` of the change that the verdict is on by `text`."""
     root, campaign, checkout = loaded.workspace.root, loaded.config.campaign, loaded.checkout
-    said = {
+    record = {
         "hypothesis": number,
         "change_digest": verdict.get("change_digest"),
         "because": text,
         "counts": counts,
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    known = [*records(root, campaign, checkout), said][-_MOST:]
+    known = [*records(root, campaign, checkout), record][-_MOST:]
     write_private(*_place(root, campaign, checkout), FILE, json.dumps(known, indent=1).encode() + b"\n")
 
 

@@ -66,7 +66,7 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> decide.Hypot
 
 
 def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
-    """What a trial reached of the campaign's metric; None where it was judged by another."""
+    """What a trial reached of the campaign's metric; None if it was judged by another."""
     if metric.points:
         return verdict.get("after")
     return verdict.get("metric_after") if verdict.get("metric") == metric.name else None
@@ -89,9 +89,9 @@ def _loose(loaded: Loaded) -> list[decide.RunState]:
 def _judged_unlisted(
     loaded: Loaded, run: store.RunFolder, record: Mapping[str, Any], listed: set[str]
 ) -> bool:
-    """Whether a sealed run holds the verdict that an entry waits for, on the change that stands there.
+    """Whether a sealed run holds the verdict that an entry waits for, on its present change.
 
-    Only a kill between the two leaves TESTING; an entry that a person set back to UNTESTED is tested anew.
+    Only a kill between the two leaves TESTING; an entry that a person set back to UNTESTED is tested again.
     """
     number = record.get("hypothesis") or 0
     intervention = loaded.interventions.get(number)
@@ -109,7 +109,7 @@ def _judged_unlisted(
 
 
 def _adoptable(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bool:
-    """Whether a verdict is on the change that stands in the entry, under the claim that it is under."""
+    """Whether a verdict is on the entry's present change, under the claim that it is under."""
     entry = loaded.document.hypothesis(number)
     held = claims.on(entry)
     ours = held is None or verdict.get("claim") in (None, held.note)

@@ -53,7 +53,7 @@ def workload_of(config: Config, role: str) -> Workload | None:
 
 
 def find(directory: Path) -> store.Workspace:
-    """The campaign at or above a folder. ConfigError where there is none."""
+    """The campaign at or above a folder. ConfigError if there is none."""
     root = store.find_root(directory)
     if root is None:
         raise ConfigError(
@@ -80,7 +80,7 @@ def read_config(workspace: store.Workspace) -> Config:
 
 
 def progress_path(workspace: store.Workspace, config: Config) -> Path:
-    """Where the progress file is or will be. StoreError where a link leads out of the repository."""
+    """Where the progress file is or will be. StoreError if a link leads out of the repository."""
     path = workspace.root / config.progress
     target = store.resolve_inside(path, workspace.root)
     if target == workspace.config.resolve():
@@ -97,7 +97,7 @@ def _no_progress_file(path: Path, why: str) -> StoreError:
 
 
 def read_progress(path: Path) -> progress.ProgressFile:
-    """The progress file; an empty one where there is none yet. ProgressError where it is broken."""
+    """The progress file; an empty one if there is none yet. ProgressError if it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
     document = progress.parse(store.read_file(path), str(path))

@@ -1,4 +1,4 @@
-"""Where a training's Python imports packages from, by what it said of itself and by looking at folders."""
+"""Where a training's Python imports packages from, by its own report and by looking at folders."""
 
 from __future__ import annotations
 

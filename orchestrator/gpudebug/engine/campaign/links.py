@@ -14,7 +14,7 @@ _OWN = (".detached", store.LEASES, store.STATUS, "sessions", "worktrees")
 
 
 def refuse_links(workspace: store.Workspace) -> None:
-    """StoreError if runs/, or a folder of gpudebug's in it, is a link that leads somebody's writes elsewhere.
+    """StoreError if runs/, or a folder of gpudebug's in it, is a link that leads writes elsewhere.
 
     A link `runs` is followed if git ignores it, so that no clone brings it, and the caller owns the folder
     that it leads to.
@@ -54,7 +54,7 @@ def _refuse_foreign_runs(workspace: store.Workspace) -> None:
         raise StoreError("leads into git's folder", file=str(runs), next=f"rm {runs}")
     if not git.ignores(workspace.root, store.RUNS):
         raise StoreError(
-            f"is a link to {os.path.realpath(runs)} that git does not ignore; a clone could bring it",
+            f"is a link to {os.path.realpath(runs)} that git does not ignore; a clone could have it",
             file=str(runs),
             next=f"rm {runs}; or, if you made it: git rm --cached --ignore-unmatch runs && "
             'echo /runs >> "$(git rev-parse --git-path info/exclude)"',

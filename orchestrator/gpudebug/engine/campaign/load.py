@@ -119,7 +119,7 @@ def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress
         kept = next((r for name in h.runs if (r := workspace.run(name)).has("change.patch")), None)
         if kept is not None:
             raise NoSuchPatch(
-                f"the patch of hypothesis {h.number}, which is accepted, is not there",
+                f"the patch of accepted hypothesis {h.number} is missing",
                 file=str(workspace.root / patch),
                 next=f"cp runs/{kept.name}/change.patch {patch}",
             )
@@ -142,8 +142,8 @@ def _code(
 ) -> Code:
     """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
 
-    Where the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
-    baseline, says so. `apart` is what is no code.
+    If the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
+    baseline, says so. `apart` is what is not code.
     """
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
@@ -168,7 +168,7 @@ def code_for(loaded: Loaded, session: str | None) -> Code:
 
 
 def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The tree that the workload's baseline was measured of, as its first run tells; None where none does."""
+    """The tree that the workload's baseline was measured of, as its first run records; None if none does."""
     entry = next((b for b in document.baselines if b.role == "workload" and b.runs), None)
     found = records.get(entry.runs[0], {}).get("identity", {}).get("tree") if entry else None
     return str(found) if found else None
@@ -180,7 +180,7 @@ def look(workspace: store.Workspace, progress: Path) -> git.Checkout:
 
 
 def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
-    """What is no code."""
+    """What is not code."""
     instructions = (agent.path for agent in AGENTS.values())
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
     return (workspace.config, progress, workspace.runs, *ours)
@@ -192,7 +192,7 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
     `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
     """
     argv = workload.argv()
-    said = json.dumps([argv, workload.cwd, sorted(workload.env.items())])
+    text = json.dumps([argv, workload.cwd, sorted(workload.env.items())])
     cwd = str(workspace.root / workload.cwd)
     env = training_environment(workload)
     reading = json.dumps([sorted(config.log.items()), config.protocol.warmup, config.protocol.interval])
@@ -203,7 +203,7 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
         interpreter = "command not found"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return {
-        "command": short_digest(said.encode("utf-8", "surrogateescape")),
+        "command": short_digest(text.encode("utf-8", "surrogateescape")),
         "tree": tree,
         "interpreter": interpreter,
         "reading": short_digest(reading.encode("utf-8", "surrogateescape")),
@@ -212,7 +212,7 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
 
 
 def _record(run: store.RunFolder) -> dict[str, Any]:
-    """run.json, where the keys that decisions rest on are what gpudebug writes; {} otherwise."""
+    """run.json, if the keys that decisions rest on are what gpudebug writes; {} otherwise."""
     try:
         found = run.read("run.json")
     except (GpudebugError, ValueError):
@@ -243,7 +243,7 @@ def _baseline(
             what = what if run.path.exists() else "is not here"
             return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
         if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
-            return Baseline(role, f"run {name} is no completed run of it", entry.runs, unverified=True)
+            return Baseline(role, f"run {name} is not a completed run of it", entry.runs, unverified=True)
         evidence.append(found)
     if left_out := _left_out(entry, records, least):
         return Baseline(role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True)
@@ -286,10 +286,10 @@ def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
 
 
 def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
-    """Whether the runs say what stands in the entry."""
-    name, _, said = entry.fields.get("metric", "").partition(" ")
+    """Whether the runs match the entry."""
+    name, _, value = entry.fields.get("metric", "").partition(" ")
     metric = Metric(name)
-    own = not name or _shows(said, figure(metric, baseline.figure(metric)))
+    own = not name or _shows(value, figure(metric, baseline.figure(metric)))
     return own and _shows(entry.fields.get("gpu util", ""), percent(baseline.utilisation))
 
 
@@ -316,8 +316,8 @@ def _trial(
         return Judged(None, False)
     try:
         numbers.result_fields(verdict)
-        said = (verdict["hypothesis"], verdict["status"])
-        same = said == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
+        recorded = (verdict["hypothesis"], verdict["status"])
+        same = recorded == (entry.number, entry.status.value) and same_figures(verdict, entry.result)
         same = same and tested_change(workspace, entry.intervention) == verdict["change_digest"]
     except (GpudebugError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return Judged(None, False)
@@ -343,8 +343,8 @@ def _doubted(
     foreign: Collection[str],
     before: Sequence[Unlisted],
 ) -> Judged:
-    told = tuple(f"{UNLISTED}: {one.text}" for one in before)
-    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign, told))
+    lines = tuple(f"{UNLISTED}: {one.text}" for one in before)
+    return replace(judged, doubts=doubts(settings, workspace, judged.verdict, records, foreign, lines))
 
 
 def _interventions(

@@ -19,11 +19,11 @@ _TRIED = "tried"
 
 
 def read(workspace: store.Workspace, path: str) -> bytes:
-    """The bytes of a patch. StoreError where it is not there, no regular file, or leads out of the folder."""
+    """The bytes of a patch. StoreError if it is missing, not a regular file, or leads out of the folder."""
     file = workspace.root / path
     target = store.resolve_inside(file, workspace.root / PATCHES)
     if not target.exists():
-        raise StoreError("there is no such patch", file=str(file), next=f"put the patch in {PATCHES}/")
+        raise StoreError("the patch is missing", file=str(file), next=f"put the patch in {PATCHES}/")
     return store.read_file(target)
 
 
@@ -84,7 +84,7 @@ def _own(loaded: Loaded) -> list[str]:
 
 
 def refuse_unless_applies(loaded: Loaded, path: str) -> None:
-    """GitError, with the file and line that stand in the way, where the base does not take the patch."""
+    """GitError, with the file and line in the way, if the base does not take the patch."""
     top, data = loaded.checkout.top, read(loaded.workspace, path)
     base = _base(loaded)
     if not git.already_there(top, base, data):

@@ -1,4 +1,4 @@
-"""Whether a run was played back from a recording: then its figures are those that somebody recorded."""
+"""Whether a run was played back from a recording: then its figures are those of the recording."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NOTE = f"{WORD}: recordings were played back, nothing was measured here"
 
 
 def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
-    """Whether the run with this run.json was played back; None if nothing tells.
+    """Whether the run with this run.json was played back; None if unknown.
 
     gpudebug 0.1.0 did not record it: the kind of its devices and the source of its samples do.
     """
-    told = record.get("replayed")
-    if isinstance(told, bool):
-        return told
+    recorded = record.get("replayed")
+    if isinstance(recorded, bool):
+        return recorded
     devices = record.get("devices")
     kinds = [d.get("kind") for d in devices if isinstance(d, dict)] if isinstance(devices, list) else []
     if _KIND in kinds:

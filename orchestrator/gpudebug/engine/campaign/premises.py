@@ -25,7 +25,7 @@ _UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.INVALID})
 
 
 def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
-    """The hypothesis with this number; UsageError where there is none."""
+    """The hypothesis with this number; UsageError if there is none."""
     found = next((h for h in loaded.document.hypotheses if h.number == number), None)
     if found is None:
         have = [str(h.number) for h in loaded.document.hypotheses]
@@ -39,7 +39,7 @@ def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
 
 
 def changed(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
-    """What has changed since a hypothesis's trial was measured, as words; nothing where no run tells."""
+    """What has changed since a hypothesis's trial was measured, as words; nothing if no run records it."""
     return _words(moved(loaded, entry))
 
 
@@ -63,7 +63,7 @@ def _words(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
-    """Why a hypothesis got its verdict, in one clause; that it is UNVERIFIED where no run says so."""
+    """Why a hypothesis got its verdict, in one clause; that it is UNVERIFIED if no run shows it."""
     judged = loaded.trials[entry.number]
     if judged.verified and judged.verdict:
         return str(judged.verdict["why"])
@@ -71,7 +71,7 @@ def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
 
 
 def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
-    """Why a hypothesis with a verdict may be tested again; None where it may not."""
+    """Why a hypothesis with a verdict may be tested again; None if it may not."""
     if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
         return None
     kept = _decided(loaded, entry) if loaded.session is not None else None
@@ -90,7 +90,7 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
 
 
 def _mendable(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
-    """What speaks against a verdict and another test would mend: not that a test is told nowhere."""
+    """What speaks against a verdict and another test would mend: not that a test is listed nowhere."""
     found = loaded.trials[entry.number].doubts
     return [line for line in found.against if line not in found.untold]
 
@@ -123,7 +123,7 @@ def standing_against(loaded: Loaded, number: int) -> str | None:
 
 
 def digest_of(loaded: Loaded, number: int) -> str | None:
-    """The digest of the verdict.json that hypothesis `number` stands on; None without one."""
+    """The digest of the verdict.json of hypothesis `number`; None without one."""
     runs = loaded.document.hypothesis(number).runs
     path = loaded.workspace.run(runs[-1]).path / "verdict.json" if runs else None
     return store.file_digest(path) if path is not None and path.is_file() else None

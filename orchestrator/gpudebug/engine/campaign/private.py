@@ -1,4 +1,4 @@
-"""Where a campaign keeps what no clone, patch or tracked file can bring."""
+"""Where a campaign keeps what no clone, patch or tracked file can reach."""
 
 from __future__ import annotations
 

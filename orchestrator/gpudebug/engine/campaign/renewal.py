@@ -16,7 +16,7 @@ def renew(directory: Path) -> None:
         return
     from gpudebug.edges.store import leases
 
-    # Of every campaign of the folder: which one is meant now stands in gpudebug.yaml, which may be broken.
+    # Of every campaign of the folder: gpudebug.yaml names the present one, which may be broken.
     for folder in sorted({path.parent for path in store.Workspace(root).leases.glob("*/*.json")}):
         for number, lease in leases.read(folder).items():
             if lease.session == session:

@@ -1,6 +1,6 @@
 """Whose call this is: the session of an agent, or none for a person.
 
-A variable can be set anew by whoever has it; what the processes above were started with, and what they are,
+Any process can set its variables again; what the processes above were started with, and what they are,
 cannot be changed from below. The outermost that names a session counts, so a session that takes another name
 stays what it was started as.
 """
@@ -56,7 +56,7 @@ def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) 
 
     The outermost process that names a session counts, or that is a coding agent: then the session that this
     agent itself names in what it starts, else that process. UsageError if this process's GPUDEBUG_SESSION
-    decides and is no name: at most 64 letters, digits and `._:@-`, and no secret.
+    decides and is not a name: at most 64 letters, digits and `._:@-`, and no secret.
     """
     mine = os.environ if env is None else env
     own, *above = (chain or _chain)()
@@ -93,7 +93,7 @@ def _chain() -> Sequence[Process]:
 
 @lru_cache(maxsize=1)
 def _chain_of(_pid: int) -> Sequence[Process]:
-    """Asked once a process: whoever started it, and for whom, does not change while it lives."""
+    """Asked once a process: who started it, and for whom, does not change while it lives."""
     return ancestry.chain(NAMES)
 
 
@@ -133,7 +133,7 @@ def _plain(name: str, env: Mapping[str, str]) -> str:
 
 
 def checked(name: str, env: Mapping[str, str]) -> str:
-    """A name of a session as it is; UsageError where it is none, or a secret: the progress file shows it."""
+    """A name of a session as it is; UsageError if it is none, or a secret: the progress file shows it."""
     if _secret(name, env):
         raise UsageError(
             f"{VARIABLE} is a secret, or looks like one, and a session's name is for everyone to read",
@@ -142,7 +142,7 @@ def checked(name: str, env: Mapping[str, str]) -> str:
     if _NAME.fullmatch(name):
         return name
     raise UsageError(
-        f"{VARIABLE} is no name of a session: {name[:40]!r}",
+        f"{VARIABLE} is not a session name: {name[:40]!r}",
         next=f"at most {LONGEST} letters, digits and any of . _ : @ -",
     )
 

@@ -206,9 +206,9 @@ def scrubbed(loaded: Loaded, text: str) -> str:
 
 def _few(loaded: Loaded, changed: tuple[Difference, ...]) -> str:
     """The first differences in one line."""
-    said = "; ".join(difference.text for difference in changed[:_NAMED])
+    text = "; ".join(difference.text for difference in changed[:_NAMED])
     more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return scrubbed(loaded, said) + more
+    return scrubbed(loaded, text) + more
 
 
 def _summary(now: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What stands between a verdict and what is pinned: weaker terms, or runs that were played back."""
+"""What separates a verdict from what is pinned: weaker terms, or runs that were played back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEAKER = "weaker terms"
 
 class Doubts(NamedTuple):
     """`weaker` is a line for each term that is weaker than the pinned one; `replayed` whether a run of it
-    was played back, None if nothing tells; `brought` are those that came with the repository, `untold` a line
+    was played back, None if unknown; `brought` are those that came with the repository, `untold` a line
     for each verdict on the same change that no entry lists. `against` are the lines that speak against the
     verdict.
     """
@@ -58,7 +58,7 @@ def doubts(
 def played_back(
     workspace: store.Workspace, names: Sequence[str], records: Mapping[str, Mapping[str, Any]]
 ) -> bool | None:
-    """Whether one of the runs was played back; None if nothing tells."""
+    """Whether one of the runs was played back; None if unknown."""
     found = [replayed(records[name], workspace.run(name)) for name in names if name in records]
     if any(found):
         return True

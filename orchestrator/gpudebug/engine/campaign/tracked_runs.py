@@ -1,4 +1,4 @@
-"""Runs that git tracks: they came with the repository, and whoever can push to it may have written them."""
+"""Runs that git tracks: they came with the repository, and any pusher to it may have written them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str
 
 
 def why_brought(names: Collection[str]) -> str:
-    """A line on runs that were brought along."""
+    """A line on runs that came with the repository."""
     listed = sorted(names)
     shown = ", ".join(f"runs/{name}" for name in listed[:_NAMED])
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""

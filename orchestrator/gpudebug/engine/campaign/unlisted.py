@@ -1,4 +1,4 @@
-"""Verdicts in runs/ that no entry lists: tests whose answers are told nowhere."""
+"""Verdicts in runs/ that no entry lists: tests whose answers are listed nowhere."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def unlisted(
 
 
 def _change(records: Mapping[str, Mapping[str, Any]], name: str, verdict: Mapping[str, Any]) -> str | None:
-    """The change that a verdict is on, as a run of its trial tells it."""
+    """The change that a verdict is on, as a run of its trial records it."""
     used = (name, *(str(run["name"]) for run in verdict["runs"] if run["part"] == "trial"))
-    told = (records.get(run, {}).get("change") for run in used)
-    return next((str(text) for text in told if text), None)
+    changes = (records.get(run, {}).get("change") for run in used)
+    return next((str(text) for text in changes if text), None)
 
 
 def tested_before(

@@ -14,32 +14,32 @@ from gpudebug.engine.campaign.worktrees import Kept, folder, references, rescue
 if TYPE_CHECKING:
     from gpudebug.engine.campaign.campaign import Loaded
 
-# Worktrees that a run happens in: nobody writes there.
+# Worktrees that a run happens in: not for writing.
 _OF_RUNS = re.compile(r"base|h[0-9]+-trial")
 
 
 def tidy(loaded: Loaded) -> list[str]:
     """Repair or remove what a kill left half-made, and remove what ran; what was done.
 
-    A change that has no verdict yet stays in its worktree, also where the claim has run out. Where a
+    A change that has no verdict yet stays in its worktree, even if the claim has run out. If a
     hypothesis got its verdict by hand, or its entry is gone, what was written for it becomes a patch; so
     does what is in a worktree whose folder is not the one that gpudebug made, and so is left there.
     """
     waiting = {f"h{h.number}" for h in loaded.document.hypotheses if h.status not in VERDICTS}
-    told = _repaired(loaded)
+    notes = _repaired(loaded)
     for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):
         if path.name not in waiting:
-            told += _cleared(loaded, path)
-    return told
+            notes += _cleared(loaded, path)
+    return notes
 
 
 def _repaired(loaded: Loaded) -> list[str]:
     """Mend the campaign's worktrees; what was written in one whose folder is another by now is kept first."""
-    at, where, told = loaded.checkout.at, folder(loaded), list[str]()
+    at, where, notes = loaded.checkout.at, folder(loaded), list[str]()
     for path in git.worktrees_in(at, where):
         if git.estranged(at, path) and (kept := _rescued(loaded, path)) and kept.patch:
-            told.append(f"{path.name}: what was written in it is kept in {kept.patch}")
-    return told + git.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
+            notes.append(f"{path.name}: what was written in it is kept in {kept.patch}")
+    return notes + git.repair(loaded.checkout.top, where, lambda name: _numbered(name) is not None)
 
 
 def _numbered(name: str) -> int | None:
@@ -49,7 +49,7 @@ def _numbered(name: str) -> int | None:
 
 
 def _rescued(loaded: Loaded, path: Path) -> Kept | None:
-    """Keep what was written in a worktree, as a patch or there. None where git cannot tell what it is."""
+    """Keep what was written in a worktree, as a patch or there. None if git cannot list it."""
     number = _numbered(path.name)
     if number is None:
         return Kept() if _OF_RUNS.fullmatch(path.name) else None
@@ -71,7 +71,7 @@ def _cleared(loaded: Loaded, path: Path) -> list[str]:
     if kept.worktree is not None:
         return []
     git.remove_worktree(loaded.checkout.top, path)
-    return [f"{path.name}: not needed any more, removed"]
+    return [f"{path.name}: not needed any more; it is removed"]
 
 
 def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
@@ -83,7 +83,7 @@ def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
 
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
-    or stays in its worktree where it holds a secret."""
+    or stays in its worktree if it holds a secret."""
     _repaired(loaded)
     for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):
         _cleared(loaded, path)

@@ -31,7 +31,7 @@ class Linked:
     seen: git.Fingerprint
 
     def changed(self) -> list[str]:
-        """A line on what is different by now, none where nothing is."""
+        """A line on what is different by now, none if nothing is."""
         found = git.linked_changes(self.checkout, self.links, self.seen)
         return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
 
@@ -45,7 +45,7 @@ def _linked(loaded: Loaded, made: git.Worktree) -> Linked | None:
 
 @dataclass(frozen=True)
 class WorkingTree:
-    """A tree that a command runs in: its top, what stands there for the campaign's folder, how it looked.
+    """A tree that a command runs in: its top, its copy of the campaign's folder, how it looked.
 
     `commit` is what it was made of; `patch` the change that is in it beside the base, None for none.
     `before.tree` is the digest of the tree as checked out. `worktree` is how a worktree is asked for, and
@@ -93,15 +93,15 @@ def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
 
 
 def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
-    """What is no code: ours, and what agents are told. It may change while a run is under way."""
+    """What is not code: ours, and what agents read. It may change while a run is under way."""
     return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
 
 
 def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
-    """The commit of the tree that this caller measures, before anything was accepted; made where it is not
-    there, or where the checkout is another tree by now and the caller may make that the base.
+    """The commit of the tree that this caller measures, before anything was accepted; made if it is not
+    there, or if the checkout is another tree by now and the caller may make that the base.
 
-    GitError where another commit has its place, unless a person says with `renew` that the checkout is it.
+    GitError if another commit has its place, unless a person says with `renew` that the checkout is it.
     """
     ref = f"{references(loaded)}/checkout"
     top, at = loaded.checkout.top, loaded.checkout.at
@@ -297,7 +297,7 @@ def is_written(loaded: Loaded, number: int) -> bool:
 def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
     """Write a change beside the hypotheses, under a name that is free or holds these very bytes; its path.
 
-    InterventionError where it holds a secret, which the file would show to everyone.
+    InterventionError if it holds a secret, which the file would show to everyone.
     """
     if _holds_secret(loaded, patch):
         raise InterventionError(
@@ -332,7 +332,7 @@ class Kept(NamedTuple):
 
 
 def rescue(loaded: Loaded, number: int) -> Kept:
-    """Keep what was written in the worktree of a hypothesis: as a patch, where it holds no secret."""
+    """Keep what was written in the worktree of a hypothesis: as a patch, if it holds no secret."""
     found = written_change(loaded, number)
     if found is None or not found.patch:
         return Kept()

@@ -27,13 +27,16 @@ _BRIEF_POLL_S = 0.05
 
 
 class Retold(GpudebugError):
-    """An expected error that a background process met, told by whoever asks for its answer."""
+    """An expected error that a background process met, raised for the caller that asks for its answer."""
 
-    def __init__(self, said: dict[str, Any], exit_status: int) -> None:
+    def __init__(self, answer: dict[str, Any], exit_status: int) -> None:
         super().__init__(
-            str(said.get("message")), file=said.get("file"), line=said.get("line"), next=said.get("next")
+            str(answer.get("message")),
+            file=answer.get("file"),
+            line=answer.get("line"),
+            next=answer.get("next"),
         )
-        self.code = str(said.get("code"))
+        self.code = str(answer.get("code"))
         self.exit_code = exit_status
 
 
@@ -52,21 +55,19 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
     files = store.Detached(workspace.runs)
     since = now()
     begun = RunningCommand(None, COMMAND, session, since, store.new_id(since))
-    said = _launched(directory, workspace, begun)
-    if said is not None and "done" in said:
-        return _answered(directory, said["done"], begun)
-    for remark in (said or {}).get("remarks", ()):
+    answer = _launched(directory, workspace, begun)
+    if answer is not None and "done" in answer:
+        return _answered(directory, answer["done"], begun)
+    for remark in (answer or {}).get("remarks", ()):
         report(Live("", 0.0, None, None, None, None, None, remark))
     known = _known(directory, session)
     if known is not None:
         return known
-    if said is None:
+    if answer is None:
         return running(workspace, begun, Progress())
     if files.said().killed:
         raise _killed(files)
-    return _idle(
-        workspace, f"run {said['run']} has ended already, and its result was reported to another caller"
-    )
+    return _idle(workspace, f"run {answer['run']} has ended already; its result went to another caller")
 
 
 def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
@@ -75,7 +76,7 @@ def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
 
 
 def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand) -> dict[str, Any] | None:
-    """Start the background process; what it says first, None where it says nothing for long."""
+    """Start the background process; what it says first, None if it says nothing for long."""
     assert begun.id is not None
     log = store.Detached(workspace.runs).start_log(begun.id)
     request = {
@@ -88,17 +89,18 @@ def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand
     ours = ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR", "GPUDEBUG_RECORDS_DIR")
     env = {k: v for k, v in os.environ.items() if k not in ours}
     if begun.session is not None:
-        # It has no ancestor any more by which it, and what it runs, could be told from a person.
+        # It has no ancestor any more by which it, and what it runs, could be told apart from a person.
         env[VARIABLE] = begun.session
     daemon = Daemon("gpudebug.engine.cycle.worker", json.dumps(request), cwd=os.getcwd(), env=env, log=log)
     try:
-        said = daemon.hear(TOLD_WITHIN_S)
+        answer = daemon.hear(TOLD_WITHIN_S)
     finally:
         daemon.leave()
-    if said == {}:
-        why = "the background process exited before it reported anything"
-        raise Killed(why, file=str(log), next="gpudebug next")
-    return said
+    if answer == {}:
+        raise Killed(
+            "the background process exited before it reported anything", file=str(log), next="gpudebug next"
+        )
+    return answer
 
 
 def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -
 
 
 def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: float) -> bool:
-    """Until a background process holds nothing; False where the monotonic clock says `until` before."""
+    """Until a background process holds nothing; False if the monotonic clock says `until` before."""
     while (holder := underway(workspace)) is not None and holder.id == process.id:
         if time.monotonic() >= until:
             return False
@@ -145,12 +147,12 @@ def adopt(directory: Path, session: str | None) -> dict[str, Any] | None:
 def attach(
     directory: Path, report: Report, session: str | None, *, block: bool = True
 ) -> dict[str, Any] | None:
-    """What `next` answers without a cycle of its own; None where it is to do one.
+    """What `next` answers without a cycle of its own; None if it is to do one.
 
     The answer of a background run that has ended, as `adopt` hands it out. While one is under way, of this
     session or asked for by a person: `running`. While a run of the same session is under way in the
     foreground, whose caller lost patience and asks again: its result, once it has ended, or `running` at
-    once without `block`. Somebody else's is left to the claim, which names its holder.
+    once without `block`. Another's is left to the claim, which names its holder.
     """
     answer = adopt(directory, session)
     if answer is not None:
@@ -207,8 +209,8 @@ def _follow(
 def wait(directory: Path, report: Report, session: str | None, limit: float | None) -> dict[str, Any]:
     """`wait`: until what runs here has ended, or for `limit` seconds; then its answer, or `running`.
 
-    Whose run it is matters only for the answer: its session, or a person, is told what came of it. Raises
-    what the run met, and Killed where it was killed.
+    Whose run it is matters only for the answer: its session, or a person, gets the result. Raises
+    what the run met, and Killed if it was killed.
     """
     workspace = find(directory)
     until = None if limit is None else time.monotonic() + limit
@@ -229,9 +231,9 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
     if found.id is not None and store.Detached(workspace.runs).said().killed:
         raise _killed(store.Detached(workspace.runs))
     if session is None or found.session == session:
-        told = ending_of(directory, follower.seen, session)
-        if told is not None:
-            return told
+        ending = ending_of(directory, follower.seen, session)
+        if ending is not None:
+            return ending
     return _idle(workspace, f"what `{found.command}` did since {found.since} has ended")
 
 
@@ -239,14 +241,14 @@ def _killed(files: store.Detached) -> Killed:
     holder = files.said().holder
     log = files.log(str(holder["id"])) if "id" in holder else files.folder
     return Killed(
-        f"the detached run of {holder.get('since', 'before')} was killed before it reported its result",
+        f"the detached run of {holder.get('since', 'before')} was killed before it reported",
         file=str(log),
         next="gpudebug next, which recovers what it left",
     )
 
 
 def _had(directory: Path, session: str | None) -> dict[str, Any] | None:
-    """What a session that has brought its verdict is told; None where it has not."""
+    """Return the answer to a session that has its verdict; None if it has not."""
     if session is None:
         return None
     from gpudebug.engine.campaign.claims import had
@@ -256,9 +258,9 @@ def _had(directory: Path, session: str | None) -> dict[str, Any] | None:
     verdict = had(loaded)
     if not verdict:
         return None
-    said = f"hypothesis {verdict['hypothesis']} is {verdict['status']}: {verdict['why']}"
+    result = f"hypothesis {verdict['hypothesis']} is {verdict['status']}: {verdict['why']}"
     answer = _idle(
-        loaded.workspace, f"nothing is under way here; session {session} has had its hypothesis: {said}"
+        loaded.workspace, f"nothing is under way here; session {session} has had its hypothesis: {result}"
     )
     return {**answer, "hypothesis": verdict["hypothesis"], "verdict": verdict["status"]}
 
@@ -280,11 +282,11 @@ def _idle(workspace: store.Workspace, why: str) -> dict[str, Any]:
 
 
 def stop(directory: Path, session: str | None = None, patience: float = STOPPED_WITHIN_S) -> bool:
-    """End the background run of this campaign as Ctrl-C would, and wait for it; False where there is none.
+    """End the background run of this campaign as Ctrl-C would, and wait for it; False if there is none.
 
     It is asked through a file that it alone looks for: no process is guessed by its number. Its answer,
     that it was interrupted, is taken away. A session ends its own only, a person any: BusyError otherwise,
-    and where it has not ended within `patience` seconds.
+    and if it has not ended within `patience` seconds.
     """
     workspace = find(directory)
     found = underway(workspace)

@@ -1,4 +1,4 @@
-"""What came of runs that somebody else started, as their folders and the progress file tell it."""
+"""The results of runs that others started, as their folders and the progress file record them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHY = "it was under way when this command was started"
 
 
 def ending_of(directory: Path, runs: Collection[str], session: str | None = None) -> dict[str, Any] | None:
-    """`next`'s JSON for the trial or baseline that some of these runs decided; None where they did none."""
+    """`next`'s JSON for the trial or baseline that some of these runs decided; None if they did none."""
     if not runs:
         return None
     loaded = load(directory, session)

@@ -1,4 +1,4 @@
-"""The background process of `next --detach`: one ordinary cycle whose answer waits for whoever calls next."""
+"""The background process of `next --detach`: one ordinary cycle whose answer waits for the next caller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Outcome = dict[str, Any]
 
 
 def main(text: str, fd: int) -> int:
-    """Do what the request says; what came of it is told to the caller, or kept where nobody hears it.
+    """Do what the request says; send the result to the caller, or keep it if none listens.
 
     The request is JSON: `directory` to work in, the campaign's `runs` folder, `session`, `id`, `since`.
     """
@@ -77,7 +77,7 @@ def failed(error: GpudebugError) -> Outcome:
 
 
 def _defect(log: str) -> GpudebugError:
-    """What is told where nothing else is: the traceback goes to the log, as standard error does."""
+    """Return the answer of last resort: the traceback goes to the log, as standard error does."""
     error = GpudebugError(
         "a defect in gpudebug ended the detached run", file=log, next="report it with this file"
     )
@@ -86,7 +86,7 @@ def _defect(log: str) -> GpudebugError:
 
 
 class _Told:
-    """Tells the caller, once, that a run is under way; with what whoever watches should know of it."""
+    """Tell the caller, once, that a run is under way; with what a watcher should know of it."""
 
     def __init__(self, ear: Ear) -> None:
         self.ear = ear

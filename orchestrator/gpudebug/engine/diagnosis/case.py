@@ -32,7 +32,7 @@ _WEIGHED = 1000
 @dataclass(frozen=True)
 class Case:
     """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
-    how well (0 to 1); `cost_s` is what one trial takes of the device, None where no run tells; `touched` what
+    how well (0 to 1); `cost_s` is the device time of one trial, None if no run records it; `touched` what
     each of the program's options decides on."""
 
     facts: Facts
@@ -99,7 +99,7 @@ def waiting(loaded: Loaded) -> list[HypothesisEntry]:
 def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
     """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
 
-    In points of utilisation where the campaign is judged by it, else relative.
+    In points of utilisation if the campaign is judged by it, else relative.
     """
     if case.cost_s is None:
         return {}
@@ -112,7 +112,7 @@ def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
 
 
 def facts(loaded: Loaded) -> Facts:
-    """What the valid baselines of workload and reference tell; empty where the workload has none."""
+    """Read the facts of the valid baselines of workload and reference; empty if the workload has none."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified or not baseline.evidence:
         return Facts(absent={"baseline": baseline.why or "its figures do not match its run folders"})
@@ -138,7 +138,7 @@ def _profile(loaded: Loaded) -> dict[str, Any] | None:
 
 
 def reference(loaded: Loaded) -> Facts | None:
-    """What the valid baseline of the reference tells; None without one."""
+    """Read the facts of the reference's valid baseline; None without one."""
     found = loaded.baselines.get("reference")
     if found is None or found.why is not None or found.unverified or not found.evidence:
         return None
@@ -164,7 +164,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
 
 
 def _defaults(program: Program | None) -> dict[str, Value]:
-    """The values of the program's own options where the command says none."""
+    """The values of the program's own options that the command does not set."""
     options = program.options if program else {}
     return {name: flag.default for name, flag in options.items() if flag.default is not None}
 

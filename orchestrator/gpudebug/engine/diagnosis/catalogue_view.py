@@ -59,7 +59,7 @@ def _row(known: Catalogue, cause: Cause) -> dict[str, Any]:
 def one(directory: Path, id: str) -> dict[str, Any]:
     """All that the catalogue says of one cause, and what tests it in this campaign's framework.
 
-    Raises UsageError that names the nearest id where there is none.
+    Raises UsageError that names the nearest id if there is none.
     """
     root = store.find_root(directory)
     known = catalogue.load(root, strict=True)

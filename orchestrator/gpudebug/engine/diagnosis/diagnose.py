@@ -31,7 +31,7 @@ from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
 _MOST = 10
 _LEAST = 0.01
 _LIKELY = 0.05
-"""A cause that is less probable is no reason for a trial."""
+"""A cause that is less probable does not justify a trial."""
 _HEAD = 4096
 _TITLE = 200
 _FITS = 0.2
@@ -41,8 +41,8 @@ _FITS = 0.2
 def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
     """`diagnose`'s JSON: of the campaign's workload, or of a RUN: a run's name, its folder or its samples.
 
-    Of the campaign the order of what waits is recorded for `status`. UsageError where RUN is none of these,
-    StoreError where the run was not finished.
+    Of the campaign the order of what waits is recorded for `status`. UsageError if RUN is none of these,
+    StoreError if the run was not finished.
     """
     root = store.find_root(directory)
     if run is None:
@@ -65,7 +65,7 @@ def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
         "untested": untested,
         "case": case,
         "loaded": loaded,
-        "layers": layers.told(loaded),
+        "layers": layers.as_json(loaded),
         "difference": from_reference(loaded, case.facts),
     }
 
@@ -84,7 +84,7 @@ def _of_run(directory: Path, root: Path | None, run: str) -> Facts:
         return _of_folder(store.RunFolder(path, lambda text: text))
     if path is not None and path.is_file() and looks_like_samples(_head(path)):
         return _of_samples(path)
-    what = "is no run folder and no samples CSV" if path is not None else "is no run here"
+    what = "is not a run folder or a samples CSV" if path is not None else "is not a run here"
     raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
 
 
@@ -115,12 +115,12 @@ def _of_folder(folder: store.RunFolder) -> Facts:
 def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
     found = folder.read(name)
     if not isinstance(found, dict):
-        raise StoreError("is no record of a run", file=str(folder.path / name), next="name another run")
+        raise StoreError("is not a run's record", file=str(folder.path / name), next="name another run")
     return found
 
 
 def _of_samples(path: Path) -> Facts:
-    """Samples beside their log tell neither of the command nor from inside the training."""
+    """Samples beside their log show neither the command nor the inside of the training."""
     samples, log = read_run_samples(path), log_beside(path)
     evidence = build(
         run=path.stem,
@@ -182,7 +182,7 @@ _TEST: dict[str, Any] = {
     "command": None,
 }
 """What tests a cause: a hypothesis that waits, by `number`, or a new one: its `change` in `propose`'s syntax
-or the `instructions` for whoever writes it. `refused` says why there is none, `command` what comes next."""
+or the `instructions` for its writer. `refused` says why there is none, `command` what comes next."""
 
 
 def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -227,7 +227,7 @@ def _offered(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None
 
 
 def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
-    """The catalogue on the framework, in `propose`'s syntax, or what somebody has to write."""
+    """The catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
     found: Catalogue = around["causes"]
     interventions = found.cause(ranked.id).interventions
     command = _propose(ranked) if around["in_campaign"] else None

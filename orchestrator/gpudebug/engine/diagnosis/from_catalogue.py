@@ -47,8 +47,8 @@ def propose_from_catalogue(
 ) -> dict[str, Any]:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
 
-    Raises UsageError, naming the nearest one, for a cause that is not in the catalogue; Duplicate where
-    all that would test it was tested before, InterventionError where it is locked.
+    Raises UsageError, naming the nearest one, for a cause that is not in the catalogue; Duplicate if
+    all that would test it was tested before, InterventionError if it is locked.
     """
     change = None
     if any((set_, unset, env, patch, code)):
@@ -73,7 +73,7 @@ def propose_from_catalogue(
 
 
 def add_once(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
-    """As `propose.add` for what `proposal` made, refused where somebody asked for the same code meanwhile."""
+    """As `propose.add` for what `proposal` made, refused if the same code was proposed meanwhile."""
 
     def recheck(document: ProgressFile) -> None:
         if proposal.change is not None and proposal.cause is not None:
@@ -162,7 +162,7 @@ def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructi
 
 
 def _beginning(text: str) -> str:
-    """The first sentences of a text; `gpudebug catalogue ID` tells the rest."""
+    """The first sentences of a text; `gpudebug catalogue ID` shows the rest."""
     kept = ""
     for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(text)):
         if kept and len(kept) + len(sentence) > _LONGEST:
@@ -172,7 +172,7 @@ def _beginning(text: str) -> str:
 
 
 def _standing(ranked: Ranked | None) -> Iterator[str]:
-    """What a diagnosis says of the cause, where there is one."""
+    """A diagnosis's finding on the cause, if there is one."""
     if ranked is None:
         return
     yield f"Proposed by the catalogue: {likelihood(ranked)}."

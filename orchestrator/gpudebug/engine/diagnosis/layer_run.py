@@ -38,7 +38,7 @@ COMMAND = "gpudebug diagnose --layer"
 
 @dataclass(frozen=True)
 class _Test:
-    """One layer test of a campaign. `change` is None where the probe alone makes it; `before` is the
+    """One layer test of a campaign. `change` is None if the probe alone makes it; `before` is the
     baseline."""
 
     layer: str
@@ -48,11 +48,11 @@ class _Test:
 
 
 def record_layer(directory: Path, layer: str, report: Report, session: str | None = None) -> dict[str, Any]:
-    """Run the workload once with the layer taken away, where its baseline runs; what that says, for JSON.
+    """Run the workload once with the layer taken away, where its baseline runs; return the result for JSON.
 
     The run has a role of its own: no baseline, trial or noise figure takes it in, and its device time counts.
-    Raises UsageError for a layer that is not known, LayerError without a valid baseline or where this command
-    cannot be tested so, ConfigError where the probe is needed and off, and what a run raises.
+    Raises UsageError for a layer that is not known, LayerError without a valid baseline or if this command
+    cannot be tested so, ConfigError if the probe is needed and off, and what a run raises.
     """
     name = layer_named(layer)
     with claimed_campaign(directory, report, f"{COMMAND} {shown(name)}", session) as claimed:
@@ -90,8 +90,8 @@ def _test(loaded: Loaded, layer: str) -> _Test:
         return _Test(layer, None, before)
     command = _command(loaded, before)
     if layer == "quiet":
-        told = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
-        return _Test(layer, quiet(command, told=bool(told)), before)
+        known_steps = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
+        return _Test(layer, quiet(command, told=known_steps), before)
     change = doubled(command)
     locked = change.locked_by(loaded.config.locked)
     notes = (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
@@ -115,7 +115,7 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
         )
     if not any(map(feeds_training, before)):
         raise LayerError(
-            "the probe saw no DataLoader that feeds the training: there is no batch to cache",
+            "the probe saw no DataLoader that feeds the training: no batch to cache",
             file=str(loaded.progress_path),
             next="gpudebug diagnose",
         )

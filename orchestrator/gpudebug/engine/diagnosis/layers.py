@@ -1,4 +1,4 @@
-"""The layer tests that a campaign's runs tell of. Reads only; `engine.layered` runs them."""
+"""The layer tests that a campaign's runs record. Reads only; `engine.layered` runs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_PROBE = "each loader's batch again and again, by the probe"
 def results(loaded: Loaded) -> dict[str, LayerResult]:
     """The layer tests that were run on what the campaign's baseline was recorded on, by layer.
 
-    Empty where no baseline is valid: their ratios are over its runs.
+    Empty if no baseline is valid: their ratios are over its runs.
     """
     roles = {PREFIX + layer: layer for layer in LAYERS}
     runs: dict[str, list[str]] = {}
@@ -35,7 +35,7 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
 def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
     """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order.
 
-    None where no baseline is valid.
+    None if no baseline is valid.
     """
     made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
     baseline = loaded.baselines["workload"]
@@ -49,7 +49,7 @@ def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
     ]
 
 
-def told(loaded: Loaded) -> dict[str, dict[str, Any]]:
+def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
     """The same for JSON, by the layer as a command line names it."""
     return {
         shown(layer): {

@@ -1,4 +1,4 @@
-"""What the catalogue offers where no hypothesis is left to test: its best fit, or what would tell more."""
+"""The catalogue's offer if no hypothesis is left to test: its best fit, or what would show more."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Outlook:
     """A campaign's diagnosis and the catalogue's best fit; `adds` says that `next` proposes it by itself.
 
     `settled` are the causes that a hypothesis tests already. `problem` says why there is none: a catalogue
-    that cannot be read keeps nobody from going on."""
+    that cannot be read does not stop the work."""
 
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     offer: Offer | None = None
@@ -52,11 +52,11 @@ class Outlook:
 
     def why(self, before: str) -> str:
         """The reason of an action, `before`, with what the catalogue says of it."""
-        return f"{before}; {self.said}"
+        return f"{before}; {self.text}"
 
     @property
-    def said(self) -> str:
-        """The catalogue on a campaign in which nothing is left to test."""
+    def text(self) -> str:
+        """What the catalogue says of a campaign in which nothing is left to test."""
         if self.problem:
             return self.problem
         held = self._held()
@@ -66,10 +66,10 @@ class Outlook:
         if self.offer is None:
             return f"the catalogue names nothing likely: {self._nothing()}"
         ranked, change = self.offer.ranked, self.offer.proposal.change
-        said = f"{ranked.id}, {likelihood(ranked)}"
+        fit = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
-            return f"auto_propose tests the catalogue's best fit, {said}, with {change.text}"
-        return f"the catalogue's best fit is {said}: {self.command}"
+            return f"auto_propose tests the catalogue's best fit, {fit}, with {change.text}"
+        return f"the catalogue's best fit is {fit}: {self.command}"
 
     @property
     def command(self) -> str | None:
@@ -79,17 +79,17 @@ class Outlook:
         return f"gpudebug propose --from-catalogue {self.offer.ranked.id}"
 
     def lines(self) -> list[str]:
-        """The diagnosis in a brief: a line a cause, then what would tell more."""
+        """The diagnosis in a brief: a line a cause, then what would show more."""
         diagnosis = self.diagnosis
-        told = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
+        lines = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
         if diagnosis.abstains:
-            told.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
+            lines.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
         if self.offer is None or diagnosis.abstains:
-            told += [f"missing: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
-        return told
+            lines += [f"would show more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
+        return lines
 
     def json(self) -> list[dict[str, Any]]:
-        """The first causes, as `diagnose` tells of them."""
+        """The first causes, as `diagnose` shows them."""
         return [
             {
                 "id": ranked.id,
@@ -102,7 +102,7 @@ class Outlook:
         ]
 
     def _held(self) -> str | None:
-        """What tests the first cause already, where that is likely."""
+        """What tests the first cause already, if it is likely."""
         first = next(iter(self.diagnosis.causes), None)
         if first is None or first.id not in self.settled or not _is_likely(first) or self.diagnosis.abstains:
             return None
@@ -162,16 +162,16 @@ def _tests(entry: HypothesisEntry) -> str:
 
 
 def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
-    said = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
-    said += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
-    said += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
-    said += [f"ceiling +{ranked.ceiling_pp:.0f}pp"] if ranked.ceiling_pp is not None else []
-    said += [_tests(entry)] if entry is not None else []
-    return "; ".join(said)
+    parts = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
+    parts += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
+    parts += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
+    parts += [f"ceiling +{ranked.ceiling_pp:.0f}pp"] if ranked.ceiling_pp is not None else []
+    parts += [_tests(entry)] if entry is not None else []
+    return "; ".join(parts)
 
 
 def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
-    """What the catalogue says to whoever writes the code of a hypothesis, by the cause that it names."""
+    """The catalogue's advice on writing the code of a hypothesis, by the cause that it names."""
     if entry.cause is None:
         return []
     from gpudebug.engine.run import catalogue

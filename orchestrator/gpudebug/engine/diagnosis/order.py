@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def record_order(loaded: Loaded, by: str) -> None:
-    """Record the order of what waits now. A folder that cannot be written keeps nobody from going on."""
+    """Record the order of what waits now. A folder that cannot be written does not stop the work."""
     if not loaded.workspace.runs.is_dir():
         return
     with suppress(StoreError):
@@ -49,5 +49,5 @@ def _order(loaded: Loaded, by: str) -> Order:
         worths=worths if campaign.unweighed is None else None,
         cost_s=cost,
         unweighed=campaign.unweighed,
-        offer=outlook(loaded).said if proposes else None,
+        offer=outlook(loaded).text if proposes else None,
     )

@@ -28,7 +28,7 @@ Match = Callable[[HypothesisEntry], Mapping[str, float]]
 def tested(loaded: Loaded, catalogue: Catalogue, match: Match) -> tuple[Tested, ...]:
     """What each trial says of the causes that it tested, the oldest first. Hand-written verdicts count."""
     entries = [h for h in loaded.document.hypotheses if h.status in VERDICTS][-_NEWEST:]
-    return tuple(said for entry in entries for said in _said(loaded, catalogue, entry, match(entry)))
+    return tuple(line for entry in entries for line in _said(loaded, catalogue, entry, match(entry)))
 
 
 def _said(
@@ -47,7 +47,7 @@ def _said(
 
 
 def _signals(loaded: Loaded, entry: HypothesisEntry) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
-    """Of the baseline that a trial was judged against and of the trial; empty where no sound run is there."""
+    """Of the baseline that a trial was judged against and of the trial; empty if no sound run is there."""
     trial = loaded.trials[entry.number]
     used: list[Mapping[str, Any]] = trial.verdict["runs"] if trial.verified and trial.verdict else []
     before, after = (
@@ -73,5 +73,5 @@ def _change(entry: HypothesisEntry) -> Intervention | None:
 
 
 def _before_accepting(loaded: Loaded, entry: HypothesisEntry) -> bool:
-    """Whether a change was accepted since its trial: what it said then need not hold any more."""
+    """Whether a change was accepted since its trial: its result need not hold any more."""
     return bool(loaded.stack) and bool({"command", "tree"} & set(moved(loaded, entry)))

@@ -1,4 +1,4 @@
-"""What testing each waiting hypothesis is worth, where there is a choice to be made by it."""
+"""What testing each waiting hypothesis is worth, if there is a choice to make."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
     """The campaign with the worth of its untested hypotheses, where several wait for one decision.
 
     Elsewhere it stays as it is: neither catalogue nor evidence is looked at. A catalogue that cannot be read
-    keeps nobody from testing; the campaign says so. `campaign` is by default the one that was read.
+    does not stop tests; the campaign notes it. `campaign` is by default the one that was read.
     """
     campaign = campaign or loaded.campaign
     if not _to_choose(campaign):

@@ -76,27 +76,27 @@ def accept(
 
 
 def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
-    """Only a verdict that stands on runs moves the baseline."""
+    """Only a verdict that has its runs moves the baseline."""
     file, line = str(loaded.progress_path), entry.status_line or entry.line
-    said = f"hypothesis {entry.number}"
+    name = f"hypothesis {entry.number}"
     if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
         _refuse_doubted(loaded, entry, terms_differ)
         _refuse_underived(loaded, entry)
         return
     if entry.status is Status.UNTESTED:
-        raise NotAccepted(f"{said} is not tested yet", file=file, line=line, next="gpudebug next")
+        raise NotAccepted(f"{name} is not tested yet", file=file, line=line, next="gpudebug next")
     if entry.status is Status.TESTING:
         held = f" ({entry.status_note})" if entry.status_note else ""
-        raise BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
+        raise BusyError(f"{name} is being tested{held}", file=file, line=line, next="gpudebug status")
     if entry.status is Status.VALIDATED:
         raise NotAccepted(
-            f"{said} is VALIDATED in the progress file alone: UNVERIFIED, its runs do not say so",
+            f"{name} is VALIDATED in the progress file alone: UNVERIFIED by its runs",
             file=file,
             line=line,
             next=f"gpudebug verify {entry.number}",
         )
     raise NotAccepted(
-        f"{said} is {entry.status} ({why_of(loaded, entry)}), and only a VALIDATED one can be accepted",
+        f"{name} is {entry.status} ({why_of(loaded, entry)}), and only a VALIDATED one can be accepted",
         file=file,
         line=line,
         next=f"gpudebug show {entry.number}",
@@ -110,24 +110,24 @@ def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) 
     if against is None:
         return
     found, file, line = loaded.trials[entry.number].doubts, str(loaded.progress_path), entry.line
-    said = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
+    problem = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
     again = f"gpudebug reopen {entry.number}, then gpudebug next"
     if found.brought:
-        raise NotAccepted(said, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
+        raise NotAccepted(problem, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
     if found.replayed and not loaded.settings.replay:
-        raise NotAccepted(said, file=file, line=line, next=again)
+        raise NotAccepted(problem, file=file, line=line, next=again)
     if found.untold:
         again = f"list {'it' if len(found.untold) == 1 else 'them'} as `gpudebug verify {entry.number}` says"
     if not terms_differ:
         advice = f"{again}; or, if you mean it, gpudebug accept {entry.number} --terms-differ"
-        raise NotAccepted(said, file=file, line=line, next=advice)
+        raise NotAccepted(problem, file=file, line=line, next=advice)
 
 
 def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
     """Refuse a verdict that does not follow from its runs' own samples and logs."""
     found = verify(loaded.workspace.root, entry.number)
     # An Accepted line that was written by hand is what this command makes good.
-    # What is told nowhere was refused before, unless a person means it.
+    # What is listed nowhere was refused before, unless a person means it.
     against = [p for p in found["problems"] if p["field"] not in ("accepted", "unlisted")]
     if against:
         first = against[0]
@@ -140,8 +140,8 @@ def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
 
 
 def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> dict[str, Any]:
-    said = f"hypothesis {entry.number} is accepted"
-    why = f"{said} already" if already else f"{said}: the baseline is to be recorded with its change"
+    accepted = f"hypothesis {entry.number} is accepted"
+    why = f"{accepted} already" if already else f"{accepted}: record the baseline with its change"
     return {
         "action": "accepted",
         "campaign": loaded.config.campaign,

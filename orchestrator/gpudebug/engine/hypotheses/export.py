@@ -33,14 +33,14 @@ _LABEL = "exported"
 
 
 class NotExported(GpudebugError):
-    """There is nothing to hand over, or nobody measured what would be handed over."""
+    """There is nothing to hand over, or it was not measured."""
 
     code = "export"
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One accepted hypothesis. Where it has a patch that the checkout lacks, `name` is that of its file and
+    """One accepted hypothesis. If it has a patch that the checkout lacks, `name` is that of its file and
     `diff` makes the commit `made` of the commit `base`. `in_checkout`: the checkout has its patch."""
 
     entry: HypothesisEntry
@@ -60,7 +60,7 @@ class _Part:
 def export(directory: Path, output: Path | None = None, session: str | None = None) -> dict[str, Any]:
     """Write the accepted changes to `output`, by default runs/export; `export`'s JSON.
 
-    Raises NotExported where nothing is accepted, an accepted verdict does not stand on its runs, or what was
+    Raises NotExported if nothing is accepted, an accepted verdict does not stand on its runs, or what was
     accepted was not measured together since.
     """
     loaded = load(directory, session)
@@ -99,7 +99,7 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
     for entry in entries:
         if not loaded.trials[entry.number].verified:
             raise NotExported(
-                f"hypothesis {entry.number} is accepted and UNVERIFIED: its runs do not say so",
+                f"hypothesis {entry.number} is accepted but UNVERIFIED by its runs",
                 file=where,
                 line=entry.line,
                 next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
@@ -178,14 +178,14 @@ def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
 def _also(step: Accepted) -> str:
     """What belongs to the change and is in no patch."""
     others = [" ".join(c.words) for c in step.intervention.changes if c.kind != "patch"]
-    return f"Measured with {' '.join(others)}, which is no part of this patch." if others else ""
+    return f"Measured with {' '.join(others)}, which is not in this patch." if others else ""
 
 
 def _measured_at(loaded: Loaded, entry: HypothesisEntry) -> datetime:
     """When the last run of a hypothesis ended."""
     record = loaded.records.get(entry.runs[-1], {})
-    said = record.get("end") or record.get("start")
-    return datetime.fromisoformat(said) if said else datetime.fromtimestamp(0, timezone.utc)
+    time = record.get("end") or record.get("start")
+    return datetime.fromisoformat(time) if time else datetime.fromtimestamp(0, timezone.utc)
 
 
 def _gain(verdict: dict[str, Any]) -> str:

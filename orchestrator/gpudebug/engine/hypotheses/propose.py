@@ -37,7 +37,7 @@ class Duplicate(GpudebugError):
 
 
 class Proposal(NamedTuple):
-    """A hypothesis that is to be added; `change` is None where nobody has said what changes."""
+    """A hypothesis that is to be added; `change` is None if it is not set yet."""
 
     title: str
     description: str
@@ -130,7 +130,7 @@ def propose_sweep(
     """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
 
     A value that the command has already, or that a hypothesis tests, is left out and named. Raises
-    Duplicate where none is left, InterventionError for a locked knob or a text that is no sweep.
+    Duplicate if none is left, InterventionError for a locked knob or a text that is not a sweep.
     """
     asked = sweep.parse(text)
     loaded = load(directory, session)
@@ -171,15 +171,15 @@ def propose_sweep(
 
 
 def _said(loaded: Loaded, text: str) -> str:
-    """Somebody's text as one harmless line without secrets: what hid one from the first look is gone then."""
+    """Foreign text as one harmless line without secrets: what hid one from the first look is gone then."""
     scrub = loaded.workspace.scrub
     return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
 
 
 def _value_title(title: str, change: Intervention) -> str:
     """`TITLE: FLAG=VALUE`, cut in the title rather than in the value."""
-    said = change.changes[0].words[-1]
-    return f"{title[: max(_TITLE - len(said) - 2, 0)]}: {said}" if title else said
+    value = change.changes[0].words[-1]
+    return f"{title[: max(_TITLE - len(value) - 2, 0)]}: {value}" if title else value
 
 
 def _added(number: int, title: str, change: Intervention | None, cause: str | None = None) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _added(number: int, title: str, change: Intervention | None, cause: str | No
 
 
 def _answer(loaded: Loaded, added: list[dict[str, Any]], notes: list[str]) -> dict[str, Any]:
-    """`propose`'s JSON: its own keys tell of the first hypothesis, `hypotheses` of all that were added."""
+    """`propose`'s JSON: its own keys hold the first hypothesis, `hypotheses` all that were added."""
     return {
         "action": "proposed",
         "campaign": loaded.config.campaign,
@@ -275,10 +275,10 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
         return "accepted already", "gpudebug status, then propose something else"
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER
-    said = f"{entry.status}: {why_of(loaded, entry)}"
+    verdict = f"{entry.status}: {why_of(loaded, entry)}"
     if premises.reason(loaded, entry) is not None:
-        return said, "gpudebug reopen {}"
-    return said, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
+        return verdict, "gpudebug reopen {}"
+    return verdict, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
 
 
 def _twin(
@@ -293,10 +293,10 @@ def _twin(
     return None
 
 
-# Whoever looks for something to propose compares every candidate with a whole file.
+# A search for something to propose compares every candidate with a whole file.
 @lru_cache(maxsize=1 << 14)
 def _written(text: str) -> Intervention | None:
-    """A change as it stands in an entry; None where it cannot be read."""
+    """Parse an entry's change; None if it cannot be read."""
     try:
         return interventions.parse(text)
     except InterventionError:

@@ -28,7 +28,7 @@ def reopen(
 ) -> dict[str, Any]:
     """Make hypothesis `number` UNTESTED, its Result an earlier one; `reopen`'s JSON.
 
-    What is decided is reopened only where its premises changed. An untested one stays as it is. `because` is
+    What is decided is reopened only if its premises changed. An untested one stays as it is. `because` is
     how a person explains counts that do not fit together: the next test of this very change takes them.
     """
     loaded = load(directory, session)
@@ -70,7 +70,7 @@ def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
         )
     text = progress.harmless(loaded.workspace.scrub(" ".join(because.split())), limit=confirmation.LONGEST)
     if not text.strip():
-        raise UsageError("--because is empty", next='say why: --because "WHY"')
+        raise UsageError("--because is empty", next='give a reason: --because "WHY"')
     judged = loaded.trials[number]
     verdict = judged.verdict if judged.verified and judged.verdict else {}
     counts = unexplained(verdict)
@@ -86,25 +86,25 @@ def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:
     """What does not fit between the counts of a verdict's runs."""
-    told = (g.get("unexplained") for g in verdict.get("gates", ()) if isinstance(g, Mapping))
-    return next((str(one) for one in told if one), None)
+    counts = (g.get("unexplained") for g in verdict.get("gates", ()) if isinstance(g, Mapping))
+    return next((str(one) for one in counts if one), None)
 
 
 def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
     file, line = str(loaded.progress_path), entry.status_line or entry.line
-    said = f"hypothesis {entry.number}"
+    name = f"hypothesis {entry.number}"
     if entry.status is Status.TESTING:
         held = f" ({entry.status_note})" if entry.status_note else ""
-        return BusyError(f"{said} is being tested{held}", file=file, line=line, next="gpudebug status")
+        return BusyError(f"{name} is being tested{held}", file=file, line=line, next="gpudebug status")
     if loaded.order(entry) is not None:
         return NotReopened(
-            f"{said} is accepted: the baseline has its change",
+            f"{name} is accepted: the baseline has its change",
             file=file,
             line=line,
-            next="propose the change that takes it back",
+            next="propose the change that reverts it",
         )
     return NotReopened(
-        f"{said} is {entry.status} ({why_of(loaded, entry)}), and nothing has changed since it was measured",
+        f"{name} is {entry.status} ({why_of(loaded, entry)}), and nothing has changed since it was measured",
         file=file,
         line=line,
         next="propose something else; accepting another hypothesis, or changing the workload or its code, "

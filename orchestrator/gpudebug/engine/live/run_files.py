@@ -1,4 +1,4 @@
-"""The files of one run as they grow: its readings, what its processes tell, the end of its log."""
+"""The files of one run as they grow: its readings, what its processes report, the end of its log."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class FollowedRun:
         self.samples = Growing(folder.samples, _SAMPLES)
         self.log = Growing(folder.log, _LOG)
         # A run of 0.1.0 had no folder for its records.
-        told = folder.records if folder.records.is_dir() else folder.path
-        self._probe = Growing(told / launcher.PROBE, _PROBE)
+        place = folder.records if folder.records.is_dir() else folder.path
+        self._probe = Growing(place / launcher.PROBE, _PROBE)
         self._record = Growing(folder.path / "run.json", 1)
         self._read_of: tuple[object, object] | None = None
         self._log_end = b""
@@ -91,7 +91,7 @@ class FollowedRun:
             self.log_rows = self._rows()
 
     def quiet(self, marks: Sequence[Mark], elapsed: float | None) -> float | None:
-        """Seconds since the last step, as the log's lines or the processes tell; None where none do."""
+        """Seconds since the last step, as the log's lines or the processes report; None if none do."""
         inside = self._moved[1] if self._moved else None
         known = [at for at in (marks[-1][0] if marks else None, inside) if at is not None]
         return None if elapsed is None or not known else max(0.0, elapsed - max(known))
@@ -129,15 +129,15 @@ def _outside_keys(text: str) -> str:
 
 
 def _facts(reader: LogReader) -> LogFacts:
-    said = reader.summary()
-    values = [p.value for p in said.loss if math.isfinite(p.value)]
+    summary = reader.summary()
+    values = [p.value for p in summary.loss if math.isfinite(p.value)]
     every = max(1, math.ceil(len(values) / 100))
     return LogFacts(
-        steps=said.steps,
-        step_unit=said.step_unit,
-        loss_trend=said.trend.value if said.points >= FEW or said.trend is Trend.NAN else None,
+        steps=summary.steps,
+        step_unit=summary.step_unit,
+        loss_trend=summary.trend.value if summary.points >= FEW or summary.trend is Trend.NAN else None,
         losses=tuple(values[::-1][::every][::-1]),
-        data_share=_share(said.data_s, said.update_s),
+        data_share=_share(summary.data_s, summary.update_s),
     )
 
 

@@ -17,7 +17,7 @@ class News(NamedTuple):
 class Growing:
     """A file at `path`, of which a look reads at most `limit` bytes, its last ones.
 
-    One that is shorter than it was is read anew; one that is not there, or not to be read, has no news.
+    One that is shorter than it was is read again; one that is missing or unreadable, has no news.
     `size` is its size in bytes and `changed` the time of its last change in seconds since 1970, as of the
     last look; None before it was there.
     """

@@ -140,7 +140,7 @@ class Follower:
 
 
 class _Log:
-    """Follows one train.log: its beginning, which tells the total, then its end."""
+    """Follows one train.log: its beginning, which has the total, then its end."""
 
     def __init__(self, path: Path, record: Mapping[str, Any]) -> None:
         self.path = path
@@ -193,7 +193,7 @@ def _reader(record: Mapping[str, Any]) -> LogReader:
 def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -> float | None:
     """Seconds until `total` steps at the rate of the marks; of one mark, at the rate since launch.
 
-    None where there is no mark, no total, or more steps than the total.
+    None if there is no mark, no total, or more steps than the total.
     """
     if not marks or not total or elapsed is None:
         return None
@@ -238,20 +238,20 @@ def _mean(samples: Samples) -> float | None:
 
 
 def progress_of(workspace: store.Workspace) -> dict[str, Any] | None:
-    """How far the run that is under way is, as `status` tells it; None where nothing is."""
+    """How far the run that is under way is, as `status` shows it; None if nothing is."""
     found = underway(workspace)
     return None if found is None else asdict(Follower(workspace, found.since).look())
 
 
 def running(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> dict[str, Any]:
     """`next`'s JSON while a run is under way."""
-    told = asdict(progress)
-    del told["loss"]
+    fields = asdict(progress)
+    del fields["loss"]
     whose = f" of session {found.session}" if found.session else ""
     return {
         "action": "running",
         "campaign": _campaign(workspace, progress.run),
-        **told,
+        **fields,
         "session": found.session,
         "since": found.since,
         "detached": found.id is not None,
@@ -267,13 +267,13 @@ def running(workspace: store.Workspace, found: RunningCommand, progress: Progres
 def _campaign(workspace: store.Workspace, run: str | None) -> str:
     from gpudebug.engine.campaign.files import read_config
 
-    said = None
+    campaign = None
     if run is not None:
         try:
-            said = workspace.run(run).read("run.json").get("campaign")
+            campaign = workspace.run(run).read("run.json").get("campaign")
         except (GpudebugError, AttributeError):
-            said = None
-    return str(said or read_config(workspace).campaign)
+            campaign = None
+    return str(campaign or read_config(workspace).campaign)
 
 
 def _what(progress: Progress) -> str:

@@ -1,4 +1,4 @@
-"""`gpudebug report`: the whole campaign as a page that stands alone, a picture, or Markdown."""
+"""`gpudebug report`: the whole campaign as a self-contained page, a picture, or Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report(
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
-    `report`'s JSON. Where a picture or Markdown is asked for, the page is written only with an `output`.
+    `report`'s JSON. If a picture or Markdown is asked for, the page is written only with an `output`.
 
     `force` replaces files that gpudebug did not write. Before anything is gathered: StoreError if a file
     cannot or may not be written, GpudebugError if matplotlib lacks for the picture.

@@ -31,7 +31,7 @@ from gpudebug.engine.status.answer import status_of
 from gpudebug.engine.trial.together import together
 
 FORMAT = 1
-# A page stays below 10 MB, half of which is the script that draws it: so much is told in full. With `_HALF`
+# A page stays below 10 MB, half of which is the script that draws it: so much is shown in full. With `_HALF`
 # hypotheses, half of that goes to their own lines.
 RUNS = 400
 POINTS = 80_000
@@ -47,27 +47,27 @@ Doing = Callable[[str], None]
 
 
 def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
-    """The report's data of the campaign at or above `directory`; `doing` is told what takes long.
+    """The report's data of the campaign at or above `directory`; `doing` gets what takes long.
 
-    A run that cannot be told of is named in `skipped` with the reason. Nothing is written. Every text has
+    A run that cannot be shown is named in `skipped` with the reason. Nothing is written. Every text has
     passed the campaign's redactor, unknown is None.
     """
     loaded = load(directory, session_of())
     runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
-    said = status_of(loaded)
+    status = status_of(loaded)
     share = _HALF / (_HALF + len(loaded.document.hypotheses))
     room = hypotheses.Room(int(share * hypotheses.SIZE))
     entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, loaded.order(h), h.number))
-    known = {h["number"]: h for h in said["hypotheses"]}
-    told = {h.number: hypotheses.told(loaded, runs, h, known[h.number], room) for h in entries}
-    records, notes = _records(loaded, runs, told.values(), share, doing)
+    known = {h["number"]: h for h in status["hypotheses"]}
+    shown = {h.number: hypotheses.shown(loaded, runs, h, known[h.number], room) for h in entries}
+    records, notes = _records(loaded, runs, shown.values(), share, doing)
     reference, causes, unread = _diagnosed(loaded)
     data = {
         "format": FORMAT,
         "gpudebug": __version__,
         "made": now(),
         # Each of its hypotheses is below, with more.
-        "status": {key: value for key, value in said.items() if key != "hypotheses"},
+        "status": {key: value for key, value in status.items() if key != "hypotheses"},
         "story": story(loaded, runs),
         "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
         "machine": _machine(loaded, runs),
@@ -75,7 +75,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "reference": reference,
         "causes": causes,
         "gain": _gain(loaded),
-        "hypotheses": [told[h.number] for h in loaded.document.hypotheses],
+        "hypotheses": [shown[h.number] for h in loaded.document.hypotheses],
         "runs": records,
         "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
         "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
@@ -91,7 +91,7 @@ def _replayed(loaded: Loaded) -> str | None:
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
-    """What is told first where not everything can be told in full: what was accepted, then what was
+    """What is shown first if not everything fits in full: what was accepted, then what was
     validated, then the newest."""
     if status is not Status.VALIDATED:
         return 2, -number
@@ -99,7 +99,7 @@ def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
 
 
 def _records(
-    loaded: Loaded, runs: Runs, told: Iterable[Mapping[str, Any]], share: float, doing: Doing
+    loaded: Loaded, runs: Runs, shown: Iterable[Mapping[str, Any]], share: float, doing: Doing
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The records of the campaign's runs by name, the most important of them with their series."""
     mine = [
@@ -109,7 +109,7 @@ def _records(
     ]
     found = {name: run for name in mine if (run := runs.get(name)) is not None}
     first = [name for baseline in loaded.baselines.values() for name in baseline.runs]
-    wanted = dict.fromkeys([*first, *_of_sides(told), *reversed(found)])
+    wanted = dict.fromkeys([*first, *_of_sides(shown), *reversed(found)])
     kept = [found[name] for name in wanted if name in found][: int(share * RUNS)]
     series, notes = _series(kept, int(share * POINTS), doing)
     names = {run.folder.name for run in kept}
@@ -139,13 +139,15 @@ def _series(runs: Sequence[Read], points: int, doing: Doing) -> tuple[dict[str, 
         logs, long = (logs - size, long) if size <= logs else (logs, long + 1)
         points -= _points(found)
     if long:
-        notes.append(f"the losses of {long} runs have 40 points each: their logs are too long to read")
+        notes.append(
+            f"the losses of {long} runs are shown by 40 points each: their logs are too long to read"
+        )
     return series, notes
 
 
-def _of_sides(told: Iterable[Mapping[str, Any]]) -> list[str]:
+def _of_sides(shown: Iterable[Mapping[str, Any]]) -> list[str]:
     """The runs of hypotheses, the baseline's of each beside its own: their timelines are shown together."""
-    return [name for h in told for name in (*h["trial_runs"], *h["baseline_runs"])]
+    return [name for h in shown for name in (*h["trial_runs"], *h["baseline_runs"])]
 
 
 def _points(series: Mapping[str, Any]) -> int:
@@ -167,10 +169,10 @@ def _machine(loaded: Loaded, runs: Runs) -> dict[str, Any] | None:
 
 def _surroundings(run: Read) -> dict[str, Any]:
     record = run.record
-    told = record.model_dump(
+    fields = record.model_dump(
         mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
     )
-    return {"run": run.folder.name, **told}
+    return {"run": run.folder.name, **fields}
 
 
 def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[str]]:
@@ -217,7 +219,7 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
 
 
 def _now(loaded: Loaded) -> float | None:
-    """The figure of the baseline; None where it was recorded before the last acceptance."""
+    """The figure of the baseline; None if it was recorded before the last acceptance."""
     baseline = loaded.baselines["workload"]
     last = [store.run_number(name) for h in loaded.recorded for name in h.runs]
     if not baseline.runs or store.run_number(baseline.runs[0]) < max(last, default=0):
@@ -226,7 +228,7 @@ def _now(loaded: Loaded) -> float | None:
 
 
 def _absent(loaded: Loaded, runs: Runs) -> list[str]:
-    """That no run is here, as in a clone: what stands in the progress file is all there is."""
+    """That no run is here, as in a clone: the progress file is all there is."""
     named = [name for h in loaded.document.hypotheses for name in h.runs]
     named += [name for b in loaded.document.baselines for name in b.runs]
     if runs.here or not named:

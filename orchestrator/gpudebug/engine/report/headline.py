@@ -1,4 +1,4 @@
-"""The answer in a few sentences: where it stood, what was found, where it is now, what is next."""
+"""The answer in a few sentences: the start, what was found, where it is now, what is next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 
 class Part(NamedTuple):
-    """A piece of a sentence; `own` where it is somebody's own words, which must not reorder ours."""
+    """A piece of a sentence; `own` if the words are another's, which must not reorder ours."""
 
     text: str
     own: bool = False
@@ -29,7 +29,7 @@ def headline(data: Data) -> list[Part]:
 
 
 def started(data: Data) -> float | None:
-    """The metric of the first baseline; None where none is known."""
+    """The metric of the first baseline; None if none is known."""
     gain = data["gain"]
     if gain is not None and gain["start"] is not None:
         return float(gain["start"])
@@ -53,7 +53,7 @@ def figure_name(data: Data) -> str:
 
 
 def command(data: Data) -> str | None:
-    """What to type next; None where nothing is left."""
+    """What to type next; None if nothing is left."""
     if data["status"]["running"]:
         return "gpudebug status --watch"
     return None if data["status"]["next"]["action"] == Kind.STOP else "gpudebug next"
@@ -63,7 +63,7 @@ def _unmeasured(data: Data) -> str:
     baseline = data["status"]["baselines"]["workload"]
     if not data["runs"]:
         if overview.tested(data["hypotheses"]):
-            return "No run folder is here: everything below is from the progress file, UNVERIFIED."
+            return "No run is here: the figures below are the progress file's, UNVERIFIED."
         return "Nothing has been measured yet."
     why = f": {baseline['why']}" if baseline and baseline.get("why") else ""
     return f"The workload has no baseline to compare with yet{why}."
@@ -71,15 +71,15 @@ def _unmeasured(data: Data) -> str:
 
 def _stood(data: Data, start: float) -> str:
     metric, gain = metric_of(data), data["gain"] or {}
-    said = f"{figure_name(data)} stood at {numbers.figure(metric, start)}"
+    text = f"{figure_name(data)} was {numbers.figure(metric, start)}"
     known = [
         f"{what} {numbers.figure(metric, gain[what])}"
         for what in ("reference", "target")
         if gain.get(what) is not None
     ]
     if known:
-        said += f" ({', '.join(known)})"
-    return f"{said}. "
+        text += f" ({', '.join(known)})"
+    return f"{text}. "
 
 
 def _found(data: Data) -> Iterable[Part]:
@@ -94,10 +94,10 @@ def _found(data: Data) -> Iterable[Part]:
         return [Part(f"{lead}. ")]
     if best is None:
         return [Part(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
-    said, title = overview.change_text(best), Part(best["title"], own=True)
+    change, title = overview.change_text(best), Part(best["title"], own=True)
     if len(good) == 1:
-        return [Part(f"{lead}: “"), title, Part(f"”, {said}. ")]
-    return [Part(f"{lead}; the largest effect, {said}, has “"), title, Part("”. ")]
+        return [Part(f"{lead}: “"), title, Part(f"”, {change}. ")]
+    return [Part(f"{lead}; the largest effect, {change}, has “"), title, Part("”. ")]
 
 
 def _doubted(data: Data) -> Iterable[Part]:

@@ -1,4 +1,4 @@
-"""Every hypothesis of a campaign as a report tells it: what was changed, on what, and what came of it."""
+"""Every hypothesis of a campaign as a report shows it: what was changed, on what, and the result."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SIZE = 500_000
 
 @dataclass
 class Room:
-    """How much may still be told; `short` counts the hypotheses for which it did not suffice."""
+    """How much may still be shown; `short` counts the hypotheses for which it did not suffice."""
 
     left: int = SIZE
     short: int = 0
 
 
-def told(
+def shown(
     loaded: Loaded, runs: Runs, entry: HypothesisEntry, known: Mapping[str, Any], room: Room
 ) -> dict[str, Any]:
     """`known`, the entry of `status`, with everything else that a report says of it.
@@ -111,7 +111,7 @@ def _inside(
 
 
 def _diff(loaded: Loaded, entry: HypothesisEntry, after: Sequence[Read]) -> tuple[str | None, list[str]]:
-    """The patch that was tested, else the one that the entry names; a note where it is cut or gone."""
+    """The patch that was tested, else the one that the entry names; a note if it is cut or gone."""
     try:
         data = _tested(after) or _named(loaded, entry)
     except (GpudebugError, OSError) as e:
@@ -160,7 +160,7 @@ def _differences(
 
 
 def _clocks(before: Sequence[Read], after: Sequence[Read]) -> list[tuple[str, str, str]]:
-    """The mean clocks of both sides where they are far apart."""
+    """The mean clocks of both sides if they are far apart."""
     sides = [[run.evidence.conditions for run in side] for side in (before, after)]
     if not conditions.apart(*sides):
         return []

@@ -35,7 +35,7 @@ Hypothesis = Mapping[str, Any]
 def summary(data: Data) -> str:
     """GitHub-flavoured Markdown of a report's data, far shorter than a pull request may be.
 
-    Free text makes no markup, no mention and no link. No folder and no name of the machine is told.
+    Free text makes no markup, no mention and no link. It names no folder and no machine.
     """
     hypotheses = data["hypotheses"]
     rows = overview.rows(hypotheses, ROWS)
@@ -66,7 +66,7 @@ def _row(h: Hypothesis) -> dict[str, Any]:
     return {
         "number": h["number"],
         "title": inline(h["title"], 120),
-        "change": verbatim(h["intervention"] or "none is written", 160),
+        "change": verbatim(h["intervention"] or "not written", 160),
         "verdict": ", ".join([h["status"], *_marks(h)]),
         "effect": inline(overview.effect_text(h), 80),
         "throughput": numbers.UNKNOWN if ratio is None else f"{ratio:.2f}x{own}",
@@ -75,7 +75,7 @@ def _row(h: Hypothesis) -> dict[str, Any]:
 
 
 def _marks(h: Hypothesis) -> list[str]:
-    """What is said beside a verdict."""
+    """The notes beside a verdict."""
     doubts = [line.partition(":")[0] for line in h.get("doubts", ())]
     return [*doubts, *(["accepted"] if h["accepted"] is not None else [])]
 
@@ -88,7 +88,7 @@ def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, 
         {
             "number": h["number"],
             "title": inline(h["title"], 120),
-            "change": verbatim(h["intervention"] or "none is written", 160),
+            "change": verbatim(h["intervention"] or "not written", 160),
             "alone": inline(step["change_text"], 120),
             **_patch(h["diff"] or ""),
         }
@@ -129,9 +129,9 @@ def _environment(data: Data) -> Iterator[tuple[str, str]]:
     if machine["cpu_quota"] is not None:
         yield "CPU quota", numbers.number(machine["cpu_quota"], "cores")
     packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
-    told = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
-    if told:
-        yield "Packages", inline(", ".join(told))
+    versions = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
+    if versions:
+        yield "Packages", inline(", ".join(versions))
     if machine["commit"]:
         yield "Commit of the baseline", inline(machine["commit"])
     outcomes = Counter(run["outcome"] for run in data["runs"].values())
@@ -170,6 +170,6 @@ def _titled(h: Hypothesis) -> str:
 
 
 def _likely(cause: Mapping[str, Any]) -> str:
-    said = f"probability {cause['probability']:.2f}"
+    text = f"probability {cause['probability']:.2f}"
     ceiling = cause["ceiling_pp"]
-    return said if ceiling is None else f"{said}, at most {ceiling:.0f}pp"
+    return text if ceiling is None else f"{text}, at most {ceiling:.0f}pp"

@@ -28,10 +28,10 @@ def page_at(workspace: store.Workspace, output: Path | None) -> Path:
 
 
 def check_picture(path: Path, option: str) -> None:
-    """UsageError: a name that ends otherwise may be that of a file which is no picture."""
+    """UsageError: a name that ends otherwise may be that of a file that is not a picture."""
     if path.suffix.lower() != ".png":
-        said = f"{option} {path.name}: the picture is a PNG"
-        raise UsageError(said, next=f"name it {path.stem or 'F'}.png")
+        problem = f"{option} {path.name}: the picture is a PNG"
+        raise UsageError(problem, next=f"name it {path.stem or 'F'}.png")
 
 
 def ours_of(path: Path) -> Ours:
@@ -52,7 +52,7 @@ def check(workspace: store.Workspace, path: Path, *, force: bool = False) -> Non
 
 
 def write(files: Sequence[tuple[Path, bytes]], *, force: bool = False) -> None:
-    """Every file at once, its folder made where it is missing."""
+    """Every file at once, its folder made if it is missing."""
     for path, content in files:
         store.make_folder(path.parent)
         store.put_file(path, content, partial(refuse, path, ours_of(path), force=force))

@@ -1,4 +1,4 @@
-"""The report as one HTML file that stands alone: text and tables first, plots by its own script."""
+"""The report as one self-contained HTML file: text and tables first, plots by its own script."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEARCHED = 12
 def page(data: Data, folder: Path) -> str:
     """The whole page of `data`, to be written into `folder`: its links lead from there into the run folders.
 
-    GpudebugError where plotly's script lacks; ValueError where `data` has what JSON cannot hold.
+    GpudebugError if plotly's script is missing; ValueError if `data` has what JSON cannot hold.
     """
     drawing = plotly.script()
     style = templates.source("report.css")

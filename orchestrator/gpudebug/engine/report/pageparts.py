@@ -50,7 +50,7 @@ def _height(value: float, top: float) -> float:
 
 
 class Effect(NamedTuple):
-    """An effect and its interval as places on a line of `EFFECT_WIDTH`; no bounds where none are known."""
+    """An effect and its interval as places on a line of `EFFECT_WIDTH`; no bounds if unknown."""
 
     zero: float
     value: float
@@ -120,7 +120,7 @@ def _bottlenecks(outline: Sequence[Data]) -> set[str]:
 
 
 def _share(section: Data) -> float:
-    """Before the change; after it where it was not there before."""
+    """Before the change; after it if it is new."""
     side = section.get("a") or section.get("b")
     return float(side["share"]) if side else 0.0
 
@@ -199,7 +199,7 @@ def when(at: str | None) -> str:
 
 
 def inside(sides: Sequence[Data]) -> list[tuple[str, list[str | None]]]:
-    """What the training processes of all sides told, by figure; without the figures that no side knows."""
+    """What the training processes of all sides reported, by figure; without figures that no side knows."""
     rows = [(label, [_told(s.get("figures"), key, show) for s in sides]) for label, key, show in _INSIDE]
     return [(label, cells) for label, cells in rows if any(cells)]
 

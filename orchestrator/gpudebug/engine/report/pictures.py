@@ -32,16 +32,16 @@ def show_with_picture(directory: Path, number: int, path: Path, *, force: bool =
 
 def _data(loaded: Loaded, number: int) -> dict[str, Any]:
     """Of a report's data what one hypothesis needs: itself and its runs."""
-    entry, said = entry_of(loaded, number), status_of(loaded)
+    entry, status = entry_of(loaded, number), status_of(loaded)
     runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
-    known = next(h for h in said["hypotheses"] if h["number"] == number)
-    told = hypotheses.told(loaded, runs, entry, known, hypotheses.Room())
-    read = runs.read([*told["baseline_runs"], *told["trial_runs"]])
+    known = next(h for h in status["hypotheses"] if h["number"] == number)
+    shown = hypotheses.shown(loaded, runs, entry, known, hypotheses.Room())
+    read = runs.read([*shown["baseline_runs"], *shown["trial_runs"]])
     data = {
         "gpudebug": __version__,
-        "status": said,
+        "status": status,
         "machine": None,
-        "hypotheses": [told],
+        "hypotheses": [shown],
         "runs": {run.folder.name: {**brief(run), **detail(run, [])} for run in read},
     }
     return dict(scrubbed_record(data, loaded.workspace.scrub))

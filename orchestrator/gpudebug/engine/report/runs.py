@@ -40,7 +40,7 @@ class Read:
 
 @dataclass
 class Runs:
-    """The runs of a campaign, each read once. `skipped` says of those that cannot be told of why, `notes`
+    """The runs of a campaign, each read once. `skipped` says why some cannot be shown, `notes`
     what of the others could not be read."""
 
     workspace: store.Workspace
@@ -50,7 +50,7 @@ class Runs:
     _read: dict[str, Read | None] = field(default_factory=dict)
 
     def get(self, name: str) -> Read | None:
-        """None where the run is not here or cannot be told of."""
+        """None if the run is not here or cannot be shown."""
         if name not in self._read:
             try:
                 self._read[name] = _whole(self.workspace.run(name)) if name in self.here else None
@@ -66,7 +66,7 @@ class Runs:
 
 
 def _whole(folder: store.RunFolder) -> Read:
-    """GpudebugError where the run is not finished, or its records are not what gpudebug writes."""
+    """GpudebugError if the run is not finished, or its records are not what gpudebug writes."""
     record = record_of(folder, "run.json")
     if not folder.sealed:
         raise GpudebugError("it is unfinished: it was cut off, or is under way")
@@ -118,7 +118,7 @@ def _files(folder: store.RunFolder) -> list[str]:
 
 
 def log_size(run: Read) -> int:
-    """Of its train.log in bytes; 0 where there is none."""
+    """Of its train.log in bytes; 0 if there is none."""
     try:
         return run.folder.log.stat().st_size
     except OSError:
@@ -186,7 +186,7 @@ def _unread(run: Read, file: str, e: GpudebugError | OSError) -> str:
 
 def _losses(evidence: Evidence, log: LogSummary) -> tuple[list[list[float | None]], str]:
     """[step, loss] as printed, else by the number of the print; the short curve of the evidence without a
-    log. A loss that is no finite number is None."""
+    log. A loss that is not a finite number is None."""
     steps = [p.step for p in log.loss if p.step is not None]
     by_step = len(steps) == len(log.loss) and steps == sorted(steps)
     if log.loss:
@@ -209,7 +209,7 @@ def _finite(value: float) -> float | None:
 
 
 def _step_times(run: Read, log: LogSummary, notes: list[str]) -> dict[str, Any] | None:
-    """Bars of the steps' times in the window: as the training process told them, else as its log does."""
+    """Bars of the steps' times in the window: as the training process reported them, else as its log does."""
     counted, by = _probed(run, notes), "probe"
     if not counted:
         counted, by = step_histogram.counted(_printed(log, run.evidence.window)), "log"
@@ -218,7 +218,7 @@ def _step_times(run: Read, log: LogSummary, notes: list[str]) -> dict[str, Any] 
 
 
 def _printed(log: LogSummary, window: Window | None) -> list[float]:
-    """The printed times of steps in the window; of all where the lines have no times."""
+    """The printed times of steps in the window; of all if the lines have no times."""
     if window is None or all(p.time is None for p in log.durations):
         return [p.value for p in log.durations]
     timed = ((p.time, p.value) for p in log.durations)
@@ -234,8 +234,8 @@ def _probed(run: Read, notes: list[str]) -> dict[int, float]:
     except (GpudebugError, OSError) as e:
         notes.append(_unread(run, launcher.PROBE, e))
         return {}
-    told = probe.read_probe(text)
-    main = told.main if told else None
+    report = probe.read_probe(text)
+    main = report.main if report else None
     if main is None:
         return {}
     window = run.evidence.window

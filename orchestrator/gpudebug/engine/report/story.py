@@ -22,9 +22,9 @@ Event = tuple[float, dict[str, Any]]
 
 
 def story(loaded: Loaded, runs: Runs) -> list[dict[str, Any]]:
-    """`at` (None: nobody wrote it down), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
+    """`at` (None: not recorded), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
 
-    An acceptance leaves no time: it stands before the baseline that was recorded after it.
+    An acceptance leaves no time: it comes before the baseline that was recorded after it.
     """
     baselines = list(_baselines(loaded, runs))
     trials = [(h.number, _trial(loaded, runs, h)) for h in loaded.document.hypotheses if h.status in VERDICTS]
@@ -44,13 +44,13 @@ def _baselines(loaded: Loaded, runs: Runs) -> Iterator[Event]:
         mine = record.get("campaign") == loaded.config.campaign and record.get("hypothesis") is None
         if not mine or not role.startswith(_BASELINE) or runs.get(name) is None:
             continue
-        said = json.dumps([role, record.get("identity"), name in current], sort_keys=True)
-        if said != before:
+        identity = json.dumps([role, record.get("identity"), name in current], sort_keys=True)
+        if identity != before:
             groups.append((role.removeprefix(_BASELINE), []))
         groups[-1][1].append(name)
-        before = said
-    told = {name for _, names in groups for name in names}
-    gone = [(b.role, list(b.runs)) for b in loaded.baselines.values() if b.runs and not told & set(b.runs)]
+        before = identity
+    listed = {name for _, names in groups for name in names}
+    gone = [(b.role, list(b.runs)) for b in loaded.baselines.values() if b.runs and not listed & set(b.runs)]
     for role, names in (*groups, *gone):
         found = runs.read(names)
         figure = _baseline_text(loaded, role, [r.facts for r in found])
@@ -62,7 +62,7 @@ def _baselines(loaded: Loaded, runs: Runs) -> Iterator[Event]:
 
 
 def _baseline_text(loaded: Loaded, role: str, facts: Sequence[Mapping[str, Any]]) -> str:
-    """Of the runs, else as the progress file tells it."""
+    """Of the runs, else of the progress file."""
     if not facts:
         entry = loaded.document.baseline(role)
         return entry.fields.get("gpu util", numbers.UNKNOWN) if entry else numbers.UNKNOWN
@@ -82,14 +82,14 @@ def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str
 
 def _trial(loaded: Loaded, runs: Runs, entry: HypothesisEntry) -> Event:
     judged = loaded.trials[entry.number]
-    said = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
+    line = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
     if judged.verified and judged.verdict:
         change = numbers.improvement(judged.verdict)
         why = str(judged.verdict["why"])
-        text = f"{said}, {change}" + ("" if change in why else f" ({why})")
+        text = f"{line}, {change}" + ("" if change in why else f" ({why})")
     else:
         claimed = entry.result.get("improvement")
-        text = f"{said}, UNVERIFIED" + (f": {claimed}" if claimed else "")
+        text = f"{line}, UNVERIFIED" + (f": {claimed}" if claimed else "")
     names = list(entry.runs)
     runs.read(names)
     return _place(names), _event("trial", text, names, at=_start(loaded, names), hypothesis=entry.number)
@@ -119,7 +119,7 @@ def _event(
 
 
 def _place(names: Sequence[str]) -> float:
-    """The number of the first run; at the end where there is none."""
+    """The number of the first run; at the end if there is none."""
     return min((store.run_number(name) for name in names), default=_NEVER)
 
 

@@ -22,7 +22,7 @@ _MOST_NEIGHBOURS = 20
 
 @dataclass(frozen=True)
 class Known:
-    """A command's framework and what its program's source says; None where nobody can tell."""
+    """Return a command's framework and its source's settings; None if unknown."""
 
     found: Found | None
     program: Program | None
@@ -47,7 +47,7 @@ def of(root: Path, workload: Workload) -> Known:
 def program_of(root: Path, workload: Workload) -> Program | None:
     """What the script that the command names says, and the files beside it that it imports.
 
-    Only files of the repository are read; None where the command names none.
+    Only files of the repository are read; None if the command names none.
     """
     folder = root / workload.cwd
     for path in programs.scripts(workload.argv()):

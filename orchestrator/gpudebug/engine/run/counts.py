@@ -26,7 +26,7 @@ _MOST_SECTIONS = 64
 _LONGEST_SECTIONS = 16 << 20
 _LONGEST_TRACE = 4 << 30
 _EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
-# The user's wish and a lost device tell more than what a job did to its files.
+# The user's wish and a lost device matter more than what a job did to its files.
 _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 
 
@@ -98,8 +98,8 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
     """How the run ended, now that it is known what became of its files."""
     if not altered:
         return launched
-    said = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
-    reason = f"{launched.reason}; {said}" if launched.reason else said
+    text = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
+    reason = f"{launched.reason}; {text}" if launched.reason else text
     outcome = launched.outcome if launched.outcome in _KEPT else Outcome.SAMPLER_LOST
     return replace(launched, outcome=outcome, reason=reason)
 
@@ -107,18 +107,18 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
 def tidy(files: Files, altered: Mapping[str, str]) -> None:
     """Leave nothing in a run folder that the job put there: it is moved into the job's folder. What gpudebug
     had written there before is there again."""
-    if files.told is None:
+    if files.reports is None:
         return
-    jobfiles.regain(files.told)
+    jobfiles.regain(files.reports)
     ours = {SAMPLES, LOG, *files.ours}
     names = [name for name in altered if name in ours and files.folder is not None]
-    jobfiles.put_aside(files.told, [*names, *jobfiles.strangers(files.told, ours)])
+    jobfiles.put_aside(files.reports, [*names, *jobfiles.strangers(files.reports, ours)])
     for name in files.ours.keys() & altered.keys():
-        store.copy_into(files.told / name, files.ours[name])
+        store.copy_into(files.reports / name, files.ours[name])
 
 
 def take_over(folder: Path, altered: Mapping[str, str]) -> None:
-    """Copy what the processes told of themselves into the run folder, capped. Reports of sections are also
+    """Copy the processes' reports into the run folder, capped. Reports of sections are also
     taken from the job's folder, where its own code may have written them."""
     for name in (launcher.PROBE, launcher.RECORD):
         if name not in altered:
@@ -135,6 +135,6 @@ def _traces(record: Path) -> list[str]:
     """The traces of PyTorch's profiler that the probe record names."""
     if not record.is_file():
         return []
-    told = read_profiles(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
-    named: Any = (told or {}).get("files", ())
+    profiles = read_profiles(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))
+    named: Any = (profiles or {}).get("files", ())
     return [str(name) for name in named]

@@ -16,7 +16,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`interpreter` is path and version; `packages` is empty where the interpreter was not or could not be
+    """`interpreter` is path and version; `packages` is empty if the interpreter was not or could not be
     asked; `knobs` are the variables that steer libraries, `meant` those of them that the run's own change
     sets; None is unknown, as for everything of an imported run."""
 
@@ -30,7 +30,7 @@ class Surroundings:
 
 
 def ask_anew() -> None:
-    """A process that lives on asks every interpreter anew, as each command does."""
+    """A long-lived process asks every interpreter again, as each command does."""
     launcher.ask_anew()
 
 
@@ -76,7 +76,7 @@ def here(
 
 
 def recorded(record: RunRecord) -> Surroundings:
-    """The surroundings that run.json tells of."""
+    """The surroundings that run.json records."""
     try:
         changes = interventions.parse(record.change).changes if record.change else ()
     except InterventionError:  # An older version's: it took characters that are refused today.
@@ -93,7 +93,7 @@ def recorded(record: RunRecord) -> Surroundings:
 
 
 def differences(before: Surroundings, after: Surroundings) -> list[str]:
-    """What differs, named. What either side does not know is not compared: unknown is no difference."""
+    """What differs, named. What either side does not know is not compared: unknown is not a difference."""
     found = []
     if before.packages and after.packages:
         if before.interpreter != after.interpreter:

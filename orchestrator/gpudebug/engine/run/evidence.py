@@ -49,10 +49,10 @@ LONGEST_RECORD = 8 << 20
 class Files:
     """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
 
-    `job` is the folder that GPUDEBUG_RUN_DIR names, `records` the one where the processes of the run tell of
-    themselves (probe.jsonl, sections.json, …), and `told` the one that these records are copied to once the
-    run has ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until
-    made. `made` is the identity of `told` as it was made. `ours` is what gpudebug wrote into `folder` before
+    `job` is the folder that GPUDEBUG_RUN_DIR names, `records` the one where its processes report themselves
+    (probe.jsonl, sections.json, …), and `reports` the one that these records are copied to once the run has
+    ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
+    `made` is the identity of `reports` as it was made. `ours` is what gpudebug wrote into `folder` before
     the launch, by its name there.
     """
 
@@ -60,7 +60,7 @@ class Files:
     log: Path
     notes: Path
     folder: Path | None = None
-    told: Path | None = None
+    reports: Path | None = None
     job: Path | None = None
     records: Path | None = None
     made: removal.Identity | None = None
@@ -68,17 +68,17 @@ class Files:
 
     @property
     def lost(self) -> bool:
-        """Whether another thing is in the place of the folder `told` that was made."""
-        if self.told is None or self.made is None:
-            return self.told is None
+        """Whether another thing is in the place of the folder `reports` that was made."""
+        if self.reports is None or self.made is None:
+            return self.reports is None
         try:
-            return removal.identity_of(self.told.lstat()) != self.made
+            return removal.identity_of(self.reports.lstat()) != self.made
         except OSError:
             return True
 
     def underway(self) -> Files:
-        """The same while the run goes on: what its processes tell lies where they write it."""
-        return replace(self, told=self.records)
+        """The same while the run goes on: its processes' reports are where they write them."""
+        return replace(self, reports=self.records)
 
     def without(self, names: Collection[str]) -> Files:
         """The same, but nothing is read of the files `names`."""
@@ -88,7 +88,7 @@ class Files:
 
 
 class Ended(Protocol):
-    """How a run ended, as the launcher and run.json tell alike. Seconds."""
+    """How a run ended, by the launcher and by run.json alike. Seconds."""
 
     @property
     def exit_status(self) -> int | None: ...
@@ -109,10 +109,10 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
     """The evidence of a run that has ended, from its folder and its run.json.
 
     The values of the run's sensitive variables are not known any more: a quoted log line that held one is
-    redacted in evidence.json and not here. Raises GpudebugError where a file cannot be read as what it is.
+    redacted in evidence.json and not here. Raises GpudebugError if a file cannot be read as what it is.
     """
     if record.outcome is None:
-        raise StoreError("says no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
+        raise StoreError("has no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
     return read_evidence(
         files_of(folder),
         run=record.name,
@@ -144,11 +144,11 @@ def read_evidence(
     cpu_quota: float | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Evidence:
-    """What `files` tell of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
-    whether its processes were made to tell of themselves, `cpu_quota` how many cores they were given. `notes`
+    """Read `files` of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
+    whether its processes were made to report, `cpu_quota` how many cores they were given. `notes`
     are the sampler's, read from its file if None."""
-    text = _told(files.told) if files.told else ""
-    told = probe.read_probe(text)
+    text = _told(files.reports) if files.reports else ""
+    found = probe.read_probe(text)
     samples = read_run_samples(files.samples)
     log = read_log(
         files.log,
@@ -167,7 +167,7 @@ def read_evidence(
         warmup=warmup,
         exit_status=ended.exit_status,
         signal=ended.signal,
-        # How we ended a run is no failure of its own; its log would tell of the interrupt alone.
+        # Our ending of a run is not its failure; its log would show only the interrupt.
         failure=log.failure if outcome is Outcome.CRASHED else None,
         reason=ended.reason,
         duration_s=ended.duration_s,
@@ -178,15 +178,17 @@ def read_evidence(
         printed=_configuration(files, redactor or Redactor()),
         log_bytes=files.log.stat().st_size if files.log.is_file() else None,
         loaded=_loaded(files.folder) if files.folder else None,
-        told=told,
-        probe_reason=absent.reason(argv, probed, told),
+        told=found,
+        probe_reason=absent.reason(argv, probed, found),
         watched=stacks.read_stacks(text),
         scrub=(redactor or Redactor()).redact,
         cpu_quota=cpu_quota,
     )
-    if files.told is None:
+    if files.reports is None:
         return evidence
-    return evidence.model_copy(update={"trace": trace_of(files.told), "sections": sections_of(files.told)})
+    return evidence.model_copy(
+        update={"trace": trace_of(files.reports), "sections": sections_of(files.reports)}
+    )
 
 
 def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
@@ -196,9 +198,9 @@ def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
     if log is not None:
         with log:
             head = log.read(LONGEST).decode("utf-8", "replace")
-    told = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
+    printed = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
     found: dict[str, str] = {}
-    for name, value in (entry for entries in told for entry in entries.items()):
+    for name, value in (entry for entries in printed for entry in entries.items()):
         if same_value(found.setdefault(name, value), value):
             continue
         found[name] = ""
@@ -206,18 +208,18 @@ def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
 
 
 def _loaded(folder: Path) -> LoadedFiles | None:
-    """What the run's processes imported; None where none of them told it."""
+    """What the run's processes imported; None if none reported it."""
     text = _head(folder / launcher.RECORD)
     return None if text is None else read_loaded(text)
 
 
 def _told(folder: Path) -> str:
-    """What the run's training processes told; nothing where there was none."""
+    """The reports of the run's training processes; nothing if there was none."""
     return _head(folder / launcher.PROBE) or ""
 
 
 def _head(path: Path) -> str | None:
-    """The text of a record, capped; None if it is no regular file."""
+    """The text of a record, capped; None if it is not a regular file."""
     file = jobfiles.open_plain(path)
     if file is None:
         return None
@@ -240,7 +242,7 @@ def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def read_run_samples(path: Path) -> Samples:
-    """The samples of a run; none where the sampler never wrote."""
+    """The samples of a run; none if the sampler never wrote."""
     file = jobfiles.open_plain(path, follow=True)
     if file is None:
         return Samples()
@@ -258,7 +260,7 @@ def log_beside(path: Path) -> Path | None:
 
 
 def samples_beside(log: Path) -> Samples:
-    """The samples of the same run, which give every line of the log its time; none where there are none."""
+    """The samples of the same run, which give every line of the log its time; none if there are none."""
     path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
     if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
         return Samples()

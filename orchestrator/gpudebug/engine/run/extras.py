@@ -31,7 +31,7 @@ _MOST_FOLDERS = 200
 def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -> None:
     """Copy what a run saved in its own folder, in `run_dir`, or in the output folder that `argv` names.
 
-    Files older than its run.json tell of another run.
+    Files older than its run.json are of another run.
     """
     since = (run_dir / "run.json").stat().st_mtime
     option = frameworks.output_flag(argv, adapters.known())
@@ -51,7 +51,7 @@ def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -
 def without_secrets(name: str, text: str, redactor: Redactor) -> str | None:
     """The text of a configuration without secrets, by their keys too; None if nothing can be read of it.
 
-    It stays as it was written if only its texts hold secrets, and is written anew if its keys tell of some.
+    It stays as it was written if only its texts hold secrets, and is rewritten if its keys do.
     """
     for candidate in (redactor.redact(text), text):
         if (value := parsed(name, candidate)) is not None:

@@ -1,6 +1,6 @@
 """So that a training imports the tree that is tested: absolute paths and editable installs led there.
 
-What it imported in fact is told from inside, by what `launcher.inject` puts into its Python.
+What it imported is reported from inside, by what `launcher.inject` puts into its Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Trees:
 
     `tree` is tested, `packages` are the folders of its packages; `checkout` is the user's, which may be the
     same one. `runs` holds run folders and worktrees: nothing in it is the checkout's. With `probe` the
-    training's Python is made to tell what it imported.
+    training's Python is made to report its imports.
     """
 
     tree: Path
@@ -53,9 +53,9 @@ class Trees:
         return tuple(p for p in (self.checkout, *worktrees) if p.resolve() != self.tree.resolve())
 
     def counterpart(self, path: Path) -> Path | None:
-        """What stands in the tested tree for a path of another one; None for a path of none, or of both.
+        """Return the tested tree's counterpart of a path of another one; None for a path of none, or of both.
 
-        What is linked into the tested tree is the same in both, and is no counterpart.
+        What is linked into the tested tree is the same in both, and not a counterpart.
         """
         spelled = next((p for p in (path, path.resolve()) if self._nearest(p)), path)
         owner = self._nearest(spelled)
@@ -80,7 +80,7 @@ class Placed(NamedTuple):
 
 
 def injected(env: Mapping[str, str], trees: Trees) -> dict[str, str]:
-    """`env` for a training in `trees.tree`, whose Python tells which files it imported."""
+    """`env` for a training in `trees.tree`, whose Python reports which files it imported."""
     return launcher.inject(env, trees.tree, trees.others, [trees.runs])
 
 
@@ -90,7 +90,7 @@ def placed(
     """A command of the user's as it runs in `cwd`, a folder of the tested tree.
 
     `own` names the variables that gpudebug.yaml sets: beside PYTHONPATH only these are looked at. Raises
-    LaunchError where the command cannot be found.
+    LaunchError if the command cannot be found.
     """
     if not trees.others:
         return Placed(tuple(argv), dict(env))
@@ -117,7 +117,7 @@ def placed(
 
 
 def mapped(words: Sequence[str], trees: Trees) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """`words` with the absolute paths into another tree replaced by what stands for them in the tested one,
+    """`words` with the absolute paths into another tree replaced by their counterparts in the tested one,
     and a note for each path that was replaced."""
     notes: dict[str, None] = {}
     return tuple(_mapped(word, trees, notes) for word in words), tuple(notes)
@@ -132,8 +132,8 @@ def _mapped(word: str, trees: Trees, notes: dict[str, None]) -> str:
         new = trees.counterpart(Path(path)) if path else None
         if new is not None:
             notes[f"{path} became {new}"] = None
-        said = word[begin:end] if new is None else f"{new}/" if word[end - 1] == "/" else str(new)
-        done, position = done + word[position:begin] + said, end
+        replacement = word[begin:end] if new is None else f"{new}/" if word[end - 1] == "/" else str(new)
+        done, position = done + word[position:begin] + replacement, end
     return done + word[position:]
 
 

@@ -15,10 +15,10 @@ from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.evidence import Files
 
 LOOK_S = 10.0
-"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads all of it anew."""
+"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads all of it again."""
 LOOK_SHARE = 0.1
 GAPS = 3
-"""A training whose steps the probe alone tells has not stalled before this many of the usual times between
+"""A training whose steps only the probe reports has not stalled before this many of the usual times between
 its lines."""
 _LIVE_STEP = 1 << 20
 
@@ -27,7 +27,7 @@ _LIVE_STEP = 1 << 20
 class Live:
     """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
 
-    `remark` is something that whoever watches should know, however often it is said.
+    `remark` is a note for the watcher, however often it is shown.
     """
 
     label: str
@@ -57,7 +57,7 @@ class SoFar:
 class Watch:
     """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
 
-    What the training process tells of its steps counts too. A flood is followed at its tail only.
+    The training process's reports of its steps count too. A flood is followed at its tail only.
     `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
     certain.
     """

@@ -164,7 +164,7 @@ def set_aside(run: Measured, why: str) -> None:
 
 
 def _remarks(record: RunRecord) -> list[str]:
-    """What will spoil a trial, said before it does."""
+    """Warn of what will spoil a trial."""
     company = [
         f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
         f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
@@ -245,20 +245,20 @@ def run_files(
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}
-    if files.told is not None and not files.lost:
+    if files.reports is not None and not files.lost:
         counts.tidy(files, found.altered)
-        counts.take_over(files.told, found.altered)
+        counts.take_over(files.reports, found.altered)
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)
     read_from = files.without(found.altered)
     if files.lost:
-        read_from = replace(read_from, told=None)
+        read_from = replace(read_from, reports=None)
     return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
 
 
 def surroundings_of(bench: Bench, job: Job) -> Surroundings:
-    """What `job` would run in now. Raises LaunchError where its command cannot be found."""
+    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
@@ -370,12 +370,12 @@ def _launch_spec(
 
 
 def probed(job: Job) -> bool:
-    """Whether the job's Python is made to tell of itself; it is but where `probe: false` stands."""
+    """Whether the job's Python is made to report; it is unless `probe: false` is set."""
     return job.trees.probe if job.trees else True
 
 
 def _env(job: Job, *, own: bool) -> dict[str, str]:
-    """The job's variables, and what makes its Python tell of itself.
+    """The job's variables, and what makes its Python report.
 
     With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
     """

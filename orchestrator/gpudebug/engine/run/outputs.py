@@ -1,4 +1,4 @@
-"""Files that a user names for gpudebug to write: recognised by their content, never somebody else's."""
+"""Files that a user names for gpudebug to write: recognised by their content, never another's."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def refuse_campaigns_own(path: Path, target: Path) -> None:
     run = next((p for p in target.parents if _is_run(p)), None)
     if run is not None:
         raise StoreError(
-            f"lies in the run folder {run.name}, whose manifest it would break", file=str(path), next=_ANOTHER
+            f"is in the run folder {run.name}, whose manifest it would break", file=str(path), next=_ANOTHER
         )
     if store.in_git(target) or any(p.parts[-2:] == ("runs", "worktrees") for p in target.parents):
-        raise StoreError("lies in a worktree or in .git", file=str(path), next=_ANOTHER)
+        raise StoreError("is in a worktree or in .git", file=str(path), next=_ANOTHER)
     if target.name.lower() == store.CONFIG:
         raise StoreError("is the settings of a campaign", file=str(path), next=_ANOTHER)
     if target == _progress_of(target.parent):

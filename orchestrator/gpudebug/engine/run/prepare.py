@@ -38,7 +38,7 @@ class CodeChanged(GpudebugError):
 
 @dataclass
 class Cycle:
-    """One command's hold on a campaign: everything read, the claim held, somebody to report to.
+    """One command's hold on a campaign: everything read, the claim held, a listener to report to.
 
     `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
     `command` is how it is named to others; `pins` says that it pins the settings, if a person calls.
@@ -69,7 +69,7 @@ class Cycle:
         return self._place
 
     def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
-        """Hold these devices until the command ends. BusyError where somebody else has one."""
+        """Hold these devices until the command ends. BusyError if another has one."""
         wanted = {uuid: name for uuid, name in real(devices).items() if uuid not in self.locked}
         holder = {
             "path": str(self.loaded.workspace.root),
@@ -114,7 +114,7 @@ def claimed_campaign(
 ) -> Iterator[Cycle]:
     """Hold the campaign's claim and read it, once its settings are those that a person pinned.
 
-    With `pins` a person's call pins them. BusyError where another command runs something in it,
+    With `pins` a person's call pins them. BusyError if another command runs something in it,
     SettingsChanged if it may not measure under the settings of gpudebug.yaml.
     """
     workspace = find(directory)
@@ -137,14 +137,14 @@ def claimed_campaign(
 def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
     """The run with what its record says of the code, once that is looked at again; before it is sealed.
 
-    A run during which the code changed, or was written, is set aside, and CodeChanged says so: nobody can say
+    A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
     which code it measured. `beside` are runs of the baseline.
     """
     changed = place.changed()
     # Last: what is put back before the look at the contents has a new time in this one.
     written = recorded(git.written_since(run.marks)) if run.marks is not None else None
-    said = {"rewritten": written, "uncounted": _uncounted(place, run)}
-    run = replace(run, record=run.record.model_copy(update=said))
+    fields = {"rewritten": written, "uncounted": _uncounted(place, run)}
+    run = replace(run, record=run.record.model_copy(update=fields))
     run.folder.write("run.json", run.record)
     did, paths = "changed", changed
     if not changed:
@@ -155,9 +155,9 @@ def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured]
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
         error = CodeChanged(
-            f"{why}, so it counts for nothing",
+            f"{why}, so it does not count",
             file=str(place.top),
-            next="gpudebug next; where the training writes that file itself, take it out of git",
+            next="gpudebug next; if the training writes that file itself, take it out of git",
         )
         set_aside(run, error.message)
         raise error
@@ -165,7 +165,7 @@ def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured]
 
 
 def _uncounted(place: WorkingTree, run: Measured) -> dict[str, str] | None:
-    """What the run imported from its tree that is no counted part of it; None where it told no imports."""
+    """What the run imported from its tree beyond its counted part; None if it reported no imports."""
     loaded = run.evidence.loaded
     if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
         return None
@@ -203,9 +203,9 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
 def lone_bench(
     root: Path, setting: str, env: Mapping[str, str], directory: Path, interval: float, report: Report
 ) -> Bench:
-    """The bench of a command outside a campaign: its runs go below `root`, and a lost sampler is no error.
+    """The bench of a command outside a campaign: its runs go below `root`, a lost sampler is not an error.
 
-    `directory` is what a relative replay folder is relative to. DeviceError where there is no such device.
+    `directory` is what a relative replay folder is relative to. DeviceError if there is no such device.
     """
     workspace = store.Workspace(root)
     if (root / store.CONFIG).exists():
@@ -227,7 +227,7 @@ def lone_bench(
 
 
 def _refuse_silent(infos: tuple[DeviceInfo, ...]) -> None:
-    """A device that cannot tell its utilisation cannot decide a trial; that is known before the first run."""
+    """A device without utilisation cannot decide a trial; that is known before the first run."""
     silent = next((d for d in infos if "gpu_util" in d.missing), None)
     if silent is not None:
         raise DeviceError(
@@ -277,7 +277,7 @@ def job_of(
 
 
 def stored_run(workspace: store.Workspace, name: str) -> Measured:
-    """A run as its folder tells it. StoreError where its records are not what gpudebug writes."""
+    """Read a run from its folder. StoreError if its records are not what gpudebug writes."""
     folder = workspace.run(name)
     record, evidence = record_of(folder, "run.json"), record_of(folder, "evidence.json")
     try:
@@ -309,5 +309,5 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: f
 
 
 def window_of(m: Measured) -> float:
-    """Seconds of a run's steady window, 0 where it has none."""
+    """Seconds of a run's steady window, 0 if it has none."""
     return m.evidence.window.duration_s if m.evidence.window else 0.0

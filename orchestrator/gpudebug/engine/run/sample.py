@@ -105,7 +105,7 @@ def _workload(directory: Path, root: Path | None) -> Job:
 
 
 def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence, list[str]]:
-    """Run `job` outside a campaign, and remarks; the folder in which its processes tell of themselves is
+    """Run `job` outside a campaign, and remarks; the folder in which its processes report is
     removed."""
     # A trace may be too large for the system's temporary folder.
     where = files.samples.parent if job.torch_profile else None
@@ -113,9 +113,11 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
         job_folder, records = made.path / "job", made.path / "records"
         for folder in (job_folder, records):
             os.mkdir(folder.name, 0o700, dir_fd=made.fd)
-        files = replace(files, told=made.path, job=job_folder, records=records, made=made.identity)
+        files = replace(files, reports=made.path, job=job_folder, records=records, made=made.identity)
         ran = run_files(bench, job, files, files.samples.stem, str(files.samples))
-        moved = [f"{made.path} was moved away: the training's reports are lost"] if files.lost else []
+        moved = (
+            [f"{made.path} was moved away: what the training reported there is unknown"] if files.lost else []
+        )
         return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
 
 

@@ -18,7 +18,7 @@ _OF_RANK = re.compile(r"sections\.rank([0-9]{1,6})\.json")
 
 
 def sections_of(folder: Path) -> SectionsEvidence | None:
-    """Of the main process, else of the lowest rank; None where none told any.
+    """Of the main process, else of the lowest rank; None if none reported any.
 
     A report that cannot be read is a note: it fails no run.
     """
@@ -39,7 +39,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
 
 
 def outline_of(folder: Path) -> list[dict[str, Any]]:
-    """How they were entered from each other: `core.sections.outline`. Empty where nothing readable tells."""
+    """How they were entered from each other: `core.sections.outline`. Empty if nothing is readable."""
     reports = _reports(folder)
     try:
         found = [_read(path) for path in reports[:1]]
@@ -58,6 +58,6 @@ def _read(path: Path) -> sections.Report:
 def _reports(folder: Path) -> list[Path]:
     """The main process's, then those of the ranks in their order."""
     # A program that tidies the system's temporary folder may have taken it away.
-    told = list(folder.iterdir()) if folder.is_dir() else []
-    ranks = sorted((int(m[1]), p) for p in told if (m := _OF_RANK.fullmatch(p.name)))
+    entries = list(folder.iterdir()) if folder.is_dir() else []
+    ranks = sorted((int(m[1]), p) for p in entries if (m := _OF_RANK.fullmatch(p.name)))
     return [path for path in (folder / launcher.SECTIONS, *(path for _, path in ranks)) if path.is_file()]

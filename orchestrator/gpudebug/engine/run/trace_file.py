@@ -13,7 +13,7 @@ _READ = 1 << 20
 def trace(path: Path) -> dict[str, Any]:
     """The answer for a trace, JSON or JSON in gzip, with `kind` "trace" and `file`.
 
-    Raises GpudebugError where the file holds no trace.
+    Raises GpudebugError if the file holds no trace.
     """
     # numpy takes longer to import than a log to analyse.
     from gpudebug.core.trace import summarise

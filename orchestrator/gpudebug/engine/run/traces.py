@@ -1,4 +1,4 @@
-"""What a run's folder holds of PyTorch's profiler: what the training told of it, and what its trace says."""
+"""What a run's folder holds of PyTorch's profiler: the training's report of it, and its trace."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _LONGEST = 8 << 20  # Twice what the processes of a run may write of themselves.
 
 
 def trace_of(folder: Path) -> dict[str, Any] | None:
-    """`Evidence.trace` of the run that told of itself in `folder`; None where nothing was profiled.
+    """`Evidence.trace` of the run that reported in `folder`; None if nothing was profiled.
 
     It is what `read_profiles` found, with the `headline` of what the trace says as `analysis`,
-    None where it cannot be read. A trace that is named and not there is none.
+    None if it cannot be read. A trace that is named but missing is none.
     """
     path = folder / launcher.PROBE
     if not path.is_file():
         return None
-    told = read_profiles(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
-    if told is None or "file" not in told:
-        return told
-    if not (folder / told["file"]).is_file():
-        return {"why": f"{told['file']} is not there"}
+    record = read_profiles(store.read_head(path, _LONGEST).decode("utf-8", "replace"))
+    if record is None or "file" not in record:
+        return record
+    if not (folder / record["file"]).is_file():
+        return {"why": f"{record['file']} is not there"}
     # Arithmetic that a run without a trace need not load.
     from gpudebug.engine.run.trace_file import trace
 
     try:
-        return {**told, "analysis": headline(trace(folder / told["file"]))}
+        return {**record, "analysis": headline(trace(folder / record["file"]))}
     except GpudebugError as e:
-        return {**told, "analysis": None, "why": "; ".join(filter(None, (told.get("why"), e.message)))}
+        return {**record, "analysis": None, "why": "; ".join(filter(None, (record.get("why"), e.message)))}
 
 
 def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
-    """A run's trace for JSON, with the `path` of its file; None where there is none."""
+    """A run's trace for JSON, with the `path` of its file; None if there is none."""
     return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
 
 
@@ -54,8 +54,8 @@ def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
     For people: its command or code may be older than the baseline's.
     """
     for name, record in reversed(loaded.records.items()):
-        said = record.get("role"), record.get("campaign"), record.get("outcome")
-        if said == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):
+        identity = record.get("role"), record.get("campaign"), record.get("outcome")
+        if identity == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):
             run = loaded.workspace.run(name)
             if run.sealed and (found := located(stored_record(run, "evidence.json").get("trace"), run.path)):
                 return {"run": name, **found}
@@ -72,7 +72,7 @@ def keep_beside(evidence: Evidence, folder: int, samples: Path) -> Evidence:
     """Move the traces of a run out of an open folder, beside its samples: `trace.json.gz` becomes
     `F.trace.json.gz`.
 
-    The evidence names them as they are then. StoreError where they cannot go there.
+    The evidence names them as they are then. StoreError if they cannot go there.
     """
     trace = evidence.trace
     if trace is None or "file" not in trace:

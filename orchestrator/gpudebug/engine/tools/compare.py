@@ -130,7 +130,7 @@ def compare_recorded(directory: Path, a: str, b: str) -> dict[str, Any]:
 
 
 def _stored(directory: Path, text: str) -> _Side | None:
-    """The recorded runs that `text` names, not yet read; None where it is a command."""
+    """The recorded runs that `text` names, not yet read; None if it is a command."""
     if not text.strip():
         return None
     if text in _ROLES:
@@ -144,9 +144,9 @@ def _stored(directory: Path, text: str) -> _Side | None:
     if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
         return _Side(text, (_folder(root / "runs" / text),))
     if os.path.isdir(path):
-        raise StoreError("is no run: it has no run.json", file=str(path), next="name a folder of runs/")
+        raise StoreError("is not a run: it has no run.json", file=str(path), next="name a folder of runs/")
     if _RUN.fullmatch(path.name) and not os.path.isfile(path):
-        raise StoreError("there is no such run", file=str(path), next="name a folder of runs/")
+        raise StoreError("the run is missing", file=str(path), next="name a folder of runs/")
     return None
 
 
@@ -190,7 +190,7 @@ def _read_side(side: _Side) -> _Side:
 
 
 def _read(folder: store.RunFolder) -> Run:
-    """A sealed and completed run. StoreError where its records are missing, altered or not ours."""
+    """A sealed and completed run. StoreError if its records are missing, altered or not ours."""
     if not folder.sealed:
         raise StoreError("is an unfinished run", file=str(folder.path), next="compare a run that completed")
     try:
@@ -228,7 +228,7 @@ def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "
 
 
 def _ending(folder: store.RunFolder, e: Evidence) -> str:
-    """How a run ended, in the last words of its log where they say more: `CRASHED (oom_gpu): …`."""
+    """How a run ended, in the last words of its log if they say more: `CRASHED (oom_gpu): …`."""
     if e.failure and e.failure.lines:
         return f"{e.outcome} ({e.failure.kind}): {e.failure.lines[-1]}"
     if e.outcome is not Outcome.CRASHED:
@@ -370,7 +370,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _played_back(side: _Side) -> bool | None:
-    """Whether a run of this side was played back; None if nothing tells."""
+    """Whether a run of this side was played back; None if unknown."""
     pairs = zip(side.runs, side.folders, strict=True)
     found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]
     return True if any(found) else None if None in found else False

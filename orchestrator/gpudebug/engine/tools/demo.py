@@ -23,8 +23,8 @@ from gpudebug.engine.status.status import status
 Tell = Callable[[str], None]
 
 
-def demo(report: Report, tell: Tell, told: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
-    """Run the demo campaign until it stops. `tell` gets each chapter, `told` turns an answer into text."""
+def demo(report: Report, tell: Tell, text_of: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+    """Run the demo campaign until it stops. `tell` gets each chapter, `text_of` turns an answer into text."""
     folder = Path(tempfile.mkdtemp(prefix="gpudebug-demo-"))
     prepare(folder)
     tell(f"A training program that leaves its device idle, in {folder}")
@@ -40,7 +40,7 @@ def demo(report: Report, tell: Tell, told: Callable[[dict[str, Any]], str]) -> d
     while True:
         answer = next_cycle(folder, report)
         answers.append(answer)
-        tell(told(answer))
+        tell(text_of(answer))
         if answer["action"] in (Kind.STOP.value, Kind.PROPOSE.value, Kind.IMPLEMENT.value):
             break
         if answer["verdict"] == "VALIDATED":

@@ -29,7 +29,7 @@ class _Check:
 
 
 def doctor(directory: Path, *, ask: bool = False) -> dict[str, Any]:
-    """Every check with its finding; `ok` is False where one failed. Warnings do not fail.
+    """Every check with its finding; `ok` is False if one failed. Warnings do not fail.
 
     Nothing of the repository is run, and no Python but this one unless `ask`.
     """
@@ -41,9 +41,9 @@ def doctor(directory: Path, *, ask: bool = False) -> dict[str, Any]:
 
 
 def profiling(directory: Path, *, ask: bool = False) -> dict[str, Any]:
-    """The profiling library tried out, in this Python and in the workload's where that is another.
+    """The profiling library tried out, in this Python and in the workload's if that is another.
 
-    One that lies in the repository is started only with `ask`.
+    One that is in the repository is started only with `ask`.
     """
     checks = [c for name, python in _pythons(directory) for c in _tried_in(directory, name, python, ask)]
     return {
@@ -73,7 +73,7 @@ def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[_C
     if ask or root is None or python == sys.executable or not launcher.inside(python, (_repository(root),)):
         yield from _profiling(name, python)
         return
-    found = f"not started: {python} lies in the repository"
+    found = f"not started: {python} is in the repository"
     yield _Check(f"{name}library", "warning", found, "gpudebug doctor --profiling --ask, if you trust it")
 
 
@@ -87,19 +87,19 @@ def _repository(root: Path) -> Path:
 
 def _profiling(name: str, python: str) -> Iterator[_Check]:
     try:
-        told = launcher.try_profiling(python)
+        result = launcher.try_profiling(python)
     except GpudebugError as e:
         yield _Check(f"{name}library", "failed", e.message, e.next)
         return
-    sections = {s["name"]: s for s in told["report"]["sections"]}
-    yield _Check(f"{name}library", "ok", f"works in Python {told['version']} at {python}")
-    yield _nested(f"{name}sections", told["report"]["tree"], sections)
+    sections = {s["name"]: s for s in result["report"]["sections"]}
+    yield _Check(f"{name}library", "ok", f"works in Python {result['version']} at {python}")
+    yield _nested(f"{name}sections", result["report"]["tree"], sections)
     yield _memory(f"{name}memory", sections)
-    found = len(told["at_exit"]["sections"])
+    found = len(result["at_exit"]["sections"])
     yield _Check(
         f"{name}report", "ok", f"written at exit and read back: {found} sections; its files are removed"
     )
-    costs = {key: f"{told[key]:.0f} ns" for key in told if key.endswith("_ns")}
+    costs = {key: f"{result[key]:.0f} ns" for key in result if key.endswith("_ns")}
     yield _Check(
         f"{name}overhead",
         "ok",
@@ -147,12 +147,12 @@ def _device(name: str, setting: str, root: Path | None = None) -> _Check:
     resolved = devices.resolve(setting, os.environ, root)
     names = ", ".join(f"{d['name']} ({d['uuid']})" for d in resolved.devices)
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
-    said = "; ".join([names, *lacks, *resolved.notes])
+    text = "; ".join([names, *lacks, *resolved.notes])
     warn = (resolved.spec["kind"] == "cpu" and setting == "auto") or bool(lacks)
-    advice = "choose a whole GPU with CUDA_VISIBLE_DEVICES where gpu_util is among them"
+    advice = "choose a whole GPU with CUDA_VISIBLE_DEVICES if gpu_util is among them"
     if resolved.spec["kind"] == "cpu":
         advice = "on a machine with an NVIDIA GPU, install its driver"
-    return _Check(name, "warning" if warn else "ok", said, advice if warn else None)
+    return _Check(name, "warning" if warn else "ok", text, advice if warn else None)
 
 
 def _containment() -> _Check:
@@ -160,8 +160,8 @@ def _containment() -> _Check:
     missing = [name for name, works in found.items() if not works]
     if "subreaper" in missing:
         return _Check("containment", "failed", "no child subreaper", "use Linux 3.4 or newer")
-    said = ", ".join(name for name, works in found.items() if works)
-    return _Check("containment", "ok", said + (f" (without {', '.join(missing)})" if missing else ""))
+    text = ", ".join(name for name, works in found.items() if works)
+    return _Check("containment", "ok", text + (f" (without {', '.join(missing)})" if missing else ""))
 
 
 def _disk(directory: Path) -> _Check:

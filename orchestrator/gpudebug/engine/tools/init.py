@@ -153,7 +153,7 @@ def _framework(root: Path, config: Config) -> str | None:
 
 
 def _about(root: Path, config: Config) -> list[str]:
-    """What a look at the command tells before anything runs."""
+    """What the command shows before anything runs."""
     notes = []
     name = _framework(root, config)
     if name:

@@ -34,7 +34,7 @@ def record_aa(
 
     `runs` defaults to as many as a baseline has. Fewer than that, left by an A/A that was cut off, are
     completed to it; otherwise as many are added. The verdict is what the campaign's rule makes of it. Raises
-    Imported where the baseline was imported, and what recording a baseline raises.
+    Imported if the baseline was imported, and what recording a baseline raises.
     """
     with claimed_campaign(directory, report, COMMAND, session) as claimed:
         action = decide(claimed.loaded.campaign)
@@ -88,7 +88,7 @@ def _baseline_runs(cycle: Cycle) -> list[Measured]:
 
 
 def _already(cycle: Cycle, bench: Bench, job: Job) -> list[Measured]:
-    """Completed A/A runs against the baseline that stands."""
+    """Completed A/A runs against the present baseline."""
     loaded = cycle.loaded
     kept = reusable(
         loaded,

@@ -97,11 +97,11 @@ def launch(
     job: Job | None = None,
     claim: str | None = None,
 ) -> Measured:
-    """One completed run of an unmodified workload, not sealed yet; tried again where the machinery failed it.
+    """One completed run of an unmodified workload, not sealed yet; tried again if the machinery failed it.
 
     `hypothesis` names the trial that wanted it fresh, beside its own runs, `claim` the one it is under;
-    `job` is the workload as another role than its baseline. Raises BaselineFailed where the command does not
-    complete, DeviceError where the machinery failed it twice.
+    `job` is the workload as another role than its baseline. Raises BaselineFailed if the command does not
+    complete, DeviceError if the machinery failed it twice.
     """
     job = job or replace(_job(cycle, role), hypothesis=hypothesis, claim=claim)
     for last in (False, True):
@@ -123,18 +123,18 @@ def _job(cycle: Cycle, role: str) -> Job:
 
 
 def _failed(role: str, m: Measured) -> GpudebugError:
-    said = training_text([m.evidence]).removeprefix("FAILED - ")
+    ending = training_text([m.evidence]).removeprefix("FAILED - ")
     if is_infrastructure(m.evidence):
         reason = f": {m.record.reason}" if m.record.reason else ""
         return DeviceError(
-            f"the machinery failed the {role} twice: {said}{reason}",
+            f"the machinery failed the {role} twice: {ending}{reason}",
             file=str(m.folder.path),
             next="gpudebug doctor",
         )
     return BaselineFailed(
-        f"the {role} itself does not complete: {said}",
+        f"the {role} itself does not complete: {ending}",
         file=str(m.folder.log),
-        next="mend the command in gpudebug.yaml, then gpudebug next",
+        next="correct the command in gpudebug.yaml, then gpudebug next",
     )
 
 
@@ -223,9 +223,9 @@ def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
     needed = cycle.loaded.config.protocol.min_window
     total = sum(window_of(m) for m in runs)
     if total < needed:
-        said = window_advice(workload.argv(), runs, needed)
+        advice = window_advice(workload.argv(), runs, needed)
         count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
-        lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {said}")
+        lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {advice}")
     return lines
 
 

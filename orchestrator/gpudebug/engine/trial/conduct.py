@@ -38,7 +38,7 @@ def with_conduct(
 ) -> Setting:
     """`setting` with what the runs show: surroundings, locked knobs that moved, the change's effect.
 
-    `change` is the trial's, None where it is the unchanged workload.
+    `change` is the trial's, None if it is the unchanged workload.
     """
     old, new = [_shown(m) for m in before], [_shown(m) for m in after]
     known = [*(o.name for o in command_line.options(before[0].record.argv)), *before[0].evidence.printed]
@@ -98,12 +98,12 @@ def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple
     """What of code, command and surroundings differs between the first baseline run and any other run."""
     first, others = before[0].record, [m.record for m in (*before[1:], *after)]
     found = [
-        f"the baseline run {first.name} was of another {said}"
-        for key, said in (("command", "command"), ("tree", "code"))
+        f"the baseline run {first.name} was of another {what}"
+        for key, what in (("command", "command"), ("tree", "code"))
         for other in others
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
-    found += [said for other in others for said in differences(recorded(first), recorded(other))]
+    found += [what for other in others for what in differences(recorded(first), recorded(other))]
     return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
 
 
@@ -117,8 +117,8 @@ def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[
 
 
 def _uncounted(before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
-    """What runs imported that is no part of the measured code, and that the baseline did not import as it is:
-    unknown where the runs did not tell what they imported."""
+    """What runs imported beyond the measured code, and that the baseline did not import as it is:
+    unknown if the runs did not report their imports."""
     recorded_ones = [m.record.uncounted for m in before if m.record.hypothesis is None]
     if not recorded_ones or None in recorded_ones:
         return []
@@ -138,24 +138,24 @@ def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[s
     """What a run imported from another checkout than the one that it tests; else, of the trial, packages of
     the checkout that its interpreter finds in another folder."""
     runs = (*before, *after)
-    told = [said for m in runs if m.evidence.loaded is not None for said in strays(m.evidence.loaded)]
-    if told:
-        return tuple(dict.fromkeys(told))
+    imports = [path for m in runs if m.evidence.loaded is not None for path in strays(m.evidence.loaded)]
+    if imports:
+        return tuple(dict.fromkeys(imports))
     found = {
         name: folder
         for m in after
         for name, folder in (m.record.imports or {}).items()
-        # What was found before the launch counts where nothing that was seen in it says otherwise.
+        # What was found before the launch counts unless the run showed otherwise.
         if m.evidence.loaded is None or not has_package(m.evidence.loaded, name)
     }
     return tuple(f"{name} is imported from {folder}" for name, folder in sorted(found.items()))
 
 
 def _other_steps(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
-    """Why losses at equal steps are not comparable, as far as the change or the programs tell."""
+    """Why losses at equal steps are not comparable, as far as the change or the programs show."""
     names = change.names if change else ()
-    told = next((name for name in names if names_batch(name) or command_line.bare_name(name) == "seed"), None)
-    if told is not None:
-        return f"the trial changes {told}"
+    knob = next((name for name in names if names_batch(name) or command_line.bare_name(name) == "seed"), None)
+    if knob is not None:
+        return f"the trial changes {knob}"
     moved = moved_knobs(_STEP_KNOBS, before, after)
     return f"the programs show another {moved[0]}" if moved else None

@@ -26,7 +26,7 @@ from gpudebug.engine.trial import baseline
 
 
 class NotImported(GpudebugError):
-    """A baseline that nobody here measured is a person's word, and no agent's."""
+    """A baseline that was not measured here is a person's word, not an agent's."""
 
     code = "import"
 
@@ -66,7 +66,7 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
     if samples.refused:
         raise GpudebugError(samples.refused, file=str(csv), next="import a CSV of one run")
     if not samples.rows:
-        raise GpudebugError("holds no sample", file=str(csv), next="import a CSV with rows")
+        raise GpudebugError("has no sample", file=str(csv), next="import a CSV with rows")
     output = store.read_file(log) if log else b""
     folder = loaded.workspace.new_run(f"baseline-{role}")
     store.copy_into(folder.samples, text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""Measured runs -> verdict: one function for the trial under way and for whoever checks it later.
+"""Measured runs -> verdict: one function for the trial under way and for later checks.
 
 All that it needs beside the runs is in `Terms`, which verdict.json keeps, so that a verdict can be
 derived again when gpudebug.yaml has long changed.
@@ -34,9 +34,9 @@ def terms_of(config: Config) -> Terms:
 
 
 def criteria_of(terms: Terms) -> Criteria:
-    """The thresholds as the verdict takes them. ValueError (pydantic's) where they are not such."""
-    said = {**terms.criteria, **terms.protocol, "metric": terms.metric, "direction": terms.direction}
-    return TypeAdapter(Criteria).validate_python(said)
+    """The thresholds as the verdict takes them. ValueError (pydantic's) if they are not such."""
+    settings = {**terms.criteria, **terms.protocol, "metric": terms.metric, "direction": terms.direction}
+    return TypeAdapter(Criteria).validate_python(settings)
 
 
 def judge_runs(
@@ -51,7 +51,7 @@ def judge_runs(
 ) -> Verdict:
     """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
 
-    The change is the one that run.json of the trial's first run tells of, the claim that of its newest.
+    The change is the one that run.json of the trial's first run records, the claim that of its newest.
     `remarks` are notes on how it was applied, `confirmed` is why a person takes counts that do not fit for
     explained. Each list holds at least one run.
     """
@@ -102,7 +102,7 @@ def certain(
     after: Sequence[Measured],
     confirmed: str | None = None,
 ) -> bool:
-    """Whether the last run of `after`, which goes on, has brought the trial's answer already."""
+    """Whether the last run of `after`, which goes on, has decided the trial already."""
     criteria = criteria_of(terms)
     setting = _setting(terms, criteria, before, after, confirmed)
     return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)

@@ -1,4 +1,4 @@
-"""The noise floor of a campaign: what its runs of one unchanged command tell of the spread between runs.
+"""The noise floor of a campaign: the spread between its runs of one unchanged command.
 
 `status` asks for it, so nothing here imports the records' classes.
 """
@@ -40,11 +40,11 @@ def _since(loaded: Loaded, role: str) -> list[str]:
 
 
 def floor(loaded: Loaded) -> dict[str, Any] | None:
-    """`status`'s `resolution`: which effects a trial can tell, and the runs that an effect takes.
+    """`status`'s `resolution`: which effects a trial can detect, and the runs that an effect takes.
 
     `figures` are the campaign's metric and throughput. Of each: `unit`, `pp` or `x`; `sd` between runs as the
     rule takes it and `own_sd` of the `runs` alone (of a ratio: of its logarithm); `told`, the smallest effect
-    that a trial tells from none, and `passed`, the smallest that passes the delta gate, in four trials of
+    that a trial can detect, and `passed`, the smallest that passes the delta gate, in four trials of
     five; `goal` and the runs that it takes. `fresh_runs` are the baseline's beside trials. `left` is how many
     runs the device time pays for, `limited` says that a trial may want more. None without a valid baseline.
     """
@@ -95,7 +95,7 @@ def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
 
 
 def _seconds(loaded: Loaded, names: Sequence[str]) -> float | None:
-    """How long one run takes, on average; None where no record tells."""
+    """How long one run takes, on average; None if no record has it."""
     known = [s for name in names if (s := loaded.records[name].get("duration_s"))]
     return sum(known) / len(known) if known else None
 
@@ -138,15 +138,15 @@ def _figure(
     away: float,
     passed: float | None,
 ) -> dict[str, Any]:
-    """`goal` and `passed` on the metric's scale; `away` from the goal lies what it must be told from."""
-    told = resolution.detectable_effect(found, plan) if found else None
+    """`goal` and `passed` on the metric's scale; `away` from the goal is what it must differ from."""
+    detectable = resolution.detectable_effect(found, plan) if found else None
     return {
         "figure": metric.name,
         "unit": "pp" if metric.points else "x",
         "sd": found.sd if found else None,
         "own_sd": found.own_sd if found else None,
         "runs": found.runs if found else 0,
-        "told": None if told is None else metric.improvement(told),
+        "told": None if detectable is None else metric.improvement(detectable),
         "passed": None if passed is None else metric.improvement(passed),
         "goal": metric.improvement(goal),
         "goal_runs": _goal_runs(found, plan, away, seconds) if found and away > 0 else None,
@@ -169,7 +169,7 @@ def _typical_error(groups: Sequence[Sequence[Facts]]) -> float:
 
 
 def _rates(groups: Sequence[Sequence[Facts]]) -> list[list[float]]:
-    """Logarithms of what the logs count a second; none where not all count the same."""
+    """Logarithms of what the logs count a second; none if not all count the same."""
     rates = [[_rate(e) for e in g] for g in groups]
     units = {rate[0] for group in rates for rate in group if rate}
     return [[math.log(rate[1]) for rate in group if rate] for group in rates] if len(units) == 1 else []

@@ -32,7 +32,7 @@ def record_profile(
     """Run the `role`'s command once, where its baseline runs, with PyTorch's profiler in it.
 
     The run has a role of its own: no baseline, trial or noise figure takes it in, and its device time counts.
-    Raises NoTrace where nothing was recorded, UsageError without such a command, ConfigError with
+    Raises NoTrace if nothing was recorded, UsageError without such a command, ConfigError with
     `probe: false`, and what recording a baseline raises.
     """
     with claimed_campaign(directory, report, COMMAND, session) as claimed:

@@ -71,7 +71,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
 
 
 def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
-    """What run.json says of a run; little, where it was torn or never written."""
+    """Read run.json of a run; little if it was torn or never written."""
     try:
         return RunRecord.model_validate(data)
     except ValueError:

@@ -45,7 +45,7 @@ def shared(loaded: Loaded, surroundings: Surroundings) -> list[Measured]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
 
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
-    read, serves none: where its trial ended without an answer, the later ones need not.
+    read, serves none: if its trial ended without an answer, the later ones need not.
     """
     newer_than = newest(loaded.baselines["workload"].runs)
     identity = loaded.identities["workload"]

@@ -1,4 +1,4 @@
-"""What the training processes of baseline and trial told of themselves, side by side."""
+"""The reports of the training processes of baseline and trial, side by side."""
 
 from __future__ import annotations
 

@@ -40,20 +40,20 @@ class Together:
         """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
         if self.found is None:
             return numbers.UNKNOWN
-        f, said = self.found, _dumped(self.delta)
+        f, delta = self.found, _dumped(self.delta)
         if self.metric.points:
             change = f"GPU util {numbers.percent(f.before)} to {numbers.percent(f.after)}"
-            return f"{change}: {numbers.points(said)}"
+            return f"{change}: {numbers.points(delta)}"
         values = {
             "metric": self.metric.name,
             "metric_before": f.metric_before,
             "metric_after": f.metric_after,
         }
-        return f"{numbers.metric_change(values)}: {numbers.factor(said)}"
+        return f"{numbers.metric_change(values)}: {numbers.factor(delta)}"
 
     @property
     def throughput(self) -> str | None:
-        """`10 to 30 steps/s: 3.00x (95% CI …)`; None where no ratio is known."""
+        """`10 to 30 steps/s: 3.00x (95% CI …)`; None if no ratio is known."""
         if self.found is None or self.found.ratio is None:
             return None
         f = self.found

@@ -65,7 +65,7 @@ class _Trial:
 
 
 class Unready(Exception):
-    """A trial that cannot begin as its hypothesis stands; `error` says what is in its way."""
+    """A trial that cannot begin with its hypothesis as it is; `error` says why."""
 
     def __init__(self, error: GpudebugError) -> None:
         super().__init__(str(error))
@@ -81,8 +81,8 @@ class BaselineOutdated(GpudebugError):
 def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
-    Raises BaselineOutdated, before anything is launched, where the baseline knew other surroundings, and
-    Unready where the change itself is in the way.
+    Raises BaselineOutdated, before anything is launched, if the baseline knew other surroundings, and
+    Unready if the change itself is in the way.
     """
     with ExitStack() as stack:
         try:
@@ -103,7 +103,7 @@ def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
 
 
 def _readable_change(loaded: Loaded, number: int) -> Change:
-    """What the trial changes, where it may be tested at all."""
+    """What the trial changes, if it may be tested at all."""
     if number in loaded.problems:
         raise loaded.problems[number]
     change = change_of(loaded, number)
@@ -147,8 +147,8 @@ def _prepare(cycle: Cycle, number: int, change: Change, place: WorkingTree) -> _
         change_digest=change.digest,
         claim=claim.note,
     )
-    said = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
-    notes = tuple(loaded.workspace.scrub(note) for note in said)
+    lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
+    notes = tuple(loaded.workspace.scrub(note) for note in lines)
     confirmed = confirmed_of(loaded, number, change.digest)
     terms = terms_of(loaded.config)
     trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms, before, confirmed)
@@ -159,13 +159,13 @@ def _prepare(cycle: Cycle, number: int, change: Change, place: WorkingTree) -> _
 def _refuse_outdated(before: list[Measured], around: Surroundings) -> None:
     outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
     if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
-        outdated.append("an imported run's device and the CPU that stands in here")
+        outdated.append("an imported run's device and the CPU used here")
     if outdated:
         raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")
 
 
 def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
-    """A trial has nothing to be compared with where no run of the baseline has the campaign's metric."""
+    """A trial has nothing to be compared with if no run of the baseline has the campaign's metric."""
     metric = cycle.loaded.metric
     if any(metric.value(m.evidence) is not None for m in before):
         return
@@ -260,7 +260,7 @@ def _launch(trial: _Trial, step: Step) -> Measured:
 
 
 def _watched(trial: _Trial) -> Job:
-    """The trial's job, ended early where the run under way has brought the answer."""
+    """The trial's job, ended early if the run under way has decided it."""
 
     def seen(run: Measured) -> bool:
         sides = trial.before, [*trial.after, run]
@@ -279,10 +279,10 @@ def _of_same_code(trial: _Trial, measured: Measured) -> Measured:
 
 
 def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any]) -> bool:
-    """Splice a verdict into the progress file. A run that stands there already changes nothing.
+    """Splice a verdict into the progress file. A run that is there already changes nothing.
 
-    False where it comes too late: the hypothesis is under another claim by now, or under none. Raises
-    ProgressError where the entry's change is no longer the one that was tested.
+    False if it comes too late: the hypothesis is under another claim by now, or under none. Raises
+    ProgressError if the entry's change is no longer the one that was tested.
     """
     runs = runs_of(verdict)
     block = result_block(verdict, runs, cycle.loaded.workspace.scrub)
@@ -310,11 +310,11 @@ def runs_of(verdict: Mapping[str, Any]) -> list[str]:
 def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.Scrub) -> str:
     """The lines of a Result as they are spliced into the progress file."""
     texts = {**numbers.result_fields(verdict), "notes": numbers.result_notes(verdict)}
-    said = {
+    fields = {
         key.replace(" ", "_"): progress.harmless(scrub(text), limit=numbers.LONGEST)
         for key, text in texts.items()
     }
-    return templates.render("result.md.j2", **said, runs=runs)
+    return templates.render("result.md.j2", **fields, runs=runs)
 
 
 def _refuse_other_change(

@@ -1,6 +1,6 @@
 """`gpudebug verify`: every number and verdict of a campaign derived again from its run folders.
 
-Three answers: what follows from the evidence stands there (`ok` true), something differs (false), or
+Three answers: what is there follows from the evidence (`ok` true), something differs (false), or
 nothing differs and part of the evidence is not here or not readable by this gpudebug (None).
 """
 
@@ -44,7 +44,7 @@ def verify(
     """`verify`'s JSON, of the whole campaign or of hypothesis `number`. Reads only.
 
     `report` hears what is being done; many long runs take a while to read. `also` checks more of a campaign.
-    UsageError where there is no such hypothesis.
+    UsageError if there is no such hypothesis.
     """
     written = read(directory)
     entries = [h for h in written.document.hypotheses if number in (None, h.number)]
@@ -92,7 +92,7 @@ def verify(
 
 
 def _name_brought(written: Written, runs: Runs, findings: Findings) -> None:
-    """Name what was checked and came with the repository: it fits together, and nobody knows who made it."""
+    """Name what was checked and came with the repository: it fits together, but its author is unknown."""
     try:
         found = brought(written.workspace, look(written.workspace, written.progress_path)) & {*runs.names}
     except GpudebugError:
@@ -139,8 +139,8 @@ def _hypothesis(
         return
     if entry.status not in VERDICTS:
         if entry.runs:
-            said = f"hypothesis {entry.number} is {entry.status}: the Result in it is of an earlier test"
-            findings.notes.append(f"{said} and claims nothing")
+            text = f"hypothesis {entry.number} is {entry.status}: its Result is of an earlier test"
+            findings.notes.append(f"{text} and does not count")
             line = written.document.line_of(entry, "result")
             _former(shown, entry, runs, Former("result", line, None, entry.runs, entry.result))
     elif runs.all_absent:

@@ -40,7 +40,7 @@ class Accepted:
             elif kept is not None:
                 self._findings.notes.append(
                     f"hypothesis {entry.number} was accepted and its Accepted line is gone: a person's "
-                    f"`gpudebug next` takes the change back, `gpudebug accept {entry.number}` keeps it"
+                    f"`gpudebug next` reverts the change, `gpudebug accept {entry.number}` keeps it"
                 )
         elif self._kept.by_hand(entry):
             why = f"UNVERIFIED: no accept recorded it, and it changes nothing; gpudebug accept {entry.number}"
@@ -53,7 +53,7 @@ class Accepted:
     def check_file(self) -> None:
         """The record itself."""
         if self._kept is not None and self._kept.problem is not None:
-            why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H writes it again"
+            why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H rewrites it"
             self._findings.differs(Problem(self._kept.file.name, file=self._kept.file, why=why))
         there = {h.number for h in self._written.document.hypotheses}
         for number in sorted({*((self._kept and self._kept.entries) or ())} - there):

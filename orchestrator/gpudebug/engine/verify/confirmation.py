@@ -12,7 +12,7 @@ from gpudebug.engine.verify.findings import Findings, Problem
 
 
 def check_confirmed(written: Written, stored: Verdict, where: Problem, findings: Findings) -> None:
-    """A person's word that gpudebug has not kept is a problem; in a clone nobody can tell."""
+    """A person's word that gpudebug has not kept is a problem; in a clone it is unknown."""
     if stored.confirmed is None:
         return
     root, campaign = written.workspace.root, written.config.campaign
@@ -24,8 +24,8 @@ def check_confirmed(written: Written, stored: Verdict, where: Problem, findings:
         findings.unchecked.append(f"hypothesis {stored.hypothesis}: {e.file} {e.message}")
         return
     if kept is None and not here:
-        said = f"hypothesis {stored.hypothesis}: a person confirmed its counts in another checkout"
-        findings.unchecked.append(f"{said}: {stored.confirmed}")
+        text = f"hypothesis {stored.hypothesis}: a person confirmed its counts in another checkout"
+        findings.unchecked.append(f"{text}: {stored.confirmed}")
     elif kept != stored.confirmed:
         why = "no person confirmed this with `gpudebug reopen --because`" if kept is None else None
         findings.differs(where.but(field="confirmed", expected=kept, found=stored.confirmed, why=why))

@@ -1,4 +1,4 @@
-"""What stands in the progress file beside what follows from the runs, field by field."""
+"""The progress file's values beside what follows from the runs, field by field."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shown:
         self.findings = findings
 
     def at(self, field: str) -> Problem:
-        """A problem in this entry's field, its values still to be said."""
+        """A problem in this entry's field, without its values."""
         entry = self.entry
         line = self.written.document.line_of(entry, field)
         hypothesis = entry.number if isinstance(entry, HypothesisEntry) else None
@@ -52,14 +52,14 @@ class Shown:
         return Problem(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
 
     def beyond(self, claims: Sequence[Beyond]) -> None:
-        """A problem for each claim that nothing stands for."""
+        """Report a problem for each claim without evidence."""
         for claim in claims:
             self.findings.differs(
                 self.at(claim.key).but(found=claim.text or claim.key, line=claim.line, why=claim.why)
             )
 
-    def differs(self, field: str, **said: Any) -> None:
-        self.findings.differs(self.at(field).but(**said))
+    def differs(self, field: str, **fields: Any) -> None:
+        self.findings.differs(self.at(field).but(**fields))
 
     def compare(self, expected: Mapping[str, str], found: Mapping[str, str], *, older: bool = False) -> None:
         """Compare each value of `expected`, and every figure of a checked key that `expected` lacks.
@@ -105,8 +105,8 @@ def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) 
         _check_part(shown, f"baseline-{entry.role}", m.record.role, m.record.outcome, m.folder.name)
         if (m.record.reason or "").startswith("imported from"):
             shown.findings.notes.append(
-                f"run {m.folder.name} is {m.record.reason}: that it was of this command, code and device is "
-                "the word of whoever imported it"
+                f"run {m.folder.name} is {m.record.reason}: its command, code and device are "
+                "the importer's claim"
             )
     text = templates.render("baseline.md.j2", **baseline.entry_fields(entry.role, measured, _metric(entry)))
     expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
@@ -137,9 +137,9 @@ def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None
 
 def _result_of(shown: Shown, verdict: Verdict) -> tuple[list[str], dict[str, str]]:
     """The runs and values of the Result that would be written of a verdict now."""
-    said = verdict.model_dump(mode="json")
-    runs = runs_of(said)
-    block = result_block(said, runs, shown.written.workspace.scrub)
+    recorded = verdict.model_dump(mode="json")
+    runs = runs_of(recorded)
+    block = result_block(recorded, runs, shown.written.workspace.scrub)
     text = f"### Hypothesis {verdict.hypothesis}: x\n{block}".encode("utf-8", "replace")
     expected = progress.parse(text, "").hypotheses[0].result
     return runs, {k: v for k, v in expected.items() if k != "runs"}
@@ -160,7 +160,7 @@ def check_former(shown: Shown, former: Former, verdict: Verdict) -> None:
 
 
 def check_change(shown: Shown, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:
-    """The change that stands there is the one that its runs tested, and they are this hypothesis's runs."""
+    """The entry's change is the one that its runs tested, and they are this hypothesis's runs."""
     records = [run.measured.record for run in runs if run.measured is not None]
     trial = next((r for r in records if not r.role.startswith("baseline-")), None)
     if trial is None:

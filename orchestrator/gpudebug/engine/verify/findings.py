@@ -12,9 +12,9 @@ from gpudebug.core.redaction.records import scrubbed
 
 @dataclass(frozen=True)
 class Problem:
-    """A value that does not follow from the evidence; `expected` does, None where nothing would.
+    """A value that does not follow from the evidence; `expected` does, None if nothing would.
 
-    `file` and `line` (1-based) are where `found` stands. `why` says more where the values do not.
+    `file` and `line` (1-based) are where `found` is. `why` says more if the values do not.
     """
 
     field: str
@@ -27,9 +27,9 @@ class Problem:
     baseline: str | None = None
     run: str | None = None
 
-    def but(self, **said: Any) -> Problem:
+    def but(self, **fields: Any) -> Problem:
         """The same problem, with other values."""
-        return replace(self, **said)
+        return replace(self, **fields)
 
     def as_json(self, scrub: Callable[[str], str]) -> dict[str, Any]:
         """`scrub` takes secrets out: what is derived again has seen the log as the process wrote it."""

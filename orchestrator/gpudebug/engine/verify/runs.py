@@ -39,7 +39,7 @@ _OURS = frozenset(
 
 @dataclass(frozen=True)
 class Checked:
-    """A run folder that is here. `measured` is None where nothing can be judged from it.
+    """A run folder that is here. `measured` is None if nothing can be judged from it.
 
     `altered` are files that are not as they were sealed. The evidence is what follows from samples and log.
     """
@@ -81,7 +81,7 @@ class Runs:
         return [measured.record for measured in found if measured is not None]
 
     def get(self, name: str, hypothesis: int | None) -> Checked | None:
-        """The run, checked; None where it is not here. `hypothesis` is whose evidence it is said to be."""
+        """The run, checked; None if it is not here. `hypothesis` is the one that names it as evidence."""
         if name not in self._here:
             return None
         if name not in self._checked:
@@ -90,7 +90,7 @@ class Runs:
         return self._checked[name]
 
     def named(self, names: Sequence[str], where: Problem) -> list[Checked] | None:
-        """The runs that `where` names, checked; None where one is missing, which is a problem there."""
+        """The runs that `where` names, checked; None if one is missing, which is a problem there."""
         checked = [self.get(name, where.hypothesis) for name in names]
         missing = [name for name, run in zip(names, checked, strict=True) if run is None]
         for name in missing:
@@ -114,10 +114,10 @@ class Runs:
         return Checked(folder)
 
     def _altered(self, folder: store.RunFolder, where: Problem) -> frozenset[str] | None:
-        """Names of files that are not as they were sealed; None where the run was never sealed."""
+        """Names of files that are not as they were sealed; None if the run was never sealed."""
         manifest = folder.path / "manifest.json"
         if not folder.sealed:
-            why = "the run was never finished: what is not sealed is no evidence"
+            why = "the run was never finished: an unsealed run is not evidence"
             self._findings.differs(where.but(field="manifest.json", file=manifest, why=why))
             return None
         sealed = _valid(Manifest, folder.read("manifest.json"), folder, "manifest.json")
@@ -159,7 +159,7 @@ class Runs:
         try:
             again = evidence_again(folder, record)
         except (ValueError, TypeError, ArithmeticError, LookupError):
-            why = "its samples and log cannot be read as it describes"
+            why = "its samples and log do not read as it records"
             raise GpudebugError(why, file=str(folder.path / "run.json")) from None
         older = record.gpudebug != __version__
         differences = list(alike.differences(again.model_dump(mode="json"), stored, older=older))

@@ -31,8 +31,8 @@ def check_terms(settings: Settings | None, verdict: Verdict, findings: Findings)
         return
     weaker = weaker_terms(verdict.terms.model_dump(mode="json"), settings.bar)
     if weaker:
-        said = "; ".join(d.text for d in weaker)
-        findings.unchecked.append(f"hypothesis {verdict.hypothesis}: {WEAKER}: {said}")
+        text = "; ".join(d.text for d in weaker)
+        findings.unchecked.append(f"hypothesis {verdict.hypothesis}: {WEAKER}: {text}")
 
 
 def check_replayed(
@@ -47,7 +47,7 @@ def check_replayed(
             findings.notes.append(NOTE)
         return
     names = ", ".join(run.folder.name for run in played)
-    why = f"{WORD}: a recording is no evidence, the pinned device is {settings.bar.get('device')}"
+    why = f"{WORD}: a recording is not evidence, the pinned device is {settings.bar.get('device')}"
     findings.differs(where.but(field="runs", found=names, why=why, run=played[0].folder.name))
 
 
@@ -56,13 +56,18 @@ def _check_record(run: Checked, where: Problem, findings: Findings) -> bool:
     if run.measured is None:
         return False
     record = run.measured.record.model_dump(mode="json")
-    source, said = sampled_from(run.folder), record["replayed"]
-    if isinstance(said, bool) and source is not None and said != (source == "replay"):
+    source, recorded = sampled_from(run.folder), record["replayed"]
+    if isinstance(recorded, bool) and source is not None and recorded != (source == "replay"):
         path = run.folder.path / "run.json"
         why = f"its samples are from the source {source}"
         findings.differs(
             where.but(
-                field="replayed", expected=not said, found=said, file=path, why=why, run=run.folder.name
+                field="replayed",
+                expected=not recorded,
+                found=recorded,
+                file=path,
+                why=why,
+                run=run.folder.name,
             )
         )
         return True

@@ -13,7 +13,7 @@ from gpudebug.engine.verify.findings import Findings
 
 
 def check_unlisted(written: Written, entries: Sequence[HypothesisEntry], findings: Findings) -> None:
-    """A problem where an entry has the change of such a verdict; else nobody can tell who forgot it why."""
+    """A problem if an entry has the change of such a verdict; else its reason is unknown."""
     workspace, campaign = written.workspace, written.config.campaign
     records = {name: stored_record(workspace.run(name), "run.json") for name in workspace.run_names()}
     judged = judged_runs(workspace, campaign, records)

@@ -75,7 +75,7 @@ def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verd
 def _used(
     runs: Runs, stored: Verdict, where: Problem, findings: Findings
 ) -> tuple[list[Measured], list[Measured]] | None:
-    """The runs of baseline and trial that the verdict used; None where it cannot be judged from them."""
+    """The runs of baseline and trial that the verdict used; None if it cannot be judged from them."""
     parts: dict[str, list[Measured]] = {"baseline": [], "trial": []}
     whole = True
     for used in stored.runs:
@@ -102,7 +102,7 @@ def _check_digest(used: UsedRun, checked: Checked, where: Problem, findings: Fin
         return
     try:
         found = store.file_digest(path) if path.is_file() else None
-    except OSError:  # That nobody may read it is told of its run.
+    except OSError:  # That it is unreadable is reported of its run.
         return
     if found not in (None, used.evidence_sha256):
         why = "the verdict was reached by other evidence of this run"

@@ -60,7 +60,7 @@ def analyze(
 
 
 def _refuse_twins(files: Sequence[Path]) -> None:
-    """UsageError where a file is given twice: its times would be counted twice."""
+    """UsageError if a file is given twice: its times would be counted twice."""
     seen: set[str] = set()
     for path in files:
         if os.path.realpath(path) in seen:
@@ -95,7 +95,7 @@ def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
 
 
 def _refuse_other_kinds(files: list[tuple[Path, tuple[Kind, bool]]]) -> None:
-    """UsageError where `--compare` would set anything but section reports side by side."""
+    """UsageError if `--compare` would set anything but section reports side by side."""
     for path, (kind, _) in files:
         if kind is not Kind.SECTIONS:
             raise UsageError(

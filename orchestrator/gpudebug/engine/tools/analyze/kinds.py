@@ -69,7 +69,7 @@ def is_document(head: bytes) -> bool:
 
 
 def _unpacked(head: bytes) -> bytes:
-    """As much of a gzip member as its first bytes tell, up to what is damaged."""
+    """As much of a gzip member as its first bytes give, up to what is damaged."""
     unpacking, found = zlib.decompressobj(wbits=31), b""
     for at in range(0, len(head), _PIECE):
         try:

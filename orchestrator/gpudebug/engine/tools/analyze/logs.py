@@ -17,7 +17,7 @@ from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, is_document
 
 
 def log(path: Path) -> Found:
-    """Raises GpudebugError where the file is one JSON value that says nothing of a training."""
+    """Raises GpudebugError if the file is one JSON value without training data."""
     found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
     silent = not (found.points or found.durations or found.steps or found.failure)
     if silent and is_document(store.read_head(path, HEAD)):
