@@ -155,7 +155,7 @@ def test_an_edit_of_the_checkout_is_no_base_of_a_session(code: Campaign) -> None
     (code.folder / "data.py").write_text("READERS = 8\n")
     answer = code.json("next", status=5, **session("a"))
     assert answer["action"] == "implement"
-    assert "the checkout is not the measured code" in answer["brief"]
+    assert "files changed in the checkout, which is not measured" in answer["brief"]
     (worktree / "data.py").write_text("READERS = 8\n")
     tested = code.json("next", **session("a"))
     assert tested["verdict"] == "VALIDATED"

@@ -18,7 +18,7 @@ from gpudebug.engine.run.live_line import LOOK_S, Live, Watch, last_utilisation
 
 def watch(folder: Path, told: list[Live], **more: object) -> Watch:
     files = Files(
-        folder / "samples.csv", folder / "train.log", folder / "sampler.json", told=folder, records=folder
+        folder / "samples.csv", folder / "train.log", folder / "sampler.json", reports=folder, records=folder
     )
     stall = more.pop("stall_timeout", None)
     return Watch(files, "0001-x", LogReader({}), told.append, stall, **more)  # type: ignore[arg-type]

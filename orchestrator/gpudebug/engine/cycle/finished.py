@@ -10,13 +10,13 @@ from gpudebug.engine.campaign.campaign import Loaded
 
 
 def finished(loaded: Loaded) -> dict[str, Any] | None:
-    """What a session that has had its hypothesis is told; None while it has not, and for a person."""
+    """Return the answer to a session that has had its hypothesis; None while it has not, and for a person."""
     had = claims.had(loaded)
     if had is None:
         return None
-    said = "its result came too late and is no verdict"
+    result = "its result was too late to be a verdict"
     if had:
-        said = f"hypothesis {had['hypothesis']} is {had['status']}: {had['why']}"
+        result = f"hypothesis {had['hypothesis']} is {had['status']}: {had['why']}"
     return {
         "action": Kind.STOP.value,
         "campaign": loaded.config.campaign,
@@ -24,7 +24,7 @@ def finished(loaded: Loaded) -> dict[str, Any] | None:
         "verdict": had.get("status"),
         "gates": [],
         "brief": None,
-        "why": f"session {loaded.session} has had its hypothesis, stop here; {said}",
+        "why": f"session {loaded.session} has had its hypothesis, stop here; {result}",
         "session_done": True,
         "next_command": None,
         "files": [str(loaded.progress_path)],

@@ -29,7 +29,7 @@ SESSION_DONE = 7
 def next_cycle(directory: Path, report: Report, session: str | None = None) -> dict[str, Any]:
     """Do the one next thing of the campaign, exactly once. The answer is `next`'s JSON.
 
-    A session that has had its hypothesis is told to stop, and one that calls again while its run is under
+    A session that has had its hypothesis has to stop, and one that calls again while its run is under
     way gets that run's answer.
     """
     from gpudebug.engine.cycle.detached import attach

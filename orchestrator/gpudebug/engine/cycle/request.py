@@ -71,7 +71,7 @@ def _instructions(loaded: Loaded, action: Action) -> list[str]:
 
 
 def _drifted(loaded: Loaded) -> list[str]:
-    """What was changed in the checkout, where nothing of it is measured for a session."""
+    """What was changed in the checkout, if nothing of it is measured for a session."""
     if not loaded.code.drifted:
         return []
     return [
