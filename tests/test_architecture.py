@@ -172,6 +172,7 @@ ROOMS = {
         words:
         progress: errors words
         records: words
+        answers:
         trace: errors
         agents: errors progress
         command: records

@@ -51,7 +51,7 @@ def _status(directory: str, json: bool) -> int:
         from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)
-    output.print_answer(status(folder, every=json), render, as_json=json)
+    output.print_answer(status(folder, every=json), render, None, as_json=json)
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core.errors import BusyError, InterruptedRun
-from gpudebug.mcp.worker import Answer, Job, Worker
+from gpudebug.mcp.worker import Job, JobResult, Worker
 
 
 class Client:
@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, story: Callable[[Client], None]) -> None:
         self.worker = Worker()
-        self.answers: list[Answer] = []
+        self.answers: list[JobResult] = []
         self._story = story
         self._failed: list[BaseException] = []
 
@@ -32,7 +32,7 @@ class Client:
         self.worker.submit(job)
         return job
 
-    def run(self) -> list[Answer]:
+    def run(self) -> list[JobResult]:
         thread = threading.Thread(target=self._talk)
         thread.start()
         try:
@@ -90,7 +90,7 @@ def test_an_error_is_the_object_that_json_prints_and_a_defect_leaves_a_log(
 
     held, defect, _ = Client(story).run()
     error = {"code": "busy", "message": "the device is held", "file": None, "line": None}
-    assert held == Answer({"error": {**error, "next": "gpudebug wait"}}, failed=True)
+    assert held == JobResult({"error": {**error, "next": "gpudebug wait"}}, failed=True)
     assert defect.document["error"]["code"] == "defect"
     assert "KeyError" in Path(defect.document["error"]["file"]).read_text()
 

@@ -100,7 +100,6 @@ def choose(directory: Path | None, json: bool) -> Path:
     return folder
 
 
-def print_(answer: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
+def print_(answer: output.A, text: Callable[[output.A], str]) -> None:
     """Print an engine's answer as JSON, or as `text` renders it; its next command names the chosen folder."""
-    named = output.with_folder(answer, chosen["directory"])
-    output.print_answer(named, text, as_json=bool(chosen["json"]))
+    output.print_answer(answer, text, chosen["directory"], as_json=bool(chosen["json"]))

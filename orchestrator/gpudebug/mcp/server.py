@@ -28,12 +28,13 @@ from mcp_types import (
 from mcp_types import Tool as Described
 
 from gpudebug import __version__
+from gpudebug.core.answers.answer import Answer
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.campaign.session import VARIABLE, session_of
 from gpudebug.engine.run.environment import ask_anew
 from gpudebug.mcp.tools import Client, Tool, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, Mended
-from gpudebug.mcp.worker import Answer, Job, Worker
+from gpudebug.mcp.worker import Job, JobResult, Worker
 from gpudebug.terminal import live, output
 
 if TYPE_CHECKING:
@@ -124,18 +125,18 @@ def _described(tool: Tool) -> Described:
 
 async def _answer(
     ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Client, given: dict[str, Any]
-) -> Answer:
+) -> JobResult:
     """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
     try:
         if ARGUMENT in given:
             raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
-        return Answer(output.told(e), failed=True)
-    told: asyncio.Queue[str | Answer] = asyncio.Queue()
+        return JobResult(output.told(e), failed=True)
+    told: asyncio.Queue[str | JobResult] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
 
-    def work() -> dict[str, Any]:
+    def work() -> Answer | dict[str, Any]:
         ask_anew()
         return tool.call(place, arguments, tell.report)
 
@@ -143,7 +144,7 @@ async def _answer(
     began = time.monotonic()
     worker.submit(job)
     try:
-        while not isinstance(said := await told.get(), Answer):
+        while not isinstance(said := await told.get(), JobResult):
             await ctx.session.report_progress(time.monotonic() - began, None, said)
     except BaseException:
         worker.cancel(job)
@@ -154,12 +155,12 @@ async def _answer(
 class _Telling:
     """What the worker's thread has to say, handed over to the thread that talks to the client."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, told: asyncio.Queue[str | Answer]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, told: asyncio.Queue[str | JobResult]) -> None:
         self._loop = loop
         self._told = told
         self._last = -PROGRESS_S
 
-    def put(self, said: str | Answer) -> None:
+    def put(self, said: str | JobResult) -> None:
         # The client may have gone, and the loop with it.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._told.put_nowait, said)
@@ -172,9 +173,9 @@ class _Telling:
             self.put(live.line(now))
 
 
-def _result(answer: Answer, chosen: Path | None) -> CallToolResult:
+def _result(answer: JobResult, chosen: Path | None) -> CallToolResult:
     """The object that `--json` prints, as it is and as text."""
-    document = _sendable(output.with_folder(output.without_secrets(answer.document), chosen))
+    document = _sendable(output.document_of(answer.document, chosen))
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return CallToolResult(
         content=[TextContent(type="text", text=text)],

@@ -13,6 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from gpudebug.core.answers.answer import Answer
     from gpudebug.engine.run.live_line import Report
 
 _NAME_SHOWN = 60
@@ -128,7 +129,7 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    call: Callable[[Client, Any, Report], dict[str, Any]]
+    call: Callable[[Client, Any, Report], Answer | dict[str, Any]]
     read_only: bool = False
     idempotent: bool = False
 
@@ -191,8 +192,7 @@ def _wait(place: Client, asked: Wait, report: Report) -> dict[str, Any]:
 def _propose(place: Client, asked: Propose, _: Report) -> dict[str, Any]:
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
-    said: dict[str, Any] = {"title": asked.title, "description": asked.description, "method": asked.method}
-    said["session"] = place.session
+    said = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
     if asked.sweep:
         if any(change):

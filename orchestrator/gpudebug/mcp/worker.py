@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
+from gpudebug.core.answers.answer import Answer
 from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.text.refusals import refused
 from gpudebug.terminal import output
@@ -20,10 +21,10 @@ PRESSES = 4
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobResult:
     """What an operation ended with: the object that `--json` prints, of an error where `failed`."""
 
-    document: dict[str, Any]
+    document: Answer | dict[str, Any]
     failed: bool = False
     interrupted: bool = False
 
@@ -32,8 +33,8 @@ class Answer:
 class Job:
     """One operation. Both are called in the worker's thread, `settle` with what became of `work`."""
 
-    work: Callable[[], dict[str, Any]]
-    settle: Callable[[Answer], None]
+    work: Callable[[], Answer | dict[str, Any]]
+    settle: Callable[[JobResult], None]
     cancelled: bool = False
 
 
@@ -98,7 +99,7 @@ class Worker:
         if answer.interrupted and not job.cancelled:
             raise KeyboardInterrupt
 
-    def _answer(self, job: Job) -> Answer:
+    def _answer(self, job: Job) -> JobResult:
         try:
             try:
                 self._deaf = False
@@ -112,10 +113,10 @@ class Worker:
             return _failed(InterruptedRun("interrupted", next="gpudebug status"), interrupted=True)
 
 
-def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
+def outcome(work: Callable[[], Answer | dict[str, Any]]) -> JobResult:
     """The answer of an operation, its error as `--json` prints it; a defect of ours leaves a log file."""
     try:
-        return Answer(work())
+        return JobResult(work())
     except InterruptedRun as e:
         return _failed(e, interrupted=True)
     except GpudebugError as e:
@@ -124,5 +125,5 @@ def outcome(work: Callable[[], dict[str, Any]]) -> Answer:
         return _failed(refused(e) or output.defect(e))
 
 
-def _failed(error: GpudebugError, *, interrupted: bool = False) -> Answer:
-    return Answer(output.told(error), failed=True, interrupted=interrupted)
+def _failed(error: GpudebugError, *, interrupted: bool = False) -> JobResult:
+    return JobResult(output.told(error), failed=True, interrupted=interrupted)

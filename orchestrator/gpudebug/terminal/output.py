@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudebug.core.errors import GpudebugError, UsageError
 
 if TYPE_CHECKING:
+    from gpudebug.core.answers.answer import Answer
     from gpudebug.core.redaction.redact import Redactor
+
+A = TypeVar("A", bound="Answer | dict[str, Any]")
 
 DEFECT = 3
 INTERRUPTED = 130
@@ -142,20 +145,31 @@ def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
     return dict(scrubbed_record(answer, _redactor().redact))
 
 
-def with_folder(answer: dict[str, Any], directory: Path | None) -> dict[str, Any]:
-    """The answer with its next command naming the folder that `-C` named, where one did."""
-    said = answer.get("next_command")
-    if not said or directory is None or " -C " in said:
-        return answer
-    from shlex import quote
+def document_of(answer: Answer | dict[str, Any], directory: Path | None) -> dict[str, Any]:
+    """An answer as JSON without secrets; its next command names the folder that `-C` named, if one did."""
+    document = answer if isinstance(answer, dict) else answer.as_json()
+    command = document.get("next_command")
+    if command and directory is not None and " -C " not in command:
+        from shlex import quote
 
-    return {**answer, "next_command": said.replace("gpudebug", f"gpudebug -C {quote(str(directory))}", 1)}
+        named = command.replace("gpudebug", f"gpudebug -C {quote(str(directory))}", 1)
+        document = {**document, "next_command": named}
+    return without_secrets(document)
 
 
-def print_answer(answer: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
-    """An answer of the engine: one JSON document, or text for people."""
-    answer = without_secrets(answer)
-    print_text(_document(answer) if as_json else text(_harmless(answer)))
+def print_answer(answer: A, text: Callable[[A], str], directory: Path | None, *, as_json: bool) -> None:
+    """Print an answer of the engine: one JSON document, or text for people."""
+    document = document_of(answer, directory)
+    if as_json:
+        print_text(_document(document))
+        return
+    harmless = _harmless(document)
+    if isinstance(answer, dict):
+        print_text(text(harmless))
+        return
+    from gpudebug.core.answers.answer import with_texts
+
+    print_text(text(with_texts(answer, harmless)))
 
 
 def print_text(text: str) -> None:
