@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tests.support.answers import read
+
 from gpudebug.core.answers.answer import Answer, omitted, with_texts
 from gpudebug.core.records import Gate
 from gpudebug.core.words import Result, Status
@@ -20,6 +22,7 @@ class Row:
     title: str
     status: Status
     note: str | None = omitted()
+    for_: tuple[str, ...] = ("all",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +45,8 @@ ANSWER = Example(
 DOCUMENT = {
     "file": "/a/b",
     "rows": [
-        {"title": "one", "status": "VALIDATED"},
-        {"title": "two", "status": "TESTING", "note": "held"},
+        {"title": "one", "status": "VALIDATED", "for": ["all"]},
+        {"title": "two", "status": "TESTING", "note": "held", "for": ["all"]},
     ],
     "figures": {"loss": 0.5, "rate": None},
     "gate": {
@@ -64,15 +67,17 @@ def test_its_json_has_its_fields_in_their_order_and_omits_what_does_not_apply() 
     document = ANSWER.as_json()
     assert document == DOCUMENT
     assert [*document] == [*DOCUMENT]
+    assert read(Example, document) == ANSWER
 
 
 def test_other_texts_take_their_places_and_nothing_else_changes() -> None:
     document = ANSWER.as_json()
     document["rows"][1]["note"] = document["pair"][0] = document["gate"]["value"] = "hidden"
+    document["rows"][1]["for"] = ["some"]
     document["figures"] = {"seen": 0.5, "rate": None}
     changed = with_texts(ANSWER, document)
     assert changed.as_json() == document
-    assert changed.rows[1] == Row(title="two", status=Status.TESTING, note="hidden")
+    assert changed.rows[1] == Row(title="two", status=Status.TESTING, note="hidden", for_=("some",))
     assert changed.rows[0].status is Status.VALIDATED
     assert (changed.gate.value, changed.pair, changed.file) == ("hidden", Pair("hidden", 2), "/a/b")
     assert with_texts(ANSWER, ANSWER.as_json()) == ANSWER

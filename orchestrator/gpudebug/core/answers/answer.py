@@ -16,7 +16,10 @@ _OMITTED = "omitted"
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a command answers. The order of the fields is that of the keys in its JSON."""
+    """What a command answers. The order of the fields is that of the keys in its JSON.
+
+    A field `for_` has the key `for`, which is a word of Python.
+    """
 
     def as_json(self) -> dict[str, Any]:
         """The document that `--json` prints: new dictionaries, lists, texts and numbers."""
@@ -27,6 +30,10 @@ class Answer:
 def omitted() -> Any:
     """The default of a field that is None if it does not apply; then its key is left out of the JSON."""
     return field(default=None, metadata={_OMITTED: True})
+
+
+def _key(name: str) -> str:
+    return name.rstrip("_")
 
 
 def plain(value: Any) -> Any:
@@ -43,7 +50,7 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if is_dataclass(value):
         entries = ((f, getattr(value, f.name)) for f in fields(value))
-        return {f.name: plain(v) for f, v in entries if not (v is None and _OMITTED in f.metadata)}
+        return {_key(f.name): plain(v) for f, v in entries if not (v is None and _OMITTED in f.metadata)}
     return value.model_dump(mode="json")
 
 
@@ -64,9 +71,9 @@ def with_texts(value: Any, document: Any) -> Any:
         return replace(
             value,
             **{
-                f.name: with_texts(getattr(value, f.name), document[f.name])
+                f.name: with_texts(getattr(value, f.name), document[_key(f.name)])
                 for f in fields(value)
-                if f.name in document
+                if _key(f.name) in document
             },
         )
     return type(value).model_validate(document) if hasattr(value, "model_validate") else document
