@@ -8,26 +8,32 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.engine.conftest import make_recordings
-from tests.support.campaigns import gpudebug, make_replay_campaign, make_repository
+from tests.support import scripted_agent
+from tests.support.campaigns import Done, gpudebug, make_replay_campaign, make_repository, record
 from tests.support.old_campaign import restore
 from tests.support.places import DATA
+from tests.support.section_reports import node, report, section
 
 GOLDEN = DATA / "golden.json"
 # Words that mean something to a program: a status, a kind, an outcome, an identifier.
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]*")
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BYTES = 60
 
 
 def masked(value: Any) -> Any:
     """A document with figures, prose, paths and digests replaced by what they are."""
     if isinstance(value, dict):
-        return {key if _WORD.fullmatch(key) else "<name>": masked(v) for key, v in value.items()}
+        return {
+            key if _KEY.fullmatch(key) else "<name>": _of_the_machine(key, v, value)
+            for key, v in value.items()
+        }
     if isinstance(value, list):
         shapes = [masked(v) for v in value]
         return [shape for i, shape in enumerate(shapes) if shape not in shapes[:i]]
@@ -38,22 +44,31 @@ def masked(value: Any) -> Any:
     return value if len(value) < _BYTES and _WORD.fullmatch(value) else "<text>"
 
 
+def _of_the_machine(key: str, value: Any, record: dict[str, Any]) -> Any:
+    """The masked value of a key; only its form if it depends on the machine or on the moment."""
+    if key == "checks":
+        return [*value[0]]
+    if key == "same" or (key == "notes" and isinstance(value, list)):
+        return f"<{type(value).__name__}>"
+    if "runs_done" in record and not isinstance(value, (bool, str, list)):
+        return "<figure so far>"
+    return masked(value)
+
+
 def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     """What each command of a small campaign answers, from its baseline to its export, and an old one's."""
     recordings = make_recordings(folder / "recordings")
     campaign = make_replay_campaign(folder / "new", recordings, runs=1)
-    titled = ("--description", "It waits.", "--method", "Try it.")
     asked: list[str] = []
 
     def answer(*words: str, where: Path = campaign.folder) -> tuple[str, Any]:
         asked.append(words[0])
-        done = gpudebug(where, *words, "--json")
-        name = f"{words[0]} {asked.count(words[0])}"
-        return name, {"exit_status": done.status, "answer": masked(json.loads(done.out or done.err))}
+        return f"{words[0]} {asked.count(words[0])}", answered(gpudebug(where, "--json", *words))
 
     yield answer("status")
     yield answer("next")
     yield answer("next")
+    titled = ("--description", "It waits.", "--method", "Try it.")
     yield answer("propose", "--title", "Larger steps", *titled, "--set", "--lr=0.2")
     yield answer("propose", "--title", "Smaller steps", *titled, "--set", "--lr=0.05")
     yield answer("propose", "--title", "Smaller steps", *titled, "--set", "--lr=0.05")
@@ -85,6 +100,62 @@ def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     old = restore(folder / "old")
     for words in (("status",), ("show", "1"), ("verify",)):
         yield answer(*words, where=old.folder)
+    yield from rarer_answers(folder / "rarer")
+
+
+def answered(done: Done) -> dict[str, Any]:
+    return {"exit_status": done.status, "answer": masked(json.loads(done.out or done.err))}
+
+
+def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
+    """What the commands and options answer that a campaign does not need, and the loop."""
+    recordings = folder / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    finished = record(recordings, "0002-reference", util=90, rate=45)
+    record(recordings, "0003-aa", util=20.5, rate=10.1)
+    record(recordings, "0004-layer-quiet", util=26, rate=13)
+    record(recordings, "0005-h1", util=60, rate=30, seconds=180)
+    record(recordings, "0006-h2", util=20, rate=10)
+    record(recordings, "0007-compare-a", util=20, rate=10)
+    record(recordings, "0008-compare-b", util=40, rate=20)
+    record(recordings, "0009-sample", util=20, rate=10)
+    campaign = make_replay_campaign(
+        folder / "repository",
+        recordings,
+        runs=1,
+        command="python train.py --lr=0.1 --eval_every=10",
+        config="reference: {command: python train.py --lr=0.1 --batch_size=64}\n",
+    )
+    change = ("--title", "Larger steps", "--method", "Try it.", "--set", "--lr=0.2")
+    agent = scripted_agent.script(
+        folder / "plan.json", [["propose", "--set --lr=0.3", "Larger still"], ["next"]]
+    )
+    sections = report(section("data"), section("step", mean=0.05), tree=[node("data", 100, 1.0)])
+    (folder / "sections.json").write_text(json.dumps(sections))
+    device = f"--device=replay:{recordings}@60x"
+    imported = ("--import", str(finished / "samples.csv"), "--log", str(finished / "train.log"))
+
+    def answer(name: str, *words: str, env: Mapping[str, str] | None = None) -> tuple[str, Any]:
+        return name, answered(gpudebug(campaign.folder, "--json", *words, env=env))
+
+    yield answer("baseline --aa", "baseline", "--aa")
+    yield answer("diagnose --layer", "diagnose", "--layer", "quiet")
+    yield answer("baseline --import", "baseline", "reference", *imported)
+    yield answer("propose --set", "propose", *change)
+    yield answer("next --detach", "next", "--detach")
+    yield answer("status during a run", "status")
+    yield answer("wait for a run", "wait")
+    yield answer("loop", "loop", "--agent", scripted_agent.command(), "--idle", "1", env=agent)
+    yield answer("propose --sweep", "propose", "--sweep", "--lr=0.4,0.5")
+    yield answer("propose --from-catalogue", "propose", "--from-catalogue", "eval-frequent")
+    yield answer("sample", "sample", device, "-o", "run.csv", "--", "true")
+    yield answer("compare commands", "compare", "true", "true again", device)
+    yield answer("analyze sections", "analyze", str(folder / "sections.json"))
+    yield answer("analyze trace", "analyze", str(DATA / "trace_cpu.json.gz"))
+    yield answer("doctor", "doctor")
+    yield answer("init --print-defaults", "init", "--print-defaults")
+    yield answer("settings --accept", "settings", "--accept")
+    yield answer("export of nothing", "export")
 
 
 @pytest.fixture(scope="module")
