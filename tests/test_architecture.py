@@ -179,17 +179,17 @@ ROOMS = {
         text: errors progress
         change: command errors text
         redaction: command words
-        statistics: progress records redaction
+        statistics: answers progress records redaction
         yaml: errors
         config: change command errors statistics text words yaml
-        inside: command errors records statistics text words
+        inside: answers command errors records statistics text words
         campaign: change config errors progress statistics words
         catalogue: change command config errors inside records text yaml
         trainlog: errors records redaction statistics text yaml
         samples: errors records statistics trainlog
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics words
-        compare: command errors inside records statistics trainlog verdict words
+        compare: answers command errors inside records statistics trainlog verdict words
         diagnosis: catalogue change command compare errors evidence inside records samples statistics text
             verdict words
     """,
@@ -543,6 +543,9 @@ TESTED_ELSEWHERE = {
     "gpudebug.cli.campaign": "cli/test_hypotheses.py",
     "gpudebug.cli.agents": "engine/agents/test_session.py",
     "gpudebug.cli.diagnosis": "engine/diagnosis/test_diagnose.py",
+    "gpudebug.core.answers.gates": "terminal/test_gates.py",
+    "gpudebug.core.answers.noise": "engine/trial/test_noise.py",
+    "gpudebug.core.answers.probe": "core/inside/probe/test_together.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",

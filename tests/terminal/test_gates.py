@@ -7,7 +7,9 @@ import sys
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 
+from gpudebug.core.answers.gates import GateRow
 from gpudebug.terminal import fit
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen, short
@@ -66,7 +68,7 @@ def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:
         {**gate, "name": "one", "result": "skipped", "note": "later"},
         {**gate, "name": "two", "result": "skipped", "note": "later"},
     ]
-    lines = gates(rows)
+    lines = gates([read(GateRow, row) for row in rows])
     assert [text.split() for text in lines] == [
         ["outcome", "pass", "v", "[t]"],
         ["loss", "unknown", "v", "[t]"],
@@ -105,4 +107,4 @@ def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lin
     later = {"result": "skipped", "value": None, "note": "there is nothing that could tell of them"}
     rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
     monkeypatch.setattr(fit, "screen", lambda: Screen(columns, terminal=True))
-    assert gates(rows) == lines
+    assert gates([read(GateRow, row) for row in rows]) == lines

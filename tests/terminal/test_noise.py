@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 
+from gpudebug.core.answers.noise import Resolution
 from gpudebug.terminal import noise
 from gpudebug.terminal.fit import Screen
 
@@ -70,7 +72,7 @@ RATE = figure(figure="throughput", unit="x", sd=0.03, own_sd=0.012, told=1.054, 
     ],
 )
 def test_noise(answer: dict[str, Any], lines: list[str]) -> None:
-    assert noise.resolution(answer) == lines
+    assert noise.resolution(read(Resolution, answer)) == lines
 
 
 def row(value: str, number: int, status: str, **changes: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.inside.probe.together import together
 from gpudebug.core.records import Copies, ProbeEvidence, ReadSite
 from gpudebug.terminal.probe import HEADING, sides
@@ -79,9 +80,9 @@ EXPECTED = f"""\
   allocator retries             3"""
 
 
-def side(part: str = "baseline", reason: str | None = None, **figures: Any) -> dict[str, Any]:
+def side(part: str = "baseline", reason: str | None = None, **figures: Any) -> ProbeSide:
     told = [ProbeEvidence(pid=1, steps=200, **figures).model_dump(mode="json")] if figures else []
-    return {"part": part, "runs": ["0001-x"], "figures": together(told), "reason": reason}
+    return ProbeSide(part=part, runs=("0001-x",), figures=together(told), reason=reason)
 
 
 def test_one_side_in_full() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.support.answers import read
 from tests.support.section_reports import a_section, node, report, section
 
+from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside import sections as core
 from gpudebug.core.inside.sections import Node, Report
@@ -165,13 +167,13 @@ def test_sides_of_runs() -> None:
     rows = [
         {
             "name": f"s{i}",
-            "a": {"mean_s": 0.04},
-            "b": {"mean_s": 0.01} if i else None,
+            "a": {"mean_s": 0.04, "share": 0.1},
+            "b": {"mean_s": 0.01, "share": 0.1} if i else None,
             "ratio": 4.0 if i else None,
         }
         for i in range(10)
     ]
-    lines = beside(rows, ("baseline", "trial"))
+    lines = beside([read(SectionRow, row) for row in rows], ("baseline", "trial"))
     assert lines[0].split("  ")[-1].strip() == "speed of trial over baseline"
     assert lines[1].split() == ["s0", "40.0", "ms", "unknown"]
     assert lines[2].split() == ["s1", "40.0", "ms", "10.0", "ms", "4.00x"]

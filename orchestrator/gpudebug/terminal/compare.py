@@ -97,22 +97,24 @@ def _inside(a: Answer, b: Answer) -> list[str]:
     """What the trainings told of themselves; nothing where neither did, as of programs that train nothing."""
     if not (a["probe"] or b["probe"]):
         return []
+    from gpudebug.core.inside.probe.together import side
     from gpudebug.terminal import probe
 
-    named = (("A", a), ("B", b))
-    return [
-        "",
-        *probe.sides([{"part": n, "figures": s["probe"], "reason": s["probe_reason"]} for n, s in named]),
-    ]
+    return ["", *probe.sides([side(n, [{"run": n, **s}]) for n, s in (("A", a), ("B", b))])]
 
 
 def _sections(answer: Answer) -> list[str]:
     """The sections that the programs named, where they named any."""
     if not answer["sections"]:
         return []
+    from gpudebug.core.answers.probe import SectionMean, SectionRow
     from gpudebug.terminal import sections
 
-    return ["", *sections.beside(answer["sections"])]
+    rows = [
+        SectionRow(**{**r, **{s: SectionMean(**r[s]) if r[s] else None for s in "ab"}})
+        for r in answer["sections"]
+    ]
+    return ["", *sections.beside(rows)]
 
 
 def _verdict(answer: Answer) -> str:

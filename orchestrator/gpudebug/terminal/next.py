@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.inside.probe.together import side
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.gates import gates
 from gpudebug.terminal.probe import inside
@@ -25,7 +27,7 @@ def _recorded(answer: Answer) -> str:
         lines.append(f"Baseline {one['role']} recorded: {figures}")
         lines += [f"  note: {line}" for line in one["notes"]]
         lines += [f"  advice: {line}" for line in one["advice"]]
-        lines += inside(one["probe"])
+        lines += _inside(one)
     return "\n".join([*lines, f"Next: {answer['next_command']}"])
 
 
@@ -38,9 +40,14 @@ def _tested(answer: Answer) -> str:
     lines.append(f"{verdict}{answer['why']}")
     lines += [f"  note: {n}" for n in answer["notes"]]
     lines += [f"  could not be tested: {n}" for n in answer.get("unready", ())]
-    lines += ["Gates:", *gates(answer["gates"]), *inside(answer["probe"])]
+    lines += ["Gates:", *gates([GateRow(**g) for g in answer["gates"]]), *_inside(answer)]
     lines.append(f"Next: {answer['next_command']}")
     return "\n".join(lines)
+
+
+def _inside(answer: Answer) -> list[str]:
+    known = ({"probe": s["figures"], "probe_reason": s["reason"], "run": s["part"]} for s in answer["probe"])
+    return inside([side(one["run"], [one]) for one in known])
 
 
 def _recovered(answer: Answer) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.terminal.colours import coloured
@@ -15,57 +16,59 @@ Answer = Mapping[str, Any]
 _BESIDE_VALUE = 69
 
 
-def resolution(answer: Answer) -> list[str]:
+def resolution(answer: Resolution) -> list[str]:
     """The run-to-run noise, the effect that a trial can detect, and the runs that confirm the goal."""
-    figures = [f for f in answer["figures"] if f["sd"] is not None]
+    figures = [f for f in answer.figures if f.sd is not None]
     if not figures:
         return []
     lines = [f"Noise    {_noise(figures)} from run to run ({_count(answer)})"]
-    if answer["left"] == 0:
+    if answer.left == 0:
         lines.append("Detectable effect: none, the device time is used up")
     else:
-        limit = f" with the {_runs(answer['left'])} that device time is left for" if answer["limited"] else ""
-        effects = ", ".join(f"{_amount(f, 'told')} of {f['figure']}" for f in figures)
+        limit = f" with the {_runs(answer.left or 0)} that device time is left for" if answer.limited else ""
+        effects = ", ".join(f"{_amount(f, f.told)} of {f.figure}" for f in figures)
         lines.append(f"Detectable effect (80 % power): {effects}{limit}")
-    needs = (_needs(f, answer["max_runs"]) for f in figures)
+    needs = (_needs(f, answer.max_runs) for f in figures)
     return [*lines, f"Runs needed to confirm {'; '.join(needs)}"]
 
 
-def _noise(figures: list[Answer]) -> str:
+def _noise(figures: list[DetectableFigure]) -> str:
     """The runs' own spread; what the rule takes it for where it has nothing else."""
     return ", ".join(
-        f"{_sd(f, 'sd')} of {f['figure']} (assumed)"
-        if f["own_sd"] is None
-        else f"{_sd(f, 'own_sd')} of {f['figure']}"
+        f"{_sd(f, f.sd)} of {f.figure} (assumed)" if f.own_sd is None else f"{_sd(f, f.own_sd)} of {f.figure}"
         for f in figures
     )
 
 
-def _sd(figure: Answer, key: str) -> str:
-    return f"{figure[key]:.1f}pp" if figure["unit"] == "pp" else f"{100 * figure[key]:.1f}%"
+def _sd(figure: DetectableFigure, sd: float | None) -> str:
+    if sd is None:
+        return numbers.UNKNOWN
+    return f"{sd:.1f}pp" if figure.unit == "pp" else f"{100 * sd:.1f}%"
 
 
-def _count(answer: Answer) -> str:
-    runs = answer["baseline_runs"] + answer["fresh_runs"] + answer["aa_runs"]
-    return f"{_runs(runs)}, {answer['aa_runs']} of them A/A" if answer["aa_runs"] else _runs(runs)
+def _count(answer: Resolution) -> str:
+    runs = answer.baseline_runs + answer.fresh_runs + answer.aa_runs
+    return f"{_runs(runs)}, {answer.aa_runs} of them A/A" if answer.aa_runs else _runs(runs)
 
 
 def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
 
 
-def _amount(figure: Answer, key: str) -> str:
-    return f"{figure[key]:.1f}pp" if figure["unit"] == "pp" else f"{figure[key]:.2f}x"
+def _amount(figure: DetectableFigure, effect: float | None) -> str:
+    if effect is None:
+        return numbers.UNKNOWN
+    return f"{effect:.1f}pp" if figure.unit == "pp" else f"{effect:.2f}x"
 
 
-def _needs(figure: Answer, max_runs: int) -> str:
+def _needs(figure: DetectableFigure, max_runs: int) -> str:
     """`20pp of gpu_util: 7`, the baseline's fresh ones among them."""
-    goal = f"{figure['goal']:g}pp" if figure["unit"] == "pp" else f"{round(figure['goal'], 3):g}x"
-    runs = figure["goal_runs"]
+    goal = f"{figure.goal:g}pp" if figure.unit == "pp" else f"{round(figure.goal, 3):g}x"
+    runs = figure.goal_runs
     if runs is None:
-        return f"{goal} of {figure['figure']}: more than a trial can have"
-    text = f"{goal} of {figure['figure']}: {runs['total']}"
-    return text if runs["trial"] <= max_runs else f"{text} (max_runs: {runs['trial']})"
+        return f"{goal} of {figure.figure}: more than a trial can have"
+    text = f"{goal} of {figure.figure}: {runs.total}"
+    return text if runs.trial <= max_runs else f"{text} (max_runs: {runs.trial})"
 
 
 def sweeps(rows: list[Answer], here: Screen) -> list[str]:
@@ -139,12 +142,19 @@ def aa(answer: Answer) -> str:
     estimate = None if ratio is None else {"value": ratio, "low": bounds[0], "high": bounds[1]}
     lines[-1] += f", throughput {numbers.factor(estimate)}"
     if answer["resolution"]:
-        lines += resolution(answer["resolution"])
-        taken = ", ".join(
-            f"{_sd(f, 'sd')} of {f['figure']}" for f in answer["resolution"]["figures"] if f["sd"]
-        )
+        found = _as_record(answer["resolution"])
+        lines += resolution(found)
+        taken = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in found.figures if f.sd)
         lines.append(f"The verdict rule assumes a noise of {taken} (its prior counts as 4 runs).")
     lines.append(f"Verdict  {coloured(answer['verdict'])}: {answer['why']}")
     if answer["verdict"] == "VALIDATED":
         lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
     return "\n".join([*lines, f"Next: {answer['next_command']}"])
+
+
+def _as_record(found: Answer) -> Resolution:
+    figures = (
+        DetectableFigure(**{**f, "goal_runs": GoalRuns(**f["goal_runs"]) if f["goal_runs"] else None})
+        for f in found["figures"]
+    )
+    return Resolution(**{**found, "figures": tuple(figures)})

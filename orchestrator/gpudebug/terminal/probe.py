@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
 from gpudebug.core.statistics import numbers
 
-Answer = Mapping[str, Any]
 HEADING = "Inside the training (% of its time):"
 _SITES = 3
 # Less than this share of the time is nothing to look at.
@@ -20,27 +18,27 @@ class _Little(str):
     """What is known and nothing to look at: a row that holds nothing else is left out."""
 
 
-def sides(found: Sequence[Answer]) -> list[str]:
+def sides(found: Sequence[ProbeSide]) -> list[str]:
     """A table with a column for each side that tells anything, and why the others do not."""
-    known = [side for side in found if side["figures"]]
-    silent = [side for side in found if not side["figures"] and side["reason"]]
+    known = [(side.part, side.figures) for side in found if side.figures]
+    silent = [side for side in found if not side.figures and side.reason]
     if not known:
         return [
             f"Inside the training: unknown, {reason}"
-            for reason in dict.fromkeys(side["reason"] for side in silent)
+            for reason in dict.fromkeys(side.reason for side in silent)
         ]
-    lines = table([(side["part"] if len(found) > 1 else "", side["figures"]) for side in known])
-    lines += [f"  {side['part']}: unknown, {side['reason']}" for side in silent]
+    lines = table([(part if len(found) > 1 else "", figures) for part, figures in known])
+    lines += [f"  {side.part}: unknown, {side.reason}" for side in silent]
     return [HEADING, *lines]
 
 
-def inside(found: Sequence[Answer], above: Sequence[str] = ()) -> list[str]:
+def inside(found: Sequence[ProbeSide], above: Sequence[str] = ()) -> list[str]:
     """What the training told of itself, with `above` in front; nothing of nothing."""
     lines = sides(found)
     return [*above, *lines] if lines else []
 
 
-def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
+def table(columns: Sequence[tuple[str, ProbeFigures]]) -> list[str]:
     """Figures by row; what no column knows is left out. Columns have headings where these are not empty."""
     every = [figures for _, figures in columns]
     rows = [(label, [show(figures) for figures in every]) for label, show in _ROWS.items()]
@@ -50,7 +48,7 @@ def table(columns: Sequence[tuple[str, Answer]]) -> list[str]:
         rows.insert(0, ("", [heading for heading, _ in columns]))
     lines = _aligned(rows)
     for heading, figures in columns:
-        lines += [f"  note{f', {heading}' if heading else ''}: {note}" for note in figures["notes"]]
+        lines += [f"  note{f', {heading}' if heading else ''}: {note}" for note in figures.notes]
     return lines
 
 
@@ -66,42 +64,47 @@ def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
     ]
 
 
-def _site_rows(every: Sequence[Answer]) -> list[tuple[str, list[str | None]]]:
+def _site_rows(every: Sequence[ProbeFigures]) -> list[tuple[str, list[str | None]]]:
     """The places that read the most of each side, and what the other side says of them."""
-    wanted = {_site(site): None for figures in every for site in islice(figures["sites"], _SITES)}
-    found = [{_site(site): _reads(site, figures) for site in figures["sites"]} for figures in every]
+    wanted = {_site(site): None for figures in every for site in figures.sites[:_SITES]}
+    found = [{_site(site): _reads(site, figures) for site in figures.sites} for figures in every]
     return [(f"  {label}", [sites.get(label, "none") for sites in found]) for label in wanted]
 
 
-def _site(site: Answer) -> str:
+def _site(site: SiteFigures) -> str:
     """`models/net.py:41 item`."""
-    place = "/".join(site["site"].rsplit("/", 2)[-2:])
-    return f"{place[-_LONGEST_SITE:]} {site['kind']}"
+    place = "/".join(site.site.rsplit("/", 2)[-2:])
+    return f"{place[-_LONGEST_SITE:]} {site.kind}"
 
 
-def _reads(site: Answer, figures: Answer) -> str:
-    per = numbers.number(site["count"] / figures["steps"]) if figures["steps"] else numbers.UNKNOWN
-    return f"{per} a step, {numbers.seconds(site['seconds'] / site['count'])}" if site["count"] else "none"
+def _reads(site: SiteFigures, figures: ProbeFigures) -> str:
+    per = numbers.number(site.count / figures.steps) if figures.steps else numbers.UNKNOWN
+    return f"{per} a step, {numbers.seconds(site.seconds / site.count)}" if site.count else "none"
 
 
-def _rate(f: Answer) -> str | None:
-    steps, samples = f["steps_per_s"], f["samples_per_s"]
+def _rate(f: ProbeFigures) -> str | None:
+    steps, samples = f.steps_per_s, f.samples_per_s
     if steps is None:
         return None
     said = numbers.number(steps, "steps/s")
     return said if samples is None else f"{said}, {numbers.number(samples, 'samples/s')}"
 
 
-def _step_time(f: Answer) -> str | None:
-    p50, p95 = f["step_time_p50_s"], f["step_time_p95_s"]
+def _step_time(f: ProbeFigures) -> str | None:
+    p50, p95 = f.step_time_p50_s, f.step_time_p95_s
     if p50 is None:
         return None
     return f"p50 {numbers.seconds(p50)}" + (f", p95 {numbers.seconds(p95)}" if p95 is not None else "")
 
 
-def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:
-    def show(f: Answer) -> str | None:
-        value = f[name]
+def _value(f: ProbeFigures, name: str) -> float | None:
+    value: float | None = getattr(f, name)
+    return value
+
+
+def _share(name: str, least: float = 0.0) -> Callable[[ProbeFigures], str | None]:
+    def show(f: ProbeFigures) -> str | None:
+        value = _value(f, name)
         if value is None:
             return None
         said = numbers.percent(100 * value)
@@ -110,26 +113,26 @@ def _share(name: str, least: float = 0.0) -> Callable[[Answer], str | None]:
     return show
 
 
-def _number(name: str, unit: str) -> Callable[[Answer], str | None]:
-    return lambda f: None if f[name] is None else numbers.number(f[name], unit)
+def _number(name: str, unit: str) -> Callable[[ProbeFigures], str | None]:
+    return lambda f: None if _value(f, name) is None else numbers.number(_value(f, name), unit)
 
 
-def _rare(name: str, unit: str = "") -> Callable[[Answer], str | None]:
+def _rare(name: str, unit: str = "") -> Callable[[ProbeFigures], str | None]:
     """A number whose absence is no news."""
 
-    def show(f: Answer) -> str | None:
+    def show(f: ProbeFigures) -> str | None:
         said = _number(name, unit)(f)
-        return said if said is None or f[name] else _Little(said)
+        return said if said is None or _value(f, name) else _Little(said)
 
     return show
 
 
-def _split(f: Answer) -> str | None:
-    parts = [f[f"{name}_share"] for name in ("forward", "backward", "optimizer")]
+def _split(f: ProbeFigures) -> str | None:
+    parts = (f.forward_share, f.backward_share, f.optimizer_share)
     if all(p is None for p in parts):
         return None
     # On a GPU the host only queues the work, and waits where the queue is full.
-    queued = " (queueing)" if f["facts"].get("phases") == "launch" else ""
+    queued = " (queueing)" if f.facts.get("phases") == "launch" else ""
     return ", ".join(_percent(p) for p in parts) + queued
 
 
@@ -137,8 +140,8 @@ def _percent(share: float | None) -> str:
     return "?" if share is None else f"{100 * share:.0f}%"
 
 
-def _blocking(f: Answer) -> str | None:
-    per, share = f["blocking_reads_per_step"], f["blocking_read_share"]
+def _blocking(f: ProbeFigures) -> str | None:
+    per, share = f.blocking_reads_per_step, f.blocking_read_share
     if per is None:
         return None
     return f"{numbers.number(per)} a step" + (
@@ -146,24 +149,18 @@ def _blocking(f: Answer) -> str | None:
     )
 
 
-def _copied(name: str) -> Callable[[Answer], str | None]:
-    def show(f: Answer) -> str | None:
-        copies, steps = f[name], f["span_steps"]
-        if not copies or not steps:
-            return None
-        if not copies["count"]:
-            return _Little("none")
-        said = (
-            f"{numbers.number(copies['count'] / steps)} a step, {numbers.number(copies['mb'] / steps, 'MB')}"
-        )
-        pinned = copies["pinned_share"]
-        return said if pinned is None else f"{said}, {_percent(pinned)} pinned"
-
-    return show
+def _copied(copies: CopyFigures | None, steps: float | None) -> str | None:
+    if copies is None or not steps:
+        return None
+    if not copies.count or copies.mb is None:
+        return _Little("none")
+    text = f"{numbers.number(copies.count / steps)} a step, {numbers.number(copies.mb / steps, 'MB')}"
+    pinned = copies.pinned_share
+    return text if pinned is None else f"{text}, {_percent(pinned)} pinned"
 
 
-def _loader(f: Answer) -> str | None:
-    loaders = f["facts"].get("loaders")
+def _loader(f: ProbeFigures) -> str | None:
+    loaders = f.facts.get("loaders")
     known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
     if not known:
         return None
@@ -176,8 +173,8 @@ def _loader(f: Answer) -> str | None:
     return ", ".join(said) + (f", and {len(trains) - 1} more" if len(trains) > 1 else "")
 
 
-def _device(f: Answer) -> str | None:
-    facts = f["facts"]
+def _device(f: ProbeFigures) -> str | None:
+    facts = f.facts
     said = [str(facts["device"])] if facts.get("device") else []
     amp, compiled = facts.get("amp"), facts.get("compile")
     if isinstance(amp, dict) and amp.get("enabled"):
@@ -190,18 +187,18 @@ def _device(f: Answer) -> str | None:
     return ", ".join(said) or None
 
 
-def _memory(f: Answer) -> str | None:
-    named = (("host", "peak_host_mb"), ("device", "peak_device_mb"))
-    known = [f"{name} {f[key]:.0f} MB" for name, key in named if f[key]]
+def _memory(f: ProbeFigures) -> str | None:
+    named = (("host", f.peak_host_mb), ("device", f.peak_device_mb))
+    known = [f"{name} {peak:.0f} MB" for name, peak in named if peak]
     return ", ".join(known) or None
 
 
-def _rank(f: Answer) -> str | None:
-    rank, world = f["rank"], f["world_size"]
+def _rank(f: ProbeFigures) -> str | None:
+    rank, world = f.rank, f.world_size
     return f"{rank} of {world}" if rank is not None and (world or 1) > 1 else None
 
 
-_ROWS: dict[str, Callable[[Answer], str | None]] = {
+_ROWS: dict[str, Callable[[ProbeFigures], str | None]] = {
     "rank": _rank,
     "throughput": _rate,
     "step time": _step_time,
@@ -213,8 +210,8 @@ _ROWS: dict[str, Callable[[Answer], str | None]] = {
     "blocking reads": _blocking,
     "synchronising": _rare("syncs_per_step", "a step"),
     "device time in steps": _share("device_time_share"),
-    "copies to the device": _copied("h2d"),
-    "copies to the host": _copied("d2h"),
+    "copies to the device": lambda f: _copied(f.h2d, f.span_steps),
+    "copies to the host": lambda f: _copied(f.d2h, f.span_steps),
     "loader": _loader,
     "device": _device,
     "CPU": _number("cpu_cores", "cores"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
@@ -24,8 +25,8 @@ def sample(answer: Answer) -> str:
     if rate is not None and rate != (answer["probe"] or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer["notes"]]
-    told = {"part": "probe", "figures": answer["probe"], "reason": answer["probe_reason"]}
-    lines += [*inside([told]), *places(answer["stacks"])]
+    told = {"run": "probe", "probe": answer["probe"], "probe_reason": answer["probe_reason"]}
+    lines += [*inside([side("probe", [told])]), *places(answer["stacks"])]
     if answer["sections"]:
         from gpudebug.terminal import sections
 

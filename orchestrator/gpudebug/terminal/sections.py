@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
@@ -221,15 +222,15 @@ def of_run(found: Answer | None) -> list[str]:
     return lines
 
 
-def beside(rows: Sequence[Answer], parts: tuple[str, str] = ("A", "B")) -> list[str]:
+def beside(rows: Sequence[SectionRow], parts: tuple[str, str] = ("A", "B")) -> list[str]:
     """Sections of two sides' runs below each other: mean milliseconds a call, and the speed of B over A's."""
     if not rows:
         return []
     lines = [f"{'sections, mean a call':<33}{parts[0]:<12}{parts[1]:<12}speed of {parts[1]} over {parts[0]}"]
     for r in rows[:_SHOWN_BESIDE]:
-        said = [numbers.UNKNOWN if r[s] is None else f"{_ms(r[s]['mean_s'])} ms" for s in "ab"]
-        ratio = _times(r["ratio"]) if r["ratio"] is not None else ""
-        lines.append(f"  {short(r['name'], 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
+        said = [numbers.UNKNOWN if s is None else f"{_ms(s.mean_s)} ms" for s in (r.a, r.b)]
+        ratio = _times(r.ratio) if r.ratio is not None else ""
+        lines.append(f"  {short(r.name, 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
     left = len(rows) - _SHOWN_BESIDE
     return [*lines, f"  and {left} more (--json)"] if left > 0 else lines
 

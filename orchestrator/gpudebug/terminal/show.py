@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.answers.probe import SectionMean, SectionRow
+from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import labelled, screen
@@ -34,14 +37,24 @@ def show(answer: Answer) -> str:
         lines += ["", "Result, as in the progress file:"]
         lines += [line for k, v in answer["figures"].items() for line in labelled(f"  {k:<16} ", v)]
     if answer["gates"]:
-        lines += ["", "Gates:", *gates(answer["gates"])]
+        lines += ["", "Gates:", *gates([GateRow(**g) for g in answer["gates"]])]
     for e in answer["evidence"]:
         lines += ["", *_run(e)]
     lines += [""] if answer["skipped"] else []
     for s in answer["skipped"]:
         lines += labelled(f"Run {s['run']}: ", f"no evidence that can be read: {s['why']}")
     lines += places(next((s for e in reversed(answer["evidence"]) if (s := e.get("stacks"))), None))
-    lines += inside(answer["probe"], [""]) + _sections(answer) + _profile(answer.get("profile"))
+    lines += (
+        inside(
+            [
+                side(s["part"], [{"run": "", "probe": s["figures"], "probe_reason": s["reason"]}])
+                for s in answer["probe"]
+            ],
+            [""],
+        )
+        + _sections(answer)
+        + _profile(answer.get("profile"))
+    )
     lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
     return "\n".join(lines)
 
@@ -62,7 +75,13 @@ def _sections(answer: Answer) -> list[str]:
         return []
     from gpudebug.terminal import sections
 
-    rows = sections.beside(answer["sections"], ("baseline", "trial"))
+    rows = sections.beside(
+        [
+            SectionRow(**{**r, **{s: SectionMean(**r[s]) if r[s] else None for s in "ab"}})
+            for r in answer["sections"]
+        ],
+        ("baseline", "trial"),
+    )
     return ["", *rows, *(f"  note: {note}" for note in notes)]
 
 

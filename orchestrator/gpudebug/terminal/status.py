@@ -105,7 +105,7 @@ def _known(answer: Answer, here: Screen) -> list[str]:
         return []
     from gpudebug.terminal import noise
 
-    known = noise.resolution(answer["resolution"]) if answer["resolution"] else []
+    known = noise.resolution(noise._as_record(answer["resolution"])) if answer["resolution"] else []
     known += noise.expected(answer["expected"])
     return [line for text in known for line in here.labelled(text[:9], text[9:])]
 

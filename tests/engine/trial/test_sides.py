@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.support.answers import read
 from tests.support.campaigns import Campaign
 from tests.support.probe_lines import training
 from tests.support.tampering import reseal, rewrite
 
+from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.inside.probe import evidence_of, read_probe
 from gpudebug.core.records import Evidence
 from gpudebug.engine.campaign.load import load
@@ -34,15 +36,16 @@ def inside(told: Campaign) -> Campaign:
     return told
 
 
-def shares(sides: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
-    return [(one["part"], one["figures"] and round(one["figures"]["data_wait_share"], 3)) for one in sides]
+def shares(sides: Sequence[ProbeSide]) -> list[tuple[str, float | None]]:
+    shown = [(one.part, one.figures.data_wait_share if one.figures else None) for one in sides]
+    return [(part, share and round(share, 3)) for part, share in shown]
 
 
 def sides(campaign: Campaign, number: int, *, judged: bool = True) -> list[tuple[str, float | None]]:
     loaded = load(campaign.folder)
     entry = next(h for h in loaded.document.hypotheses if h.number == number)
     verdict = loaded.trials[number].verdict if judged else None
-    return shares(of_trial(loaded, number, entry.runs, verdict)["probe"])
+    return shares(of_trial(loaded, number, entry.runs, verdict)[0])
 
 
 def test_a_trial_stands_beside_the_baseline_it_was_judged_against(inside: Campaign) -> None:
@@ -56,7 +59,7 @@ def test_before_it_has_run_there_is_nothing_to_show(inside: Campaign) -> None:
 
 def test_runs_whose_folder_is_gone_are_left_out(inside: Campaign) -> None:
     loaded = load(inside.folder)
-    assert of_trial(loaded, 1, ["0099-h1"], loaded.trials[1].verdict) == {"probe": [], "sections": []}
+    assert of_trial(loaded, 1, ["0099-h1"], loaded.trials[1].verdict) == ((), ())
 
 
 def test_of_evidence_at_hand(inside: Campaign) -> None:
@@ -67,7 +70,7 @@ def test_of_evidence_at_hand(inside: Campaign) -> None:
 
 def test_show_prints_both(inside: Campaign) -> None:
     answer = inside.json("show", "1")
-    assert shares(answer["probe"]) == [("baseline", 0.6), ("trial", 0.1)]
+    assert shares([read(ProbeSide, one) for one in answer["probe"]]) == [("baseline", 0.6), ("trial", 0.1)]
     text = inside.run("show", "1").expect(0).out
     assert [line.split()[-2:] for line in text.splitlines() if "waiting for data" in line] == [
         ["60.0%", "10.0%"]

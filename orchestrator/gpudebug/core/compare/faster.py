@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist
 from gpudebug.core.compare.checklist import Checklist
@@ -303,8 +304,8 @@ def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[
         "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
         "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
         "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
-        "probe": inside["figures"],
-        "probe_reason": inside["reason"],
+        "probe": plain(inside.figures),
+        "probe_reason": inside.reason,
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 
 UNKNOWN = "unknown"
@@ -21,9 +22,9 @@ def known(text: str | None) -> str | None:
     return None if text is None or text.split(" ")[0] == UNKNOWN else text
 
 
-def gates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A verdict's gates for JSON: a value that is unknown is null."""
-    return [{**g, "value": known(g["value"])} for g in rows]
+def gates(rows: Sequence[Mapping[str, Any]]) -> tuple[GateRow, ...]:
+    """A verdict's gates: a value that is unknown is None."""
+    return tuple(GateRow(**{**g, "value": known(g["value"])}) for g in rows)
 
 
 def throughput_source(verdict: Mapping[str, Any] | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.agents.page import Say, code, quoted
+from gpudebug.core.answers.noise import DetectableFigure
 from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
@@ -49,16 +50,16 @@ def _step(evidence: dict[str, Any]) -> str:
 def _noise(loaded: Loaded) -> list[str]:
     """The spread between runs, and the smallest differences that a trial can detect and can pass with."""
     floor = noise.floor(loaded)
-    spreads = [_spread(f) for f in (floor["figures"] if floor else ()) if f["told"] is not None]
+    spreads = [_spread(f) for f in (floor.figures if floor else ()) if f.told is not None]
     return [f"Noise from run to run: {'; '.join(spreads)}"] if spreads else []
 
 
-def _spread(figure: dict[str, Any]) -> str:
-    points = figure["unit"] == "pp"
-    sd = f"{figure['sd']:.1f}pp" if points else f"{100 * figure['sd']:.1f}%"
+def _spread(figure: DetectableFigure) -> str:
+    points = figure.unit == "pp"
+    sd = f"{figure.sd:.1f}pp" if points else f"{100 * (figure.sd or 0):.1f}%"
     amount = "{:.1f}pp".format if points else "{:.2f}x".format
-    passed = f", needs {amount(figure['passed'])} to pass" if figure["passed"] is not None else ""
-    return f"{figure['figure']} {sd}, detectable {amount(figure['told'])}{passed}"
+    passed = f", needs {amount(figure.passed)} to pass" if figure.passed is not None else ""
+    return f"{figure.figure} {sd}, detectable {amount(figure.told)}{passed}"
 
 
 def _accepted(loaded: Loaded, say: Say) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.judge import worst_trend
 from gpudebug.engine.campaign.campaign import Loaded
@@ -43,10 +44,10 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> dict[str, A
         "late": False,
         "why": verdict["why"],
         "decided": WHY,
-        "gates": numbers.gates(verdict["gates"]),
+        "gates": plain(numbers.gates(verdict["gates"])),
         "figures": numbers.result_fields(verdict),
         "notes": verdict["notes"],
-        "probe": of_trial(loaded, number, entry.runs, verdict)["probe"],
+        "probe": plain(of_trial(loaded, number, entry.runs, verdict)[0]),
         "brief": None,
         "next_command": "gpudebug next",
         "files": _files(loaded, entry.runs),
@@ -69,7 +70,7 @@ def _recorded(loaded: Loaded, role: str, runs: Collection[str]) -> dict[str, Any
         "metric_text": metric_text(loaded.metric, evidence),
         "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),
-        "probe": [of_runs(role, evidence)],
+        "probe": [plain(of_runs(role, evidence))],
         "advice": list(dict.fromkeys(e.loss.advice for e in evidence if e.loss.advice)),
         "notes": [],
         "why": WHY,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign import gains
 from gpudebug.core.compare.checklist import command_of, surroundings
 from gpudebug.core.errors import GpudebugError
@@ -81,7 +82,7 @@ def _details(
     diff, cut = _diff(loaded, entry, after)
     return {
         "notes": [*notes, *cut],
-        "gates": numbers.gates(verdict["gates"]) if verdict else [],
+        "gates": plain(numbers.gates(verdict["gates"])) if verdict else [],
         "figures": dict(entry.result),
         **_inside(loaded, entry, before, after),
         "diff": diff,
@@ -105,9 +106,11 @@ def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Seq
 
 def _inside(
     loaded: Loaded, entry: HypothesisEntry, before: Sequence[Read], after: Sequence[Read]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Any]:
     base = [run.facts for run in before] or list(loaded.baselines["workload"].evidence)
-    return of_sides(base, [r.facts for r in after if r.record.role == f"h{entry.number}"])
+    own = [r.facts for r in after if r.record.role == f"h{entry.number}"]
+    probe, sections = of_sides(base, own)
+    return {"probe": plain(probe), "sections": plain(sections)}
 
 
 def _diff(loaded: Loaded, entry: HypothesisEntry, after: Sequence[Read]) -> tuple[str | None, list[str]]:

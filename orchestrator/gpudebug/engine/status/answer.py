@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, Order, ordered
 from gpudebug.core.progress import claims
@@ -270,7 +271,8 @@ def _resolution(loaded: Loaded) -> dict[str, Any] | None:
     # Arithmetic that a campaign without a baseline need not pay for.
     from gpudebug.engine.trial import noise
 
-    return noise.floor(loaded)
+    found = noise.floor(loaded)
+    return None if found is None else dict(plain(found))
 
 
 def _measured(loaded: Loaded) -> bool:
@@ -304,6 +306,7 @@ def show(directory: Path, number: int) -> dict[str, Any]:
     trial, scrub = loaded.trials[number], loaded.workspace.scrub
     folders = [loaded.workspace.run(name) for name in entry.runs]
     evidence, lacking = readable(loaded, entry.runs)
+    probe, sections = of_trial(loaded, number, entry.runs, trial.verdict)
     return {
         **_hypothesis(loaded, entry, listing.made(loaded).get(number, ())),
         "description": scrub(entry.description),
@@ -311,10 +314,11 @@ def show(directory: Path, number: int) -> dict[str, Any]:
         "line": entry.line,
         "notes": trial.verdict["notes"] if trial.verdict else [],
         "figures": {name: scrub(said) for name, said in entry.result.items()},
-        "gates": numbers.gates(trial.verdict["gates"]) if trial.verdict else [],
+        "gates": plain(numbers.gates(trial.verdict["gates"])) if trial.verdict else [],
         "evidence": evidence,
         "skipped": [{"run": name, "why": why} for name, why in lacking.items()],
-        **of_trial(loaded, number, entry.runs, trial.verdict),
+        "probe": plain(probe),
+        "sections": plain(sections),
         "profile": newest_profile(loaded),
         "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
     }

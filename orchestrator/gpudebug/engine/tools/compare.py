@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.compare import faster
 from gpudebug.core.compare.faster import Figure, Run
@@ -360,7 +361,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
         "ratios": {str(f.name): _ratio(f) for f in found.figures},
         "a": faster.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
         "b": faster.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
-        "sections": beside([r.evidence for r in a.runs], [r.evidence for r in b.runs]),
+        "sections": plain(beside([r.evidence for r in a.runs], [r.evidence for r in b.runs])),
         "differences": [asdict(d) for d in found.checklist.differences],
         "same": found.checklist.same,
         "unknown": found.checklist.unknown,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, Verdict
@@ -113,14 +114,14 @@ def _answer(
         "role": noise.AA,
         "verdict": data["status"],
         "why": data["why"],
-        "gates": numbers.gates(data["gates"]),
+        "gates": plain(numbers.gates(data["gates"])),
         "metric": verdict.metric,
         "difference": numbers.known(numbers.improvement(data)),
         "delta_pp": verdict.delta.value if verdict.delta and loaded.metric.points else None,
         "delta_ci": _bounds(verdict.delta) if loaded.metric.points else None,
         "throughput_ratio": verdict.throughput_ratio.value if verdict.throughput_ratio else None,
         "throughput_ci": _bounds(verdict.throughput_ratio),
-        "resolution": noise.floor(loaded),
+        "resolution": plain(noise.floor(loaded)),
         "baseline_runs": [m.folder.name for m in before],
         "runs": [m.folder.name for m in after],
         "advice": baseline.advice(cycle, "workload", after),

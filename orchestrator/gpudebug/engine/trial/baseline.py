@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
@@ -250,7 +251,7 @@ def answer(
         "steps_per_s": mean([e.steps_per_s for e in evidence if e.steps_per_s]),
         "throughput_text": throughput_text(evidence),
         "loss": str(worst_trend(evidence)),
-        "probe": [of_runs(role, evidence)],
+        "probe": [plain(of_runs(role, evidence))],
         "advice": advice(cycle, role, runs),
         "notes": list(notes),
         "why": why,

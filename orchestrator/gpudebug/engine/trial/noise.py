@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.statistics import intervals, resolution
 from gpudebug.core.statistics.contrast import most_fresh
@@ -39,15 +40,9 @@ def _since(loaded: Loaded, role: str) -> list[str]:
     ]
 
 
-def floor(loaded: Loaded) -> dict[str, Any] | None:
-    """`status`'s `resolution`: which effects a trial can detect, and the runs that an effect takes.
-
-    `figures` are the campaign's metric and throughput. Of each: `unit`, `pp` or `x`; `sd` between runs as the
-    rule takes it and `own_sd` of the `runs` alone (of a ratio: of its logarithm); `told`, the smallest effect
-    that a trial can detect, and `passed`, the smallest that passes the delta gate, in four trials of
-    five; `goal` and the runs that it takes. `fresh_runs` are the baseline's beside trials. `left` is how many
-    runs the device time pays for, `limited` says that a trial may want more. None without a valid baseline.
-    """
+def floor(loaded: Loaded) -> Resolution | None:
+    """Which effects a trial can detect, of the campaign's metric and of throughput; None without a valid
+    baseline."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or not baseline.evidence:
         return None
@@ -63,19 +58,19 @@ def floor(loaded: Loaded) -> dict[str, Any] | None:
     plan = Plan(recorded, max_runs, _left(loaded, seconds), len(fresh))
     metric = loaded.metric
     criteria = [metric.threshold(float(v)) for v in (config.criteria.success, config.criteria.failure)]
-    figures = [
+    figures = (
         _metric(metric, groups, plan, criteria[0], criteria[1], seconds),
         _throughput(groups, plan, seconds),
-    ]
-    return {
-        "baseline_runs": recorded,
-        "fresh_runs": len(fresh),
-        "aa_runs": len(aa),
-        "max_runs": max_runs,
-        "left": plan.left,
-        "limited": plan.left is not None and plan.left < _most(plan),
-        "figures": figures,
-    }
+    )
+    return Resolution(
+        baseline_runs=recorded,
+        fresh_runs=len(fresh),
+        aa_runs=len(aa),
+        max_runs=max_runs,
+        left=plan.left,
+        limited=plan.left is not None and plan.left < _most(plan),
+        figures=figures,
+    )
 
 
 def _most(plan: Plan) -> int:
@@ -114,7 +109,7 @@ def _metric(
     success: float,
     failure: float,
     seconds: float | None,
-) -> dict[str, Any]:
+) -> DetectableFigure:
     values = [[metric.scale(v) for e in g if (v := metric.recorded(e)) is not None] for g in groups]
     prior = intervals.UTILISATION_PRIOR if metric.points else intervals.RATE_PRIOR
     found = resolution.noise(values, prior, _typical_error(groups) if metric.points else 0.0)
@@ -122,7 +117,7 @@ def _metric(
     return _figure(metric, found, plan, seconds, goal=success, away=success - failure, passed=passed)
 
 
-def _throughput(groups: Sequence[Sequence[Facts]], plan: Plan, seconds: float | None) -> dict[str, Any]:
+def _throughput(groups: Sequence[Sequence[Facts]], plan: Plan, seconds: float | None) -> DetectableFigure:
     metric = Metric("throughput")
     found = resolution.noise(_rates(groups), intervals.RATE_PRIOR)
     return _figure(metric, found, plan, seconds, goal=math.log(GAIN), away=math.log(GAIN), passed=None)
@@ -137,29 +132,29 @@ def _figure(
     goal: float,
     away: float,
     passed: float | None,
-) -> dict[str, Any]:
+) -> DetectableFigure:
     """`goal` and `passed` on the metric's scale; `away` from the goal is what it must differ from."""
     detectable = resolution.detectable_effect(found, plan) if found else None
-    return {
-        "figure": metric.name,
-        "unit": "pp" if metric.points else "x",
-        "sd": found.sd if found else None,
-        "own_sd": found.own_sd if found else None,
-        "runs": found.runs if found else 0,
-        "told": None if detectable is None else metric.improvement(detectable),
-        "passed": None if passed is None else metric.improvement(passed),
-        "goal": metric.improvement(goal),
-        "goal_runs": _goal_runs(found, plan, away, seconds) if found and away > 0 else None,
-    }
+    return DetectableFigure(
+        figure=metric.name,
+        unit="pp" if metric.points else "x",
+        sd=found.sd if found else None,
+        own_sd=found.own_sd if found else None,
+        runs=found.runs if found else 0,
+        told=None if detectable is None else metric.improvement(detectable),
+        passed=None if passed is None else metric.improvement(passed),
+        goal=metric.improvement(goal),
+        goal_runs=_goal_runs(found, plan, away, seconds) if found and away > 0 else None,
+    )
 
 
-def _goal_runs(found: Noise, plan: Plan, away: float, seconds: float | None) -> dict[str, Any] | None:
+def _goal_runs(found: Noise, plan: Plan, away: float, seconds: float | None) -> GoalRuns | None:
     """The fewest runs for an effect; None: more than any trial would make."""
     runs = resolution.runs_for(found, plan, away)
     if runs is None:
         return None
     time = None if seconds is None else round(runs.total * seconds, 1)
-    return {"total": runs.total, "trial": runs.trial, "baseline": runs.baseline, "device_time_s": time}
+    return GoalRuns(total=runs.total, trial=runs.trial, baseline=runs.baseline, device_time_s=time)
 
 
 def _typical_error(groups: Sequence[Sequence[Facts]]) -> float:

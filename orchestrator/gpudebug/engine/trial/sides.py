@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.probe import ProbeSide, SectionRow
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import sound
 from gpudebug.core.inside.probe import together
@@ -13,7 +14,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.engine.campaign.campaign import Loaded
 
 
-def of_runs(part: str, runs: Sequence[Evidence]) -> dict[str, Any]:
+def of_runs(part: str, runs: Sequence[Evidence]) -> ProbeSide:
     """One side, of evidence that is at hand."""
     return together.side(part, _dumped(runs))
 
@@ -25,25 +26,23 @@ def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
 
 def of_trial(
     loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
-) -> dict[str, list[dict[str, Any]]]:
+) -> tuple[tuple[ProbeSide, ...], tuple[SectionRow, ...]]:
     """The baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
 
-    `probe` has both sides, `sections` those that their code named, `a` and `b` of each. `names` are the runs
-    of its entry. Nothing before it has run.
+    Both sides, and the sections that their code named, `a` and `b` of each. `names` are the runs of its
+    entry. Nothing before it has run.
     """
     return of_sides(*_sides(loaded, number, names, verdict))
 
 
 def of_sides(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> dict[str, list[dict[str, Any]]]:
+) -> tuple[tuple[ProbeSide, ...], tuple[SectionRow, ...]]:
     """The same of evidence that is at hand."""
     if not after:
-        return {"probe": [], "sections": []}
-    return {
-        "probe": [together.side("baseline", before), together.side("trial", after)],
-        "sections": beside(before, after),
-    }
+        return (), ()
+    probe = (together.side("baseline", before), together.side("trial", after))
+    return probe, beside(before, after)
 
 
 def _sides(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.change.intervention import Applied, Intervention
 from gpudebug.core.errors import (
     GitError,
@@ -352,12 +353,12 @@ def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[st
         "late": late,
         "why": data["why"],
         "decided": why,
-        "gates": numbers.gates(data["gates"]),
+        "gates": plain(numbers.gates(data["gates"])),
         "figures": numbers.result_fields(data),
         "notes": data["notes"],
         "probe": [
-            of_runs("baseline", evidence_of(trial.before)),
-            of_runs("trial", evidence_of(trial.after)),
+            plain(of_runs("baseline", evidence_of(trial.before))),
+            plain(of_runs("trial", evidence_of(trial.after))),
         ],
         "brief": None,
         "next_command": "gpudebug next",

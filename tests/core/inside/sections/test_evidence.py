@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.section_reports import a_section
 from tests.support.trials import run
 
+from gpudebug.core.answers.probe import SectionMean
 from gpudebug.core.inside.sections import Node, Report, beside, outline, sections_evidence, unreadable
 from gpudebug.core.records import Evidence
 
@@ -58,14 +60,14 @@ def test_two_sides_are_means_over_their_runs() -> None:
     before = [with_sections(load=0.03, step=0.01), with_sections(load=0.05, step=0.01, extra=0.01)]
     after = [with_sections(load=0.01, step=0.015)]
     rows = beside(before, after)
-    assert [r["name"] for r in rows] == ["load", "step"]
-    assert rows[0]["a"]["mean_s"] == 0.04
-    assert rows[0]["ratio"] == 4.0
+    assert [r.name for r in rows] == ["load", "step"]
+    assert rows[0].a == SectionMean(mean_s=0.04, share=pytest.approx(0.7, abs=0.2))
+    assert rows[0].ratio == 4.0
     # As they were recorded they are the same.
     assert beside([e.model_dump(mode="json") for e in before], after) == rows
 
 
 def test_what_one_side_lacks_is_unknown() -> None:
     (row,) = beside([run()], [with_sections(load=0.01)])
-    assert (row["a"], row["ratio"]) == (None, None)
-    assert beside([run()], [run()]) == beside([{}], []) == []
+    assert (row.a, row.ratio) == (None, None)
+    assert beside([run()], [run()]) == beside([{}], []) == ()

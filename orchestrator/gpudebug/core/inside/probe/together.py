@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+
 MOST_SITES = 5
 _MEANS = (
     "steps",
@@ -32,36 +34,33 @@ _MEANS = (
 _LARGEST = ("alloc_retries", "peak_host_mb", "peak_device_mb")
 
 
-def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> ProbeSide:
     """`part` (baseline, trial, …) with what its runs' evidence.json holds; `reason` if none holds any."""
     probes = [e["probe"] for e in evidence if e.get("probe")]
     reasons = [e["probe_reason"] for e in evidence if e.get("probe_reason")]
-    return {
-        "part": part,
-        "runs": [e["run"] for e in evidence],
-        "figures": together(probes),
-        "reason": None if probes else next(iter(reasons), None),
-    }
+    return ProbeSide(
+        part=part,
+        runs=tuple(e["run"] for e in evidence),
+        figures=together(probes),
+        reason=None if probes else next(iter(reasons), None),
+    )
 
 
-def together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The figures of several runs in the shape of a `ProbeEvidence`; None of none.
-
-    Means of those that are known, the largest of peaks, and of sites those that took the most time; `facts`
-    are the last run's.
-    """
+def together(records: Sequence[Mapping[str, Any]]) -> ProbeFigures | None:
+    """The figures of several runs as of one; None of none."""
     if not records:
         return None
-    return {
+    return ProbeFigures(
         **{name: _mean([run.get(name) for run in records]) for name in _MEANS},
         **{name: max(_known([run.get(name) for run in records]), default=None) for name in _LARGEST},
-        "h2d": _copies([run.get("h2d") for run in records]),
-        "d2h": _copies([run.get("d2h") for run in records]),
-        **{name: records[-1].get(name) for name in ("rank", "world_size")},
-        "facts": records[-1].get("facts") or {},
-        "sites": _sites(records),
-        "notes": list(dict.fromkeys(note for run in records for note in run.get("notes") or ())),
-    }
+        h2d=_copies([run.get("h2d") for run in records]),
+        d2h=_copies([run.get("d2h") for run in records]),
+        rank=records[-1].get("rank"),
+        world_size=records[-1].get("world_size"),
+        facts=records[-1].get("facts") or {},
+        sites=_sites(records),
+        notes=tuple(dict.fromkeys(note for run in records for note in run.get("notes") or ())),
+    )
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
@@ -73,18 +72,24 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _copies(records: Sequence[Mapping[str, Any] | None]) -> dict[str, float | None] | None:
+def _copies(records: Sequence[Mapping[str, Any] | None]) -> CopyFigures | None:
     known = [one for one in records if one]
     names = ("count", "mb", "seconds", "pinned_share")
-    return {name: _mean([one.get(name) for one in known]) for name in names} if known else None
+    return CopyFigures(**{name: _mean([one.get(name) for one in known]) for name in names}) if known else None
 
 
-def _sites(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Counts and seconds of a mean run."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+def _sites(records: Sequence[Mapping[str, Any]]) -> tuple[SiteFigures, ...]:
+    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for site in (site for run in records for site in run.get("sites") or ()):
-        key = (site["site"], site["kind"], site["device"])
-        one = found.setdefault(key, dict(zip(("site", "kind", "device"), key, strict=True)))
-        one["count"] = one.get("count", 0) + site["count"] / len(records)
-        one["seconds"] = one.get("seconds", 0.0) + site["seconds"] / len(records)
-    return sorted(found.values(), key=lambda one: -one["seconds"])[:MOST_SITES]
+        found.setdefault((site["site"], site["kind"], site["device"]), []).append(site)
+    sites = (
+        SiteFigures(
+            site=place,
+            kind=kind,
+            device=device,
+            count=sum(one["count"] / len(records) for one in ones),
+            seconds=sum(one["seconds"] / len(records) for one in ones),
+        )
+        for (place, kind, device), ones in found.items()
+    )
+    return tuple(sorted(sites, key=lambda site: -site.seconds)[:MOST_SITES])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
+from gpudebug.core.answers.probe import SectionMean, SectionRow
 from gpudebug.core.inside.sections.analysis import remarks
 from gpudebug.core.inside.sections.categories import category_of
 from gpudebug.core.inside.sections.cost import profiled_s, share
@@ -65,30 +66,31 @@ def _smallest_first(nodes: Sequence[Node]) -> list[Node]:
     return sorted(nodes, key=lambda n: (n.total_s, n.name))
 
 
-def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> list[dict[str, Any]]:
-    """Sections of both sides' runs, those with the greatest share first: per side the mean over its runs of
-    `mean_s` and `share`, None for a side if a run lacks it. `ratio` is B's speed over A's in it.
+def beside(a: Sequence[Evidence | Facts], b: Sequence[Evidence | Facts]) -> tuple[SectionRow, ...]:
+    """Sections of both sides' runs, those with the greatest share first: per side the mean over its runs.
 
     A run is its Evidence, or evidence.json as it was read.
     """
     sides = [_means(runs) for runs in (a, b)]
     names = dict.fromkeys((*sides[0], *sides[1]))
     rows = []
-    for name in sorted(names, key=lambda n: (-max(s[n]["share"] for s in sides if n in s), n)):
+    for name in sorted(names, key=lambda n: (-max(s[n].share for s in sides if n in s), n)):
         first, second = (side.get(name) for side in sides)
-        ratio = first["mean_s"] / second["mean_s"] if first and second and second["mean_s"] > 0 else None
-        rows.append({"name": name, "a": first, "b": second, "ratio": ratio})
-    return rows
+        ratio = first.mean_s / second.mean_s if first and second and second.mean_s > 0 else None
+        rows.append(SectionRow(name=name, a=first, b=second, ratio=ratio))
+    return tuple(rows)
 
 
-def _means(runs: Sequence[Evidence | Facts]) -> dict[str, dict[str, float]]:
+def _means(runs: Sequence[Evidence | Facts]) -> dict[str, SectionMean]:
     by_name: dict[str, list[Facts]] = {}
     for run in runs:
         facts = run.model_dump(include={"sections"}) if isinstance(run, Evidence) else run
         for section in (facts.get("sections") or {}).get("sections", ()):
             by_name.setdefault(section["name"], []).append(section)
     return {
-        name: {key: math.fsum(s[key] for s in found) / len(found) for key in ("mean_s", "share")}
+        name: SectionMean(
+            **{key: math.fsum(s[key] for s in found) / len(found) for key in ("mean_s", "share")}
+        )
         for name, found in by_name.items()
         if len(found) == len(runs)
     }
