@@ -190,8 +190,8 @@ ROOMS = {
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics words
         compare: answers command errors inside records statistics trainlog verdict words
-        diagnosis: catalogue change command compare errors evidence inside records samples statistics text
-            verdict words
+        diagnosis: answers catalogue change command compare errors evidence inside records samples statistics
+            text verdict words
     """,
     "engine": """
         campaign:
@@ -269,7 +269,7 @@ def test_every_module_is_in_a_room(floor: str) -> None:
 # Public class names that still occur more than once. A name made unique leaves the list; none joins it.
 REPEATED_CLASSES = """
     Accepted Agent Answer Baseline Case Change Claim Code Comparison Copies Criteria Device Difference
-    Effect Expression Facts Field Figure Flag Found Intervention Item Job Kept Kind Level Mark Marks
+    Effect Expression Facts Field Figure Found Intervention Item Job Kept Kind Level Mark Marks
     Measured Node Offer Order Part Problem Process Progress Rates Ratio Reading Record Row Runs Said
     Sample Sampler Samples Seen Settings Shown Source Span Standing State Step Thread Worktree
 """
@@ -543,6 +543,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.cli.campaign": "cli/test_hypotheses.py",
     "gpudebug.cli.agents": "engine/agents/test_session.py",
     "gpudebug.cli.diagnosis": "engine/diagnosis/test_diagnose.py",
+    "gpudebug.core.answers.diagnosis": "cli/test_golden.py",
     "gpudebug.core.answers.gates": "terminal/test_gates.py",
     "gpudebug.core.answers.noise": "engine/trial/test_noise.py",
     "gpudebug.core.answers.probe": "core/inside/probe/test_together.py",

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.terminal.diagnose import diagnose
+from tests.support.answers import read
+
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer
+from gpudebug.terminal import diagnose as render
 
 TEST: dict[str, Any] = {
     "number": None, "title": "T", "change": "--set --num_workers=4", "instructions": None, "cost_s": 40.0,
@@ -20,8 +23,13 @@ ANSWER: dict[str, Any] = {
     "framework": "lerobot", "gpu_util": 30.0, "stand_in": False, "abstains": None, "gates": [],
     "causes": [CAUSE],
     "missing": [{"what": "a trace", "why": "none", "next": "gpudebug baseline"}], "facts": {},
+    "layers": {}, "difference": None,
     "next_command": "gpudebug next",
 }  # fmt: skip
+
+
+def diagnose(document: dict[str, Any]) -> str:
+    return render.diagnose(read(DiagnoseAnswer, document))
 
 
 def test_a_cause_in_full() -> None:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
+from tests.support.answers import read
+from tests.terminal.test_diagnose import ANSWER as DIAGNOSIS
+
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, FromReference, LayerAnswer, LayerResult
 from gpudebug.terminal.layers import around, layer
 
-ANSWER: dict[str, Any] = {
-    "layer": "double-batch",
-    "run": "0004-layer-double-batch",
-    "device_time_s": 21.25,
-    "changed": "--set --batch_size=16",
-    "means": "at twice the batch a step takes 1.05 times as long",
-    "ratio": 1.9,
-    "notes": ["--batch_size is locked: it is changed for this test alone"],
-    "next_command": "gpudebug diagnose",
-}
+ANSWER = LayerAnswer(
+    campaign="act",
+    role="layer-double_batch",
+    layer="double-batch",
+    run="0004-layer-double-batch",
+    runs=("0004-layer-double-batch",),
+    baseline_runs=("0001-baseline-workload",),
+    device_time_s=21.25,
+    changed="--set --batch_size=16",
+    means="at twice the batch a step takes 1.05 times as long",
+    ratio=1.9,
+    step_ratio=0.95,
+    notes=("--batch_size is locked: it is changed for this test alone",),
+    why="asked for",
+    next_command="gpudebug diagnose",
+    files=(),
+)
+PLAIN = read(DiagnoseAnswer, DIAGNOSIS)
+NO_DIFFERENCE = FromReference(program=None, flags=(), figures=(), lines=())
 
 
 def test_a_layer_test_says_what_it_did_what_it_means_and_that_it_is_no_fix() -> None:
@@ -28,24 +41,20 @@ def test_a_layer_test_says_what_it_did_what_it_means_and_that_it_is_no_fix() -> 
         "It shows where to look and is not a fix: no hypothesis, baseline or verdict uses this run.",
         "Next: gpudebug diagnose",
     ]
-    unknown = layer({**ANSWER, "ratio": None, "device_time_s": None, "notes": []})
+    unknown = layer(replace(ANSWER, ratio=None, device_time_s=None, notes=()))
     assert "Samples" not in unknown
     assert unknown.startswith("Layer test double-batch: run 0004-layer-double-batch\n")
 
 
 def test_a_diagnosis_without_layers_and_reference_adds_nothing() -> None:
-    assert around({}) == []
-    assert around({"layers": {}, "difference": None}) == []
-    assert around({"difference": {"lines": []}}) == []
+    assert around(PLAIN) == []
+    assert around(replace(PLAIN, difference=NO_DIFFERENCE)) == []
 
 
 def test_a_long_list_of_differences_is_cut() -> None:
-    found = around(
-        {
-            "layers": {"quiet": {"means": "it is the same", "runs": ["0002", "0003"]}},
-            "difference": {"lines": [f"flag a{n}: 1, reference 2" for n in range(14)]},
-        }
-    )
+    lines = tuple(f"flag a{n}: 1, reference 2" for n in range(14))
+    quiet = LayerResult("quiet", "0003", ("0002", "0003"), 1.0, 1.0, "--set", "it is the same")
+    found = around(replace(PLAIN, layers={"quiet": quiet}, difference=replace(NO_DIFFERENCE, lines=lines)))
     assert found[:3] == [
         "Layer quiet: it is the same (0002, 0003; diagnostic only)",
         "Otherwise than the reference:",

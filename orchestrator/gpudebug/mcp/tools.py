@@ -211,7 +211,7 @@ def _propose(place: Client, asked: Propose, _: Report) -> dict[str, Any]:
     return propose(place.folder, **said, cause=asked.cause or None)
 
 
-def _diagnose(place: Client, asked: Diagnose, _: Report) -> dict[str, Any]:
+def _diagnose(place: Client, asked: Diagnose, _: Report) -> Answer:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)

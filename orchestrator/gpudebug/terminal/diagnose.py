@@ -2,88 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
 
-Answer = Mapping[str, Any]
 _SHOWN = 3
 _WIDTH = 100
 _LIKELY = 0.03
 
 
-def diagnose(answer: Answer) -> str:
+def diagnose(answer: DiagnoseAnswer) -> str:
     """The answer in full; what is improbable is left out."""
     lines = [_head(answer), ""]
-    if answer["abstains"]:
-        lines += [*wrap(f"No cause is named: {answer['abstains']}.", _WIDTH), ""]
-    for gate in answer["gates"]:
-        facts = f" ({'; '.join(gate['for'])})" if gate["for"] else ""
-        lines += wrap(f"Known without a run: {gate['id']}: {gate['title']}{facts}", _WIDTH, rest="  ")
-    lines += [""] if answer["gates"] else []
-    shown = [c for c in answer["causes"] if c["probability"] >= _LIKELY][
-        : 1 if answer["abstains"] else _SHOWN
-    ]
+    if answer.abstains:
+        lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
+    for gate in answer.gates:
+        facts = f" ({'; '.join(gate.for_)})" if gate.for_ else ""
+        lines += wrap(f"Known without a run: {gate.id}: {gate.title}{facts}", _WIDTH, rest="  ")
+    lines += [""] if answer.gates else []
+    shown = [c for c in answer.causes if c.probability >= _LIKELY][: 1 if answer.abstains else _SHOWN]
     for place, cause in enumerate(shown, 1):
         lines += [*_cause(place, cause, answer), ""]
     beside = around(answer)
     lines += [*(one for line in beside for one in wrap(line, _WIDTH, rest="  ")), ""] if beside else []
-    for missing in answer["missing"]:
+    for missing in answer.missing:
         lines += wrap(
-            f"Missing: {missing['what']} ({missing['why']}). To have it: {missing['next']}", _WIDTH, rest="  "
+            f"Missing: {missing.what} ({missing.why}). To have it: {missing.next}", _WIDTH, rest="  "
         )
-    lines += [""] if answer["missing"] else []
-    lines.append(f"Next     {answer['next_command']}")
+    lines += [""] if answer.missing else []
+    lines.append(f"Next     {answer.next_command}")
     return "\n".join(lines)
 
 
-def _head(answer: Answer) -> str:
-    runs = answer["runs"]
-    kind = f"{answer['kind']} workload" + (f", {answer['framework']}" if answer["framework"] else "")
+def _head(answer: DiagnoseAnswer) -> str:
+    runs = answer.runs
+    kind = f"{answer.kind} workload" + (f", {answer.framework}" if answer.framework else "")
     if not runs:
-        name = answer["campaign"] or "This command"
+        name = answer.campaign or "This command"
         return f"{name} has no baseline yet: {kind}, known by its command alone"
-    count = f" ({len(runs)} run{'s' if len(runs) != 1 else ''})" if answer["campaign"] else ""
-    device = ", the CPU stands in for a GPU" if answer["stand_in"] else ""
-    util = numbers.percent(answer["gpu_util"])
-    return f"Diagnosis of {answer['campaign'] or runs[0]}{count}: {kind}, gpu_util {util}{device}"
+    count = f" ({len(runs)} run{'s' if len(runs) != 1 else ''})" if answer.campaign else ""
+    device = ", the CPU stands in for a GPU" if answer.stand_in else ""
+    util = numbers.percent(answer.gpu_util)
+    return f"Diagnosis of {answer.campaign or runs[0]}{count}: {kind}, gpu_util {util}{device}"
 
 
-def _cause(place: int, cause: Answer, answer: Answer) -> Iterator[str]:
-    yield f"{place}. {cause['id']}  {100 * cause['probability']:.0f}%  {cause['title']}"
-    for fact in cause["for"]:
+def _cause(place: int, cause: DiagnosedCause, answer: DiagnoseAnswer) -> Iterator[str]:
+    yield f"{place}. {cause.id}  {100 * cause.probability:.0f}%  {cause.title}"
+    for fact in cause.for_:
         yield from wrap(fact, _WIDTH, "   for      ")
-    for fact in cause["against"]:
+    for fact in cause.against:
         yield from wrap(fact, _WIDTH, "   against  ")
     yield f"   ceiling  {_ceiling(cause, answer)}"
     yield from _test(cause)
 
 
-def _ceiling(cause: Answer, answer: Answer) -> str:
-    if cause["ceiling_ratio"] is None:
+def _ceiling(cause: DiagnosedCause, answer: DiagnoseAnswer) -> str:
+    if cause.ceiling_ratio is None:
         return "unknown: its share of the time was not measured"
-    rate = cause["ceiling_steps_per_s"]
-    faster = f"{cause['ceiling_ratio']:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
-    if cause["ceiling_pp"] is not None:
-        return f"+{cause['ceiling_pp']:.1f}pp, to {numbers.percent(cause['expected_util'])}; {faster}"
-    if answer["gpu_util"] is None:
+    rate = cause.ceiling_steps_per_s
+    faster = f"{cause.ceiling_ratio:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
+    if cause.ceiling_pp is not None:
+        return f"+{cause.ceiling_pp:.1f}pp, to {numbers.percent(cause.expected_util)}; {faster}"
+    if answer.gpu_util is None:
         return f"{faster}; gpu_util is not known"
-    return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer["stand_in"] else "")
+    return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer.stand_in else "")
 
 
-def _test(cause: Answer) -> Iterator[str]:
-    test = cause["hypothesis"]
-    cost = f" ({numbers.duration(test['cost_s'])} of the device)" if test["cost_s"] else ""
-    if test["number"] is not None:
-        yield from wrap(f"hypothesis {test['number']}: {test['title']}{cost}", _WIDTH, "   test     ")
+def _test(cause: DiagnosedCause) -> Iterator[str]:
+    test = cause.hypothesis
+    cost = f" ({numbers.duration(test.cost_s)} of the device)" if test.cost_s else ""
+    if test.number is not None:
+        yield from wrap(f"hypothesis {test.number}: {test.title}{cost}", _WIDTH, "   test     ")
         return
-    if test["refused"]:
-        after = f": {test['command']}" if test["command"] else ""
-        yield from wrap(f"none is left: {test['refused']}{after}", _WIDTH, "   test     ")
+    if test.refused:
+        after = f": {test.command}" if test.command else ""
+        yield from wrap(f"none is left: {test.refused}{after}", _WIDTH, "   test     ")
         return
-    change = test["change"] or ("code to be written" if test["instructions"] else None)
-    said = ", ".join(text for text in (test["command"], change) if text) or "write down how to test it"
+    change = test.change or ("code to be written" if test.instructions else None)
+    said = ", ".join(text for text in (test.command, change) if text) or "write down how to test it"
     yield from wrap(f"{said}{cost}", _WIDTH, "   test     ")

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
 from gpudebug.core.statistics import numbers
 
-Answer = Mapping[str, Any]
 _MOST = 12
 DIAGNOSTIC = "It shows where to look and is not a fix: no hypothesis, baseline or verdict uses this run."
 
 
-def layer(answer: Answer) -> str:
+def layer(answer: LayerAnswer) -> str:
     """`diagnose --layer` as text."""
-    took = answer["device_time_s"]
+    took = answer.device_time_s
     cost = f", {numbers.duration(took)} of the device" if took is not None else ""
     lines = [
-        f"Layer test {answer['layer']}: run {answer['run']}{cost}",
-        f"changed  {answer['changed']}",
-        f"means    {answer['means'][:1].upper()}{answer['means'][1:]}.",
+        f"Layer test {answer.layer}: run {answer.run}{cost}",
+        f"changed  {answer.changed}",
+        f"means    {answer.means[:1].upper()}{answer.means[1:]}.",
     ]
-    if answer["layer"] == "double-batch" and answer["ratio"] is not None:
-        lines.append(f"         Samples a second: {answer['ratio']:.2f} times the baseline's.")
-    lines += [f"note     {note}" for note in answer["notes"]]
-    return "\n".join([*lines, DIAGNOSTIC, f"Next: {answer['next_command']}"])
+    if answer.layer == "double-batch" and answer.ratio is not None:
+        lines.append(f"         Samples a second: {answer.ratio:.2f} times the baseline's.")
+    lines += [f"note     {note}" for note in answer.notes]
+    return "\n".join([*lines, DIAGNOSTIC, f"Next: {answer.next_command}"])
 
 
-def around(answer: Answer) -> list[str]:
+def around(answer: DiagnoseAnswer) -> list[str]:
     """What a diagnosis adds of layer tests and of the reference, a line each; long lists are cut."""
     lines = [
-        f"Layer {name}: {found['means']} ({', '.join(found['runs'])}; diagnostic only)"
-        for name, found in (answer.get("layers") or {}).items()
+        f"Layer {name}: {found.means} ({', '.join(found.runs)}; diagnostic only)"
+        for name, found in answer.layers.items()
     ]
-    told = (answer.get("difference") or {}).get("lines") or []
+    told = answer.difference.lines if answer.difference else ()
     if told:
         more = [f"and {len(told) - _MOST} more, in --json"] if len(told) > _MOST else []
         lines += ["Otherwise than the reference:", *(f"  {line}" for line in (*told[:_MOST], *more))]

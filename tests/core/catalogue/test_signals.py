@@ -9,9 +9,10 @@ from tests.support import traces
 from tests.support.diagnoses import stacks
 from tests.support.traces import device, host
 
+from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.layers import LAYERS, LayerResult
+from gpudebug.core.diagnosis.layers import LAYERS
 from gpudebug.core.diagnosis.sentences import value
 from gpudebug.core.inside.torch_profile import headline
 from gpudebug.core.records import DeviceInfo, Evidence, ProbeEvidence, StacksEvidence

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of, flags_of, words_of
-from gpudebug.core.diagnosis.layers import LayerResult
 
 LOADER = {
     "workers": 2,

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import cause, facts
 
-from gpudebug.core.diagnosis.model import Facts, Missing
+from gpudebug.core.answers.diagnosis import Missing
+from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.rank import diagnose
 
 WAITS = cause(

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.diagnosis import OtherFlag
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import Facts
-from gpudebug.core.diagnosis.reference import Flag, difference
+from gpudebug.core.diagnosis.reference import difference
 
 WORKLOAD = ["python", "train.py", "--policy.type=rtc", "--num-workers", "0", "--lr=1e-4", "--compile"]
 REFERENCE = ["python", "train.py", "--policy.type=act", "--num_workers=4", "--lr", "0.0001", "--seed=1"]
@@ -17,13 +19,13 @@ REFERENCE = ["python", "train.py", "--policy.type=act", "--num_workers=4", "--lr
 def test_flags_are_compared_by_what_they_set() -> None:
     found = difference([*WORKLOAD, "--output_dir=a"], [*REFERENCE, "--output_dir=b"])
     assert found.flags == (
-        Flag("policy.type", "rtc", "act"),
-        Flag("num_workers", "0", "4"),
-        Flag("compile", True, None),
-        Flag("seed", None, "1"),
+        OtherFlag("policy.type", "rtc", "act"),
+        OtherFlag("num_workers", "0", "4"),
+        OtherFlag("compile", True, None),
+        OtherFlag("seed", None, "1"),
     )
     assert found.program is None
-    assert found.lines() == [
+    assert [*found.lines] == [
         "flag policy.type: rtc, reference act",
         "flag num_workers: 0, reference 4",
         "flag compile: set, reference not set",
@@ -33,14 +35,14 @@ def test_flags_are_compared_by_what_they_set() -> None:
 
 def test_another_program_is_told() -> None:
     found = difference(["python", "rtc.py"], ["python", "act.py"])
-    assert found.lines() == ["program: python rtc.py, reference python act.py"]
+    assert [*found.lines] == ["program: python rtc.py, reference python act.py"]
 
 
 def test_a_command_differs_in_nothing_from_itself() -> None:
     facts = Facts(signals={"gpu_util": 20.0, "amp": True, "trains_on": "cuda:0"})
     found = difference(WORKLOAD, WORKLOAD, facts, facts)
-    assert found.lines() == []
-    assert found.as_json() == {"program": None, "flags": [], "figures": []}
+    assert [*found.lines] == []
+    assert plain(found) == {"program": None, "flags": [], "figures": [], "lines": []}
 
 
 @pytest.mark.parametrize(
@@ -67,8 +69,8 @@ def test_figures_count_where_they_are_apart(
     name: str, workload: Value, reference: Value, said: str | None
 ) -> None:
     found = difference([], [], Facts(signals={name: workload}), Facts(signals={name: reference}))
-    assert found.lines() == ([said] if said else [])
-    assert [f["name"] for f in json.loads(json.dumps(found.as_json()))["figures"]] == ([name] if said else [])
+    assert [*found.lines] == ([said] if said else [])
+    assert [f["name"] for f in json.loads(json.dumps(plain(found)))["figures"]] == ([name] if said else [])
 
 
 def test_what_one_side_does_not_know_does_not_differ() -> None:

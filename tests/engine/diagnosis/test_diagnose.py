@@ -120,10 +120,10 @@ def test_a_run_is_named_by_its_name_its_folder_or_its_samples(original: Campaign
     folder = original.folder / "runs" / "0001-baseline-workload"
     name = {"folder": str(folder), "samples": str(folder / "samples.csv")}.get(name, name)
     found = diagnose(original.folder, name)
-    assert found["runs"] == ["0001-baseline-workload"]
-    assert found["campaign"] is None
-    assert found["facts"]["log_data_share"] == pytest.approx(0.75)
-    assert found["next_command"].startswith("gpudebug propose --from-catalogue ")
+    assert found.runs == ("0001-baseline-workload",)
+    assert found.campaign is None
+    assert found.facts["log_data_share"] == pytest.approx(0.75)
+    assert found.next_command.startswith("gpudebug propose --from-catalogue ")
 
 
 def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
@@ -133,12 +133,12 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     (tmp_path / "mine.csv").write_bytes((run / "samples.csv").read_bytes())
     (tmp_path / "mine.log").write_bytes((run / "train.log").read_bytes())
     found = diagnose(tmp_path, "mine.csv")
-    assert found["runs"] == ["mine"]
-    assert found["facts"]["log_data_share"] == pytest.approx(0.75)
-    probe = next(m for m in found["missing"] if m["what"] == "the probe's figures from inside the training")
-    assert "keeps samples and log only" in probe["why"]
-    assert found["next_command"] == "gpudebug init --command 'YOUR TRAINING COMMAND'"
-    assert {c["hypothesis"]["command"] for c in found["causes"]} == {None}
+    assert found.runs == ("mine",)
+    assert found.facts["log_data_share"] == pytest.approx(0.75)
+    probe = next(m for m in found.missing if m.what == "the probe's figures from inside the training")
+    assert "keeps samples and log only" in probe.why
+    assert found.next_command == "gpudebug init --command 'YOUR TRAINING COMMAND'"
+    assert {c.hypothesis.command for c in found.causes} == {None}
     assert "propose" not in render(found)
 
 
@@ -146,12 +146,12 @@ def test_what_is_refused_is_said_and_not_recommended(tmp_path: Path) -> None:
     campaign = make_waiting_campaign(tmp_path)
     campaign.json("next")
     campaign.add("\n### Hypothesis 1: W\n- **Intervention**: --set --num_workers=4\n- **Status**: INVALID\n")
-    first = (found := diagnose(campaign.folder))["causes"][0]
-    assert first["id"] == "dl-no-workers"
-    assert first["hypothesis"]["refused"].startswith("the same change is hypothesis 1 already (INVALID")
-    assert first["hypothesis"]["command"] == "gpudebug reopen 1"
+    first = (found := diagnose(campaign.folder)).causes[0]
+    assert first.id == "dl-no-workers"
+    assert first.hypothesis.refused.startswith("the same change is hypothesis 1 already (INVALID")
+    assert first.hypothesis.command == "gpudebug reopen 1"
     assert "test     none is left: the same change is hypothesis 1 already" in render(found)
-    assert "--from-catalogue dl-no-workers" not in found["next_command"]
+    assert "--from-catalogue dl-no-workers" not in found.next_command
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_what_a_run_lacks_is_named(
     (run / "run.json").write_text(json.dumps({"format": 1, "argv": ["python", "t.py"]}))
     (run / "evidence.json").write_text(json.dumps(told))
     found = diagnose(tmp_path, run.name)
-    assert missing in {m["what"] for m in found["missing"]}
-    assert (found["abstains"] or "").startswith(abstains or "")
+    assert missing in {m.what for m in found.missing}
+    assert (found.abstains or "").startswith(abstains or "")
     assert f"Missing: {missing.partition(' ')[0]}" in render(found)
 
 

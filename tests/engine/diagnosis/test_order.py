@@ -65,6 +65,6 @@ def test_an_order_in_another_unit_is_none(waiting: Campaign) -> None:
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_going_on(waiting: Campaign) -> None:
     kept(waiting).unlink()
     kept(waiting).mkdir()
-    assert diagnose(waiting.folder)["causes"]
+    assert diagnose(waiting.folder).causes
     record_order(load(waiting.folder), "gpudebug next")
     assert kept(waiting).is_dir()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.command import command_line
 from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
-from gpudebug.core.diagnosis.layers import LayerResult
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.ofprobe import mean, number

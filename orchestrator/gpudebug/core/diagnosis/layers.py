@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.evidence.speed import FEW_STEPS
 from gpudebug.core.records import Evidence
@@ -33,25 +33,6 @@ class LayerError(GpudebugError):
     """A layer test that this campaign cannot have."""
 
     code = "layer"
-
-
-@dataclass(frozen=True)
-class LayerResult:
-    """The result of one layer test, compared with the valid baseline.
-
-    `ratio` is step rate over the baseline's, samples per second of double_batch; `step_ratio` is always that
-    of step rates. None is not known, and `notes` say why. `changed` is what was done to the command, `means`
-    one sentence, `run` the newest of `runs`.
-    """
-
-    layer: str
-    run: str
-    runs: tuple[str, ...]
-    ratio: float | None
-    step_ratio: float | None
-    changed: str
-    means: str
-    notes: tuple[str, ...] = ()
 
 
 def layer_named(text: str) -> str:

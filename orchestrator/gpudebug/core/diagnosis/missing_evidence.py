@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.signals import SIGNALS
-from gpudebug.core.diagnosis.model import Facts, Missing
+from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.odds import Scored
 
 _LOOKED_AT = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.records import SectionFigures, StacksEvidence
 
@@ -67,15 +68,6 @@ class Ranked:
     ceiling_steps_per_s: float | None = None
     speaks_for: tuple[str, ...] = ()
     speaks_against: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Evidence that would show more: what, why it is missing, and what records it."""
-
-    what: str
-    why: str
-    next: str
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ It costs no run. A cause that both share explains nothing; one that only the wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
+from gpudebug.core.answers.diagnosis import FromReference, OtherFigure, OtherFlag, OtherProgram
 from gpudebug.core.catalogue.signals import SIGNALS, Signal, Value
 from gpudebug.core.compare.checklist import NAMING
 from gpudebug.core.diagnosis.facts import flags_of, words_of
@@ -31,73 +30,31 @@ _SAID_OTHERWISE = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Flag:
-    """An option that only one of the commands has, or that has another value there; True for a bare one."""
-
-    name: str
-    workload: str | bool | None
-    reference: str | bool | None
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A signal of `core.diagnosis.signals` that both sides know, with another value."""
-
-    name: str
-    unit: str
-    workload: Value
-    reference: Value
-
-
-@dataclass(frozen=True)
-class Difference:
-    """`program` are the words of both commands that are no options, if these differ."""
-
-    program: tuple[str, str] | None = None
-    flags: tuple[Flag, ...] = ()
-    figures: tuple[Figure, ...] = ()
-
-    def lines(self) -> list[str]:
-        """One line each, the workload's first: `flag num_workers: 0, reference 4`."""
-        texts = [f"program: {self.program[0]}, reference {self.program[1]}"] if self.program else []
-        texts += [f"flag {f.name}: {_shown(f.workload)}, reference {_shown(f.reference)}" for f in self.flags]
-        return texts + [_line(figure) for figure in self.figures]
-
-    def as_json(self) -> dict[str, Any]:
-        """`program`, `flags` and `figures`; null is not set."""
-        return {
-            "program": {"workload": self.program[0], "reference": self.program[1]} if self.program else None,
-            "flags": [{"name": f.name, "workload": f.workload, "reference": f.reference} for f in self.flags],
-            "figures": [
-                {"name": f.name, "unit": f.unit, "workload": f.workload, "reference": f.reference}
-                for f in self.figures
-            ],
-        }
-
-
 def difference(
     workload_argv: Sequence[str],
     reference_argv: Sequence[str],
     workload: Facts | None = None,
     reference: Facts | None = None,
-) -> Difference:
+) -> FromReference:
     """What differs between two commands and between the facts of their runs, if both are known.
 
     Names of outputs and runs do not count. Figures come in the order of the signals.
     """
-    programs = tuple(" ".join(words_of(argv)) for argv in (workload_argv, reference_argv))
-    mine, theirs = flags_of(workload_argv), flags_of(reference_argv)
-    names = [n for n in dict.fromkeys((*mine, *theirs)) if n.rpartition(".")[2].lower() not in NAMING]
-    return Difference(
-        program=(programs[0], programs[1]) if programs[0] != programs[1] else None,
-        flags=tuple(
-            Flag(name, mine.get(name), theirs.get(name))
-            for name in names
-            if not _same_flag(mine.get(name), theirs.get(name))
-        ),
-        figures=tuple(_figures(workload, reference)) if workload and reference else (),
-    )
+    mine, theirs = (" ".join(words_of(argv)) for argv in (workload_argv, reference_argv))
+    program = OtherProgram(mine, theirs) if mine != theirs else None
+    flags = tuple(_flags(flags_of(workload_argv), flags_of(reference_argv)))
+    figures = tuple(_figures(workload, reference)) if workload and reference else ()
+    lines = [f"program: {program.workload}, reference {program.reference}"] if program else []
+    lines += [f"flag {f.name}: {_shown(f.workload)}, reference {_shown(f.reference)}" for f in flags]
+    lines += map(_line, figures)
+    return FromReference(program=program, flags=flags, figures=figures, lines=tuple(lines))
+
+
+def _flags(mine: Mapping[str, str | bool], theirs: Mapping[str, str | bool]) -> Iterator[OtherFlag]:
+    for name in dict.fromkeys((*mine, *theirs)):
+        if name.rpartition(".")[2].lower() in NAMING or _same_flag(mine.get(name), theirs.get(name)):
+            continue
+        yield OtherFlag(name, mine.get(name), theirs.get(name))
 
 
 def _same_flag(mine: str | bool | None, theirs: str | bool | None) -> bool:
@@ -106,9 +63,9 @@ def _same_flag(mine: str | bool | None, theirs: str | bool | None) -> bool:
     return mine is theirs or same_value(str(mine), str(theirs))
 
 
-def _figures(workload: Facts, reference: Facts) -> list[Figure]:
+def _figures(workload: Facts, reference: Facts) -> list[OtherFigure]:
     return [
-        Figure(name, signal.unit, mine, theirs)
+        OtherFigure(name, signal.unit, mine, theirs)
         for name, signal in SIGNALS.items()
         if signal.source not in ("reference", "layer", "command", "host")
         and name not in _SAID_OTHERWISE
@@ -131,6 +88,6 @@ def _shown(found: str | bool | None) -> str:
     return NOT_SET if found is None else "set" if found is True else str(found)
 
 
-def _line(figure: Figure) -> str:
+def _line(figure: OtherFigure) -> str:
     mine, theirs = value(figure.workload, figure.unit), value(figure.reference, figure.unit)
     return f"{SIGNALS[figure.name].said.format(mine)}, reference {theirs}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign.decide import Action, Kind
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -55,7 +56,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str,
         "brief": page,
         "why": action.why,
         "worktree": str(worktree) if worktree else None,
-        **({"diagnosis": found.json()} if found else {}),
+        **({"diagnosis": plain(found.causes())} if found else {}),
         "next_command": (found.command if found else None) or _NEXT_COMMAND[action.kind],
         "files": [str(loaded.progress_path), *([str(worktree)] if worktree else [])],
     }

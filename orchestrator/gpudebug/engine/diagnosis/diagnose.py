@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause, KnownCause
 from gpudebug.core.catalogue import Catalogue, frameworks
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
@@ -38,8 +41,28 @@ _FITS = 0.2
 """A hypothesis that tests a cause less well is about something else."""
 
 
-def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
-    """`diagnose`'s JSON: of the campaign's workload, or of a RUN: a run's name, its folder or its samples.
+@dataclass(frozen=True)
+class _Campaign:
+    """A campaign that is diagnosed. `untested` are the hypotheses that wait, by number."""
+
+    loaded: Loaded
+    case: Case
+    untested: Mapping[int, HypothesisEntry]
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is diagnosed; `campaign` is None for a single run, which may be `in_campaign` all the same."""
+
+    facts: Facts
+    diagnosis: Diagnosis
+    causes: Catalogue
+    in_campaign: bool
+    campaign: _Campaign | None = None
+
+
+def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
+    """Diagnose the campaign's workload, or a RUN: a run's name, its folder or its samples.
 
     Of the campaign the order of what waits is recorded for `status`. UsageError if RUN is none of these,
     StoreError if the run was not finished.
@@ -49,25 +72,11 @@ def diagnose(directory: Path, run: str | None = None) -> dict[str, Any]:
         loaded = load(directory, session_of())
         case = case_of(loaded)
         record_order(loaded, "gpudebug diagnose")
-        return _answer(case.facts, case.diagnosis, _of(loaded, case))
+        campaign = _Campaign(loaded, case, {h.number: h for h in waiting(loaded)})
+        return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
-    return _answer(found, rank(causes.causes, found), {"causes": causes, "in_campaign": root is not None})
-
-
-def _of(loaded: Loaded, case: Case) -> dict[str, Any]:
-    """What a campaign adds: its hypotheses and what a trial takes."""
-    untested = {h.number: h for h in waiting(loaded)}
-    return {
-        "campaign": loaded.config.campaign,
-        "in_campaign": True,
-        "causes": case.catalogue,
-        "untested": untested,
-        "case": case,
-        "loaded": loaded,
-        "layers": layers.as_json(loaded),
-        "difference": from_reference(loaded, case.facts),
-    }
+    return _answer(_Subject(found, rank(causes.causes, found), causes, root is not None))
 
 
 def _of_run(directory: Path, root: Path | None, run: str) -> Facts:
@@ -133,119 +142,102 @@ def _of_samples(path: Path) -> Facts:
     return facts_of([evidence.model_dump(mode="json")])
 
 
-def _answer(facts: Facts, diagnosis: Diagnosis, around: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(subject: _Subject) -> DiagnoseAnswer:
+    facts, diagnosis, campaign = subject.facts, subject.diagnosis, subject.campaign
+    stand_in = facts.signals.get("device_stand_in")
     shown = [c for c in diagnosis.causes[:_MOST] if c.probability >= _LEAST or c is diagnosis.causes[0]]
-    causes = [_cause(ranked, facts, around) for ranked in shown]
-    gates = [{"id": g.id, "title": g.title, "for": list(g.speaks_for)} for g in diagnosis.gates]
-    return {
-        "campaign": around.get("campaign"),
-        "runs": list(facts.runs),
-        "kind": diagnosis.kind,
-        "framework": facts.framework,
-        "gpu_util": facts.signals.get("gpu_util"),
-        "stand_in": facts.signals.get("device_stand_in"),
-        "abstains": diagnosis.abstains,
-        "gates": gates,
-        "causes": causes,
-        "missing": [{"what": m.what, "why": m.why, "next": m.next} for m in diagnosis.missing],
-        "facts": dict(facts.signals),
-        "layers": around.get("layers") or {},
-        "difference": around.get("difference"),
-        "next_command": _next(diagnosis, causes, around),
-    }
+    causes = tuple(_cause(ranked, subject) for ranked in shown)
+    return DiagnoseAnswer(
+        campaign=campaign.loaded.config.campaign if campaign else None,
+        runs=facts.runs,
+        kind=diagnosis.kind,
+        framework=facts.framework,
+        gpu_util=number(facts.signals.get("gpu_util")),
+        stand_in=stand_in if isinstance(stand_in, bool) else None,
+        abstains=diagnosis.abstains,
+        gates=tuple(KnownCause(id=g.id, title=g.title, for_=g.speaks_for) for g in diagnosis.gates),
+        causes=causes,
+        missing=diagnosis.missing,
+        facts=dict(facts.signals),
+        layers=layers.shown_results(campaign.loaded) if campaign else {},
+        difference=from_reference(campaign.loaded, facts) if campaign else None,
+        next_command=_next(subject, causes),
+    )
 
 
-def _cause(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
-    test = _waiting(ranked, around) or _offered(ranked, around) or _general(ranked, facts, around)
-    return {
-        "id": ranked.id,
-        "title": ranked.title,
-        "probability": ranked.probability,
-        "exposed": ranked.exposed,
-        "ceiling_pp": ranked.ceiling_pp,
-        "expected_util": ranked.expected_util,
-        "ceiling_ratio": ranked.ceiling_ratio,
-        "ceiling_steps_per_s": ranked.ceiling_steps_per_s,
-        "for": list(ranked.speaks_for),
-        "against": list(ranked.speaks_against),
-        "hypothesis": {**_TEST, "title": ranked.title, **test},
-    }
+def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
+    campaign = subject.campaign
+    test = (_waiting(ranked, campaign) or _offered(ranked, campaign)) if campaign else None
+    return DiagnosedCause(
+        id=ranked.id,
+        title=ranked.title,
+        probability=ranked.probability,
+        exposed=ranked.exposed,
+        ceiling_pp=ranked.ceiling_pp,
+        expected_util=ranked.expected_util,
+        ceiling_ratio=ranked.ceiling_ratio,
+        ceiling_steps_per_s=ranked.ceiling_steps_per_s,
+        for_=ranked.speaks_for,
+        against=ranked.speaks_against,
+        hypothesis=test or _general(ranked, subject),
+    )
 
 
-_TEST: dict[str, Any] = {
-    "number": None,
-    "title": None,
-    "change": None,
-    "instructions": None,
-    "refused": None,
-    "cost_s": None,
-    "command": None,
-}
-"""What tests a cause: a hypothesis that waits, by `number`, or a new one: its `change` in `propose`'s syntax
-or the `instructions` for its writer. `refused` says why there is none, `command` what comes next."""
-
-
-def _waiting(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
+def _waiting(ranked: Ranked, campaign: _Campaign) -> CauseTest | None:
     """The UNTESTED hypothesis that tests the cause best; the first of equals."""
-    case: Case | None = around.get("case")
-    if case is None:
-        return None
-    untested: Mapping[int, HypothesisEntry] = around["untested"]
-    fits = {number: case.matches[number].get(ranked.id, 0.0) for number in untested}
+    matches = campaign.case.matches
+    fits = {number: matches[number].get(ranked.id, 0.0) for number in campaign.untested}
     best = max(fits, key=lambda number: (fits[number], -number), default=None)
     if best is None or fits[best] < _FITS:
         return None
-    scrub, entry = around["loaded"].workspace.scrub, untested[best]
-    return {
-        "number": best,
-        "title": scrub(entry.title)[:_TITLE],
-        "change": scrub(entry.intervention or "") or None,
-        "cost_s": case.cost_s,
-        "command": "gpudebug next",
-    }
+    scrub, entry = campaign.loaded.workspace.scrub, campaign.untested[best]
+    return CauseTest(
+        number=best,
+        title=scrub(entry.title)[:_TITLE],
+        change=scrub(entry.intervention or "") or None,
+        cost_s=campaign.case.cost_s,
+        command="gpudebug next",
+    )
 
 
-def _offered(ranked: Ranked, around: Mapping[str, Any]) -> dict[str, Any] | None:
+def _offered(ranked: Ranked, campaign: _Campaign) -> CauseTest:
     """What the catalogue would propose for this program, or why all of it is refused."""
-    case: Case | None = around.get("case")
-    if case is None:
-        return None
     from gpudebug.engine.diagnosis.from_catalogue import proposal
 
+    case = campaign.case
     try:
-        found = proposal(around["loaded"], case, case.catalogue.cause(ranked.id), ranked)
+        found = proposal(campaign.loaded, case, case.catalogue.cause(ranked.id), ranked)
     except (Duplicate, InterventionError) as e:
-        return {"refused": e.message, "command": e.next}
+        return CauseTest(title=ranked.title, refused=e.message, command=e.next)
     change = found.change.text if found.change is not None and not found.change.needs_code else None
-    return {
-        "title": found.title,
-        "change": change,
-        "instructions": None if change else found.method,
-        "cost_s": case.cost_s,
-        "command": _propose(ranked),
-    }
+    return CauseTest(
+        title=found.title,
+        change=change,
+        instructions=None if change else found.method,
+        cost_s=case.cost_s,
+        command=_propose(ranked),
+    )
 
 
-def _general(ranked: Ranked, facts: Facts, around: Mapping[str, Any]) -> dict[str, Any]:
+def _general(ranked: Ranked, subject: _Subject) -> CauseTest:
     """The catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
-    found: Catalogue = around["causes"]
-    interventions = found.cause(ranked.id).interventions
-    command = _propose(ranked) if around["in_campaign"] else None
-    for name in (facts.framework, "env", "any"):
-        known = interventions.get(name) if name else None
-        if known is not None:
-            return {"change": text_of(known), "instructions": known.code, "command": command}
-    return {"command": command}
+    interventions = subject.causes.cause(ranked.id).interventions
+    command = _propose(ranked) if subject.in_campaign else None
+    names = (subject.facts.framework, "env", "any")
+    known = next((interventions[name] for name in names if name in interventions), None)
+    if known is None:
+        return CauseTest(title=ranked.title, command=command)
+    return CauseTest(title=ranked.title, change=text_of(known), instructions=known.code, command=command)
 
 
 def _propose(ranked: Ranked) -> str:
     return f"gpudebug propose --from-catalogue {ranked.id}"
 
 
-def _next(diagnosis: Diagnosis, causes: Sequence[Mapping[str, Any]], around: Mapping[str, Any]) -> str:
-    if not around["in_campaign"]:
+def _next(subject: _Subject, causes: Sequence[DiagnosedCause]) -> str:
+    if not subject.in_campaign:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
-    likely = [c for c in causes if c["probability"] >= _LIKELY and not c["hypothesis"]["refused"]]
-    if not likely or diagnosis.abstains:
+    likely = [c for c in causes if c.probability >= _LIKELY and not c.hypothesis.refused]
+    if not likely or subject.diagnosis.abstains:
         return "gpudebug next"
-    return str(likely[0]["hypothesis"]["command"])
+    return str(likely[0].hypothesis.command)

@@ -1,26 +1,22 @@
-"""What a campaign's workload does otherwise than its reference, for JSON. Costs no run."""
+"""What a campaign's workload does otherwise than its reference. Costs no run."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from gpudebug.core.answers.answer import plain, with_texts
+from gpudebug.core.answers.diagnosis import FromReference
 from gpudebug.core.diagnosis.model import Facts
 from gpudebug.core.diagnosis.reference import difference
+from gpudebug.core.redaction.records import scrubbed
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 
 
-def from_reference(loaded: Loaded, facts: Facts) -> dict[str, Any] | None:
-    """`core.difference` of both commands and of their valid baselines, each difference in `lines`
-    too; None if the campaign has no reference. No secret of either command is in it."""
+def from_reference(loaded: Loaded, facts: Facts) -> FromReference | None:
+    """The difference of both commands and of their valid baselines, without secrets; None if the campaign
+    has no reference."""
     reference = workload_of(loaded.config, "reference")
     if reference is None:
         return None
     found = difference(loaded.config.workload.argv(), reference.argv(), facts, facts.reference)
-    scrub = loaded.workspace.scrub
-    answer = found.as_json()
-    for flag in answer["flags"]:
-        flag.update({k: scrub(v) for k, v in flag.items() if isinstance(v, str)})
-    if answer["program"]:
-        answer["program"] = {side: scrub(text) for side, text in answer["program"].items()}
-    return {**answer, "lines": [scrub(line) for line in found.lines()]}
+    without_secrets: FromReference = with_texts(found, scrubbed(plain(found), loaded.workspace.scrub))
+    return without_secrets

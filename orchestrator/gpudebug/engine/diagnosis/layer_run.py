@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.diagnosis import LayerAnswer
 from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
@@ -47,8 +47,8 @@ class _Test:
     notes: tuple[str, ...] = ()
 
 
-def record_layer(directory: Path, layer: str, report: Report, session: str | None = None) -> dict[str, Any]:
-    """Run the workload once with the layer taken away, where its baseline runs; return the result for JSON.
+def record_layer(directory: Path, layer: str, report: Report, session: str | None = None) -> LayerAnswer:
+    """Run the workload once with the layer taken away, where its baseline runs.
 
     The run has a role of its own: no baseline, trial or noise figure takes it in, and its device time counts.
     Raises UsageError for a layer that is not known, LayerError without a valid baseline or if this command
@@ -166,29 +166,24 @@ def _changed(job: Job, test: _Test) -> Job:
     )
 
 
-def _answer(cycle: Cycle, test: _Test, measured: Measured, loaded: Loaded) -> dict[str, Any]:
-    folder = measured.folder
+def _answer(cycle: Cycle, test: _Test, measured: Measured, loaded: Loaded) -> LayerAnswer:
+    folder, layer = measured.folder, shown(test.layer)
     before, change = [m.evidence for m in test.before], changed(measured.record.model_dump())
     whole = results(loaded).get(test.layer) or judge(test.layer, before, [measured.evidence], change)
-    return {
-        "action": "recorded_layer",
-        "campaign": cycle.loaded.config.campaign,
-        "hypothesis": None,
-        "role": measured.record.role,
-        "layer": shown(test.layer),
-        "run": folder.name,
-        "runs": list(whole.runs),
-        "baseline_runs": [m.folder.name for m in test.before],
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "changed": loaded.workspace.scrub(whole.changed),
-        "ratio": whole.ratio,
-        "step_ratio": whole.step_ratio,
-        "means": whole.means,
-        "device_time_s": measured.record.duration_s,
-        "notes": [loaded.workspace.scrub(note) for note in (*test.notes, *whole.notes)],
-        "why": f"asked for by `{COMMAND} {shown(test.layer)}`",
-        "next_command": "gpudebug diagnose",
-        "files": [str(folder.path)],
-    }
+    return LayerAnswer(
+        campaign=cycle.loaded.config.campaign,
+        role=measured.record.role,
+        layer=layer,
+        run=folder.name,
+        runs=whole.runs,
+        baseline_runs=tuple(m.folder.name for m in test.before),
+        changed=loaded.workspace.scrub(whole.changed),
+        ratio=whole.ratio,
+        step_ratio=whole.step_ratio,
+        means=whole.means,
+        device_time_s=measured.record.duration_s,
+        notes=tuple(loaded.workspace.scrub(note) for note in (*test.notes, *whole.notes)),
+        why=f"asked for by `{COMMAND} {layer}`",
+        next_command="gpudebug diagnose",
+        files=(str(folder.path),),
+    )

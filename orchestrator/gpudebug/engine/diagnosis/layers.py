@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
-from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, LayerResult, judge, shown
+from gpudebug.core.answers.diagnosis import LayerResult
+from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, judge, shown
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.words import Outcome
 from gpudebug.engine.campaign.campaign import Loaded
@@ -49,14 +50,10 @@ def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
     ]
 
 
-def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
-    """The same for JSON, by the layer as a command line names it."""
+def shown_results(loaded: Loaded) -> dict[str, LayerResult]:
+    """The same without secrets, by the layer as a command line names it."""
     return {
-        shown(layer): {
-            **asdict(found),
-            "layer": shown(layer),
-            "changed": loaded.workspace.scrub(found.changed),
-        }
+        shown(layer): replace(found, layer=shown(layer), changed=loaded.workspace.scrub(found.changed))
         for layer, found in results(loaded).items()
     }
 

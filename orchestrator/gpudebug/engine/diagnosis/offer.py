@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.prose import said_own
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
@@ -88,18 +88,18 @@ class Outlook:
             lines += [f"would show more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
         return lines
 
-    def json(self) -> list[dict[str, Any]]:
-        """The first causes, as `diagnose` shows them."""
-        return [
-            {
-                "id": ranked.id,
-                "probability": ranked.probability,
-                "ceiling_pp": ranked.ceiling_pp,
-                "for": list(ranked.speaks_for),
-                "against": list(ranked.speaks_against),
-            }
+    def causes(self) -> tuple[LikelyCause, ...]:
+        """The first causes, as `next` answers them."""
+        return tuple(
+            LikelyCause(
+                id=ranked.id,
+                probability=ranked.probability,
+                ceiling_pp=ranked.ceiling_pp,
+                for_=ranked.speaks_for,
+                against=ranked.speaks_against,
+            )
             for ranked in self._first()
-        ]
+        )
 
     def _held(self) -> str | None:
         """What tests the first cause already, if it is likely."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign import gains
 from gpudebug.core.campaign.decide import goal
 from gpudebug.core.diagnosis.model import Diagnosis
@@ -80,8 +81,8 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
         "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
     }
-    plain: dict[str, Any] = _plain(scrubbed_record(data, loaded.workspace.scrub))
-    return plain
+    readable: dict[str, Any] = _readable(scrubbed_record(data, loaded.workspace.scrub))
+    return readable
 
 
 def _replayed(loaded: Loaded) -> str | None:
@@ -182,7 +183,7 @@ def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, An
     except CatalogueError as e:
         return None, [], [f"no causes are named: the catalogue cannot be read: {e}"]
     causes = _causes(case.diagnosis) if case.facts.runs else []
-    return from_reference(loaded, case.facts), causes, []
+    return plain(from_reference(loaded, case.facts)), causes, []
 
 
 def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -244,15 +245,15 @@ def _shortened(room: hypotheses.Room) -> list[str]:
     return [f"{many} shown without gates, sections and patch: `gpudebug show H` has them"]
 
 
-def _plain(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     """A value that every JSON reader takes: texts of whole characters, no NaN, no infinity, and no more
     digits than anybody measured."""
     if isinstance(value, str):
         return without_controls(str(value).encode("utf-8", "replace").decode())
     if isinstance(value, dict):
-        return {_plain(k): _plain(v) for k, v in value.items()}
+        return {_readable(k): _readable(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_readable(v) for v in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value

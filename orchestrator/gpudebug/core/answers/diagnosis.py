@@ -1,0 +1,193 @@
+"""What `diagnose` answers: causes with what speaks for them, and the result of a layer test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudebug.core.answers.answer import Answer
+
+SignalValue = float | bool | str
+"""A figure, a yes or no, or a word of the evidence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CauseTest:
+    """What tests a cause: a hypothesis that waits, by `number`, or a new one.
+
+    `change` is in `propose`'s syntax, `instructions` are for its writer, `cost_s` the seconds of the device
+    that a trial takes. `refused` says why there is no test, `command` what comes next; null does not apply.
+    """
+
+    number: int | None = None
+    title: str
+    change: str | None = None
+    instructions: str | None = None
+    refused: str | None = None
+    cost_s: float | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelyCause:
+    """A cause in short: `probability` 0 to 1, `ceiling_pp` what utilisation can gain, in percentage points
+    (null if its share of the time is unknown), and the facts for and against it."""
+
+    id: str
+    probability: float
+    ceiling_pp: float | None
+    for_: tuple[str, ...]
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosedCause:
+    """A cause in full.
+
+    `exposed` is the share of the time (0 to 1) that only it explains, `expected_util` utilisation after its
+    fix, `ceiling_ratio` and `ceiling_steps_per_s` throughput at best; null is unknown.
+    """
+
+    id: str
+    title: str
+    probability: float
+    exposed: float | None
+    ceiling_pp: float | None
+    expected_util: float | None
+    ceiling_ratio: float | None
+    ceiling_steps_per_s: float | None
+    for_: tuple[str, ...]
+    against: tuple[str, ...]
+    hypothesis: CauseTest
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownCause:
+    """A cause that needs no run to be known."""
+
+    id: str
+    title: str
+    for_: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that would show more: what, why it is missing, and what records it."""
+
+    what: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """The result of one layer test, compared with the valid baseline.
+
+    `ratio` is step rate over the baseline's, samples per second of double_batch; `step_ratio` is always that
+    of step rates. None is not known, and `notes` say why. `changed` is what was done to the command, `means`
+    one sentence, `run` the newest of `runs`.
+    """
+
+    layer: str
+    run: str
+    runs: tuple[str, ...]
+    ratio: float | None
+    step_ratio: float | None
+    changed: str
+    means: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OtherProgram:
+    """The words of both commands that are no options."""
+
+    workload: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class OtherFlag:
+    """An option that only one of the commands has (null: not set), or that has another value there; true for
+    a bare one."""
+
+    name: str
+    workload: str | bool | None
+    reference: str | bool | None
+
+
+@dataclass(frozen=True)
+class OtherFigure:
+    """A signal that both sides know, with another value."""
+
+    name: str
+    unit: str
+    workload: SignalValue
+    reference: SignalValue
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromReference:
+    """What the workload does otherwise than its reference; `lines` are all of it, one line each.
+
+    `program` is null if the commands start the same one.
+    """
+
+    program: OtherProgram | None
+    flags: tuple[OtherFlag, ...]
+    figures: tuple[OtherFigure, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseAnswer(Answer):
+    """`diagnose`: the causes by probability, those known without a run, and what was not measured.
+
+    `campaign` is null for a single run. `gpu_util` is in %, null if not measured; `stand_in` says that the
+    CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
+    in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
+    reference.
+    """
+
+    campaign: str | None
+    runs: tuple[str, ...]
+    kind: str
+    framework: str | None
+    gpu_util: float | None
+    stand_in: bool | None
+    abstains: str | None
+    gates: tuple[KnownCause, ...]
+    causes: tuple[DiagnosedCause, ...]
+    missing: tuple[Missing, ...]
+    facts: dict[str, SignalValue]
+    layers: dict[str, LayerResult]
+    difference: FromReference | None
+    next_command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerAnswer(Answer):
+    """`diagnose --layer`: one run with a layer taken away; see `LayerResult` for its figures.
+
+    `device_time_s` is the run's. It is of no hypothesis and has no verdict.
+    """
+
+    action: str = "recorded_layer"
+    campaign: str
+    hypothesis: None = None
+    role: str
+    layer: str
+    run: str
+    runs: tuple[str, ...]
+    baseline_runs: tuple[str, ...]
+    verdict: None = None
+    gates: tuple[()] = ()
+    brief: None = None
+    changed: str
+    ratio: float | None
+    step_ratio: float | None
+    means: str
+    device_time_s: float | None
+    notes: tuple[str, ...]
+    why: str
+    next_command: str
+    files: tuple[str, ...]
