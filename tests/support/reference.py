@@ -115,15 +115,13 @@ def catalogue() -> str:
         overview = catalogue_view.overview(Path(folder))
     parts = [
         "# Catalogue of root causes",
-        f"{overview['count']} root causes; `gpudebug catalogue ID` shows one in full.\n"
+        f"{overview.count} root causes; `gpudebug catalogue ID` shows one in full.\n"
         "[Diagnosis](../diagnosis.md) says how they are ranked,\n"
         "[hypotheses/README.md](../../hypotheses/README.md) how to add one.",
     ]
-    for group in overview["groups"]:
-        rows = [
-            (f"`{cause['id']}`", _plain(cause["title"]), _plain(cause["shows"])) for cause in group["causes"]
-        ]
-        parts += [f"## {group['group']}", table(("id", "root cause", "shows"), rows)]
+    for group in overview.groups:
+        rows = [(f"`{cause.id}`", _plain(cause.title), _plain(cause.shows)) for cause in group.causes]
+        parts += [f"## {group.group}", table(("id", "root cause", "shows"), rows)]
     rows = [(f"`{name}`", signal.unit, signal.source, signal.said) for name, signal in SIGNALS.items()]
     parts += ["## Signals", "What conditions can read, as `gpudebug catalogue --signals` lists it."]
     return _joined([*parts, table(("signal", "unit", "source", "as a fact"), rows)])

@@ -2,95 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from gpudebug.core.answers.catalogue import (
+    CatalogueAnswer,
+    CauseAnswer,
+    CauseSign,
+    FrameworkTest,
+    OffersHere,
+    SignalsAnswer,
+)
 from gpudebug.terminal.fit import short, wrap
 
-Answer = Mapping[str, Any]
 _WIDTH = 80
 _LABEL = 9
 
 
-def overview(answer: Answer) -> str:
+def overview(answer: CatalogueAnswer) -> str:
     """Each group with its causes: id, title and how it shows."""
-    if not answer["groups"]:
+    if not answer.groups:
         return "No root cause here."
     lines: list[str] = []
-    for group in answer["groups"]:
-        lines += [group["group"]]
-        for cause in group["causes"]:
-            marks = [word for word in ("gate", "own") if cause[word]]
-            lines.append(f"  {cause['id']}" + (f"  ({', '.join(marks)})" if marks else ""))
-            lines += _indented(cause["title"], 4)
-            lines += _indented(f"shows: {cause['shows']}", 4)
+    for group in answer.groups:
+        lines += [group.group]
+        for cause in group.causes:
+            marks = [*(["gate"] if cause.gate else []), *(["own"] if cause.own else [])]
+            lines.append(f"  {cause.id}" + (f"  ({', '.join(marks)})" if marks else ""))
+            lines += _indented(cause.title, 4)
+            lines += _indented(f"shows: {cause.shows}", 4)
         lines.append("")
-    count = answer["count"]
-    lines.append(f"{count} root cause{'s' if count != 1 else ''}. One in full: {answer['next_command']}")
+    count = answer.count
+    lines.append(f"{count} root cause{'s' if count != 1 else ''}. One in full: {answer.next_command}")
     return "\n".join(lines)
 
 
-def one(answer: Answer) -> str:
+def one(answer: CauseAnswer) -> str:
     """All of one cause."""
-    lines = [f"{answer['id']}: {answer['title']}", ""]
-    for paragraph in answer["explanation"].split("\n\n"):
+    lines = [f"{answer.id}: {answer.title}", ""]
+    for paragraph in answer.explanation.split("\n\n"):
         lines += [*_indented(paragraph, 0), ""]
-    lines += _labelled("Group", answer["group"] + (" (a gate: it needs no run)" if answer["gate"] else ""))
-    lines += _listed("Only if", answer["requires"])
-    lines += _listed("Signs", [_sign(sign) for sign in answer["signs"]])
-    lines += _listed("Explains", answer["exposed"])
-    lines += _here(answer["here"]) if answer["here"] else []
+    lines += _labelled("Group", f"{answer.group}{' (a gate: it needs no run)' if answer.gate else ''}")
+    lines += _listed("Only if", answer.requires)
+    lines += _listed("Signs", [_sign(sign) for sign in answer.signs])
+    lines += _listed("Explains", answer.exposed)
+    lines += _here(answer.here) if answer.here else []
     lines += ["", "Tests"]
-    for test in answer["tests"]:
+    for test in answer.tests:
         lines += _test(test)
-    for knob in answer["knobs"]:
-        names = ", ".join(f"/{short(name, 60)}/" for name in knob["names"])
-        lines += _indented(f"options of other programs like {names}: {knob['direction']}", 2)
-    if answer["layer"]:
-        lines += _indented(f"bounded by the layer test {answer['layer'].replace('_', '-')}", 2)
+    for knob in answer.knobs:
+        names = ", ".join(f"/{short(name, 60)}/" for name in knob.names)
+        lines += _indented(f"options of other programs like {names}: {knob.direction}", 2)
+    if answer.layer:
+        lines += _indented(f"bounded by the layer test {answer.layer.replace('_', '-')}", 2)
     lines.append("")
-    lines += _labelled("Fix", answer["fix"])
-    lines += _listed("Moves", answer["own_signal"])
-    lines += _labelled("Hollow", answer["hollow_if"]) if answer["hollow_if"] else []
-    lines += _listed("Sources", answer["sources"])
-    lines += _labelled("File", answer["file"])
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+    lines += _labelled("Fix", answer.fix)
+    lines += _listed("Moves", answer.own_signal)
+    lines += _labelled("Hollow", answer.hollow_if) if answer.hollow_if else []
+    lines += _listed("Sources", answer.sources)
+    lines += _labelled("File", answer.file)
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
-def signals(answer: Answer) -> str:
+def signals(answer: SignalsAnswer) -> str:
     """The evidence that conditions can read."""
-    rows = answer["signals"]
-    name, unit, source = (max(len(row[key]) for row in rows) for key in ("name", "unit", "source"))
+    rows = answer.signals
+    columns = zip(*((row.name, row.unit, row.source) for row in rows), strict=True)
+    name, unit, source = (max(map(len, texts)) for texts in columns)
     return "\n".join(
-        f"{row['name']:<{name}}  {row['unit']:<{unit}}  {row['source']:<{source}}  {row['said'].format('…')}"
+        f"{row.name:<{name}}  {row.unit:<{unit}}  {row.source:<{source}}  {row.said.format('…')}"
         for row in rows
     )
 
 
-def _sign(sign: Answer) -> str:
-    otherwise = f", else x{sign['otherwise']:g}" if sign["otherwise"] != 1 else ""
-    return f"x{sign['weight']:g}{otherwise}  {sign['says']}"
+def _sign(sign: CauseSign) -> str:
+    otherwise = f", else x{sign.otherwise:g}" if sign.otherwise != 1 else ""
+    return f"x{sign.weight:g}{otherwise}  {sign.says}"
 
 
-def _here(here: Answer) -> list[str]:
+def _here(here: OffersHere) -> list[str]:
     """What tests it in the command of gpudebug.yaml: what gpudebug can do by itself, else what to write."""
-    changes = [offer["change"] for offer in here["offers"] if offer["change"]]
+    changes = [offer.change for offer in here.offers if offer.change]
     lines = ["", "For the command in gpudebug.yaml", *(f"  {change}" for change in changes)]
-    written = [offer["instructions"] for offer in here["offers"] if offer["instructions"]]
+    written = [offer.instructions for offer in here.offers if offer.instructions]
     if not changes:
         lines += _indented(written[0] if written else "nothing that the catalogue knows", 2)
-    return lines + [line for why in here["refused"] for line in _indented(f"not offered: {why}", 2)]
+    return lines + [line for why in here.refused for line in _indented(f"not offered: {why}", 2)]
 
 
-def _test(test: Answer) -> list[str]:
-    holds = f" {test['versions']}" if test["versions"] else ""
-    lines = [f"  {test['title']}{holds}"]
-    if test["change"]:
-        lines.append(f"    {test['change']}")
-    if test["code"]:
-        lines += _indented(test["code"], 4)
-    if test["note"]:
-        lines += _indented(test["note"], 4)
+def _test(test: FrameworkTest) -> list[str]:
+    holds = f" {test.versions}" if test.versions else ""
+    lines = [f"  {test.title}{holds}"]
+    if test.change:
+        lines.append(f"    {test.change}")
+    if test.code:
+        lines += _indented(test.code, 4)
+    if test.note:
+        lines += _indented(test.note, 4)
     return lines
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support.campaigns import gpudebug, make_repository
 from tests.support.causes import TEXT, having
 
+from gpudebug.core.answers.catalogue import CatalogueAnswer
 from gpudebug.core.errors import CatalogueError, UsageError
 from gpudebug.engine.diagnosis import catalogue_view
 from gpudebug.terminal import catalogue as render
@@ -29,12 +30,12 @@ def write(folder: Path, text: str, name: str = "catalogue/sync/slow-thing.yaml")
 
 def test_the_list_works_without_a_campaign(tmp_path: Path) -> None:
     answer = catalogue_view.overview(tmp_path)
-    ids = [cause["id"] for group in answer["groups"] for cause in group["causes"]]
-    assert len(ids) == len(set(ids)) == answer["count"] > 50
+    ids = [cause.id for group in answer.groups for cause in group.causes]
+    assert len(ids) == len(set(ids)) == answer.count > 50
     assert {"dl-no-workers", "py-hot-forward"} <= set(ids)
-    assert all(cause["shows"] and cause["title"] for group in answer["groups"] for cause in group["causes"])
-    assert [group["group"] for group in catalogue_view.overview(tmp_path, "sync")["groups"]] == ["sync"]
-    assert render.overview({"groups": [], "count": 0}) == "No root cause here."
+    assert all(cause.shows and cause.title for group in answer.groups for cause in group.causes)
+    assert [group.group for group in catalogue_view.overview(tmp_path, "sync").groups] == ["sync"]
+    assert render.overview(CatalogueAnswer(groups=(), count=0, next_command="")) == "No root cause here."
 
 
 def test_the_command_lists_them(tmp_path: Path) -> None:
@@ -45,8 +46,9 @@ def test_the_command_lists_them(tmp_path: Path) -> None:
 
 def test_one_cause_in_full(campaign: Path) -> None:
     answer = catalogue_view.one(campaign, "dl-no-workers")
-    assert answer["here"]["framework"] == answer["tests"][0]["framework"] == "lerobot"
-    assert answer["here"]["offers"][0]["change"] == "--set num_workers=4"
+    assert answer.here is not None
+    assert answer.here.framework == answer.tests[0].framework == "lerobot"
+    assert answer.here.offers[0].change == "--set num_workers=4"
     text = render.one(answer)
     for part in (
         "Signs    x",
@@ -63,23 +65,24 @@ def test_one_cause_in_full(campaign: Path) -> None:
 def test_the_campaigns_own_program_decides_what_tests_it(campaign: Path) -> None:
     (campaign / "gpudebug.yaml").write_text(CONFIG.replace("lerobot-train", "python train.py"))
     (campaign / "train.py").write_text("import lightning as L\nL.Trainer(max_steps=9)\n")
-    found = catalogue_view.one(campaign, "eval-frequent")["here"]
-    assert (found["framework"], found["offers"][0]["change"]) == ("lightning", None)
-    assert found["offers"][0]["instructions"].startswith("In train.py, set check_val_every_n_epoch=10 where")
+    found = catalogue_view.one(campaign, "eval-frequent").here
+    assert found is not None
+    assert (found.framework, found.offers[0].change) == ("lightning", None)
+    assert found.offers[0].instructions.startswith("In train.py, set check_val_every_n_epoch=10 where")
 
 
 def test_without_a_campaign_no_test_is_of_it(tmp_path: Path) -> None:
     answer = catalogue_view.one(tmp_path, "dl-no-workers")
-    assert answer["here"] is None
+    assert answer.here is None
     assert "For the command in gpudebug.yaml" not in render.one(answer)
 
 
 def test_own_causes_stand_beside_those_that_are_shipped(campaign: Path) -> None:
     write(campaign, TEXT)
     answer = catalogue_view.overview(campaign, "sync")
-    assert {c["id"]: c["own"] for c in answer["groups"][0]["causes"]}["slow-thing"] is True
+    assert {c.id: c.own for c in answer.groups[0].causes}["slow-thing"] is True
     assert "  slow-thing  (own)" in render.overview(answer)
-    assert catalogue_view.one(campaign, "slow-thing")["file"] == "hypotheses/catalogue/sync/slow-thing.yaml"
+    assert catalogue_view.one(campaign, "slow-thing").file == "hypotheses/catalogue/sync/slow-thing.yaml"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.catalogue import (
+    CatalogueAnswer,
+    CauseAnswer,
+    CauseGroup,
+    CauseKnob,
+    CauseSign,
+    FrameworkTest,
+    ListedCause,
+    OfferHere,
+    OffersHere,
+    ReadSignal,
+    SignalsAnswer,
+)
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
 from gpudebug.core.catalogue.offers import interventions_for
@@ -20,13 +33,13 @@ from gpudebug.engine.run import adapters, catalogue
 _BEGIN = "gpudebug init --command 'YOUR TRAINING COMMAND'"
 
 
-def signals() -> dict[str, Any]:
+def signals() -> SignalsAnswer:
     """What conditions can read: the names, units and sentences of all evidence."""
-    rows = [{"name": name, **signal._asdict()} for name, signal in SIGNALS.items()]
-    return {"signals": rows, "next_command": "gpudebug catalogue"}
+    rows = tuple(ReadSignal(name=name, **signal._asdict()) for name, signal in SIGNALS.items())
+    return SignalsAnswer(signals=rows, next_command="gpudebug catalogue")
 
 
-def overview(directory: Path, group: str | None = None) -> dict[str, Any]:
+def overview(directory: Path, group: str | None = None) -> CatalogueAnswer:
     """The causes of one group or of all, each with the sign that speaks most for it."""
     if group is not None and group not in GROUPS:
         near = nearest(group, GROUPS)
@@ -36,27 +49,23 @@ def overview(directory: Path, group: str | None = None) -> dict[str, Any]:
         )
     known = catalogue.load(store.find_root(directory), strict=True)
     groups = {name: causes for name, causes in known.groups().items() if group in (None, name)}
-    return {
-        "groups": [
-            {"group": name, "causes": [_row(known, cause) for cause in causes]}
+    return CatalogueAnswer(
+        groups=tuple(
+            CauseGroup(group=name, causes=tuple(_listed(known, cause) for cause in causes))
             for name, causes in groups.items()
-        ],
-        "count": sum(map(len, groups.values())),
-        "next_command": "gpudebug catalogue ID",
-    }
+        ),
+        count=sum(map(len, groups.values())),
+        next_command="gpudebug catalogue ID",
+    )
 
 
-def _row(known: Catalogue, cause: Cause) -> dict[str, Any]:
-    return {
-        "id": cause.id,
-        "title": cause.title,
-        "shows": shows(cause),
-        "gate": cause.gate,
-        "own": cause.id in known.own,
-    }
+def _listed(known: Catalogue, cause: Cause) -> ListedCause:
+    return ListedCause(
+        id=cause.id, title=cause.title, shows=shows(cause), gate=cause.gate, own=cause.id in known.own
+    )
 
 
-def one(directory: Path, id: str) -> dict[str, Any]:
+def one(directory: Path, id: str) -> CauseAnswer:
     """All that the catalogue says of one cause, and what tests it in this campaign's framework.
 
     Raises UsageError that names the nearest id if there is none.
@@ -65,31 +74,31 @@ def one(directory: Path, id: str) -> dict[str, Any]:
     known = catalogue.load(root, strict=True)
     cause = known.cause(id)
     here = _here(root, cause) if root else None
-    return {
-        **_row(known, cause),
-        "group": cause.group,
-        "explanation": cause.explanation.strip(),
-        "prior": cause.prior,
-        "requires": [said(condition) for condition in cause.requires],
-        "signs": [
-            {"says": said(sign), "weight": sign.weight, "otherwise": sign.otherwise}
+    return CauseAnswer(
+        **vars(_listed(known, cause)),
+        group=cause.group,
+        explanation=cause.explanation.strip(),
+        prior=cause.prior,
+        requires=tuple(map(said, cause.requires)),
+        signs=tuple(
+            CauseSign(says=said(sign), weight=sign.weight, otherwise=sign.otherwise)
             for sign in cause.signature
-        ],
-        "exposed": [said_share(share) for share in cause.exposed],
-        "here": here,
-        "tests": _tests(cause, here["framework"] if here else None),
-        "knobs": [{"names": list(k.names), "direction": k.direction} for k in cause.knobs],
-        "layer": cause.layer,
-        "fix": cause.fix.strip(),
-        "own_signal": [said_own(own) for own in cause.own_signal],
-        "hollow_if": cause.hollow_if,
-        "sources": list(cause.sources),
-        "file": known.files[cause.id],
-        "next_command": f"gpudebug propose --from-catalogue {cause.id}" if root else _BEGIN,
-    }
+        ),
+        exposed=tuple(map(said_share, cause.exposed)),
+        here=here,
+        tests=tuple(_tests(cause, here.framework if here else None)),
+        knobs=tuple(CauseKnob(names=k.names, direction=k.direction) for k in cause.knobs),
+        layer=cause.layer,
+        fix=cause.fix.strip(),
+        own_signal=tuple(map(said_own, cause.own_signal)),
+        hollow_if=cause.hollow_if,
+        sources=cause.sources,
+        file=known.files[cause.id],
+        next_command=f"gpudebug propose --from-catalogue {cause.id}" if root else _BEGIN,
+    )
 
 
-def _here(root: Path, cause: Cause) -> dict[str, Any]:
+def _here(root: Path, cause: Cause) -> OffersHere:
     """What tests the cause in the campaign's own command, by its framework, its options and its source."""
     config = read_config(store.Workspace(root))
     workload = config.workload
@@ -103,30 +112,24 @@ def _here(root: Path, cause: Cause) -> dict[str, Any]:
         locked=config.locked,
         allowed=config.allowed,
     )
-    return {
-        "framework": of.framework.name if of.framework else None,
-        "offers": [offer._asdict() for offer in found.offers],
-        "refused": list(found.refused),
-    }
+    return OffersHere(
+        framework=of.framework.name if of.framework else None,
+        offers=tuple(OfferHere(**offer._asdict()) for offer in found.offers),
+        refused=found.refused,
+    )
 
 
-def _tests(cause: Cause, here: str | None) -> list[dict[str, Any]]:
+def _tests(cause: Cause, here: str | None) -> Iterator[FrameworkTest]:
     """What tests the cause in each framework, that of this campaign first."""
     titles = {known.name: known.title for known in adapters.known()}
     titles |= {"any": "any program", "env": "any program, by a variable"}
-
-    def place(name: str) -> tuple[bool, bool]:
-        return name != here, name in GENERAL
-
-    return [
-        {
-            "framework": name,
-            "title": titles.get(name, name),
-            "change": text_of(intervention),
-            "code": intervention.code,
-            "versions": intervention.versions,
-            "note": intervention.note,
-        }
-        for name in sorted(cause.interventions, key=place)
-        for intervention in (cause.interventions[name],)
-    ]
+    for name in sorted(cause.interventions, key=lambda name: (name != here, name in GENERAL)):
+        intervention = cause.interventions[name]
+        yield FrameworkTest(
+            framework=name,
+            title=titles.get(name, name),
+            change=text_of(intervention),
+            code=intervention.code,
+            versions=intervention.versions,
+            note=intervention.note,
+        )
