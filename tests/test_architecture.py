@@ -172,7 +172,7 @@ ROOMS = {
         words:
         progress: errors words
         records: words
-        answers:
+        answers: records words
         trace: errors
         agents: errors progress
         command: records
@@ -548,6 +548,8 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.gates": "terminal/test_gates.py",
     "gpudebug.core.answers.noise": "engine/trial/test_noise.py",
     "gpudebug.core.answers.probe": "core/inside/probe/test_together.py",
+    "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
+    "gpudebug.core.answers.settings": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",

@@ -85,8 +85,8 @@ def test_with_its_own_interpreter_it_exports_what_it_did(
         "gpudebug.edges.host.interpreter_identity", lambda path: record["identity"]["interpreter"]
     )
     found = export(old.folder)
-    assert found["combined"]["text"] == "GPU util 20.0% to 56.3%: +36.4pp (95% CI +29.8 to +42.9)"
-    patch = old.folder / "runs" / "export" / found["patches"][0]
+    assert found.combined.text == "GPU util 20.0% to 56.3%: +36.4pp (95% CI +29.8 to +42.9)"
+    patch = old.folder / "runs" / "export" / found.patches[0]
     assert patch.read_bytes().split(b"\n---\n")[1] == exported().split(b"\n---\n")[1]
 
 

@@ -270,7 +270,7 @@ def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
 def recorded(tmp_path: Path) -> OldCampaign:
     """A campaign whose acceptance was recorded."""
     campaign = restore(tmp_path / "campaign")
-    assert accept(campaign.folder, 1)["already"] is True
+    assert accept(campaign.folder, 1).already is True
     return campaign
 
 
@@ -292,7 +292,7 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     assert (problem["field"], problem["hypothesis"]) == ("accepted", 1)
     assert "gpudebug accept 1" in problem["why"]
     assert "accept 1" in recorded.run("export").expect(1).err
-    assert accept(recorded.folder, 1)["already"] is False
+    assert accept(recorded.folder, 1).already is False
     assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
     assert answer(recorded)["ok"] is True
 
@@ -316,7 +316,7 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
         file.write_text(text)
         assert load(recorded.folder).stack == ()
         assert {"accepted.json", "accepted"} <= {p["field"] for p in answer(recorded)["problems"]}
-    assert accept(recorded.folder, 1)["already"] is False
+    assert accept(recorded.folder, 1).already is False
     assert answer(recorded)["ok"] is True
 
 

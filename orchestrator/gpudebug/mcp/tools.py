@@ -189,7 +189,7 @@ def _wait(place: Client, asked: Wait, report: Report) -> dict[str, Any]:
     return wait(place.folder, report, place.session, asked.seconds)
 
 
-def _propose(place: Client, asked: Propose, _: Report) -> dict[str, Any]:
+def _propose(place: Client, asked: Propose, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
     said = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
@@ -252,25 +252,25 @@ def _compare_commands(place: Client, asked: CompareCommands, report: Report) -> 
     return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
 
 
-def _accept(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _accept(place: Client, asked: Hypothesis, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.accept import accept
 
     return accept(place.folder, asked.hypothesis, place.session)
 
 
-def _release(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _release(place: Client, asked: Hypothesis, _: Report) -> Answer:
     from gpudebug.engine.agents.release import release
 
     return release(place.folder, asked.hypothesis, place.session)
 
 
-def _reopen(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _reopen(place: Client, asked: Hypothesis, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.reopen import reopen
 
     return reopen(place.folder, asked.hypothesis, place.session)
 
 
-def _export(place: Client, _: Nothing, __: Report) -> dict[str, Any]:
+def _export(place: Client, _: Nothing, __: Report) -> Answer:
     from gpudebug.engine.hypotheses.export import export
 
     return export(place.folder, session=place.session)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.inside.probe.together import side
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.gates import gates
@@ -95,7 +96,7 @@ _NEXT: dict[str, Callable[[Answer], str]] = {
 }
 
 
-def propose(answer: Answer) -> str:
-    lines = [f"Hypothesis {h['hypothesis']} added, UNTESTED: {h['title']}" for h in answer["hypotheses"]]
-    lines += [f"note: {n}" for n in answer["notes"]]
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+def propose(answer: ProposeAnswer) -> str:
+    lines = [f"Hypothesis {h.hypothesis} added, UNTESTED: {h.title}" for h in answer.hypotheses]
+    lines += [f"note: {n}" for n in answer.notes]
+    return "\n".join([*lines, f"Next: {answer.next_command}"])

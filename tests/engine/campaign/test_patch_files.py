@@ -10,6 +10,7 @@ from tests.engine.conftest import LOADER, PATCHES
 from tests.support.campaigns import Campaign, contents, git
 from tests.support.patches import write_patch
 
+from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import effects, read, refuse_unusable
@@ -49,7 +50,7 @@ def patched(recorded: Campaign) -> Campaign:
     return recorded
 
 
-def propose_patch(campaign: Campaign, name: str) -> dict[str, object]:
+def propose_patch(campaign: Campaign, name: str) -> ProposeAnswer:
     said = {"title": f"By {name}", "description": "", "method": ""}
     return propose(campaign.folder, **said, patch=f"{PATCHES}/{name}")
 
@@ -84,7 +85,7 @@ def test_where_a_patch_may_lie(patched: Campaign, tmp_path: Path) -> None:
         with pytest.raises(GpudebugError, match=said):
             propose_patch(patched, name)
     assert read(workspace, f"{PATCHES}/in.patch") == (folder / "good.patch").read_bytes()
-    assert propose_patch(patched, "in.patch")["intervention"] == f"--patch {PATCHES}/in.patch"
+    assert propose_patch(patched, "in.patch").intervention == f"--patch {PATCHES}/in.patch"
 
 
 def test_a_patch_is_tried_on_the_code_as_it_is_and_the_base_stays(patched: Campaign) -> None:

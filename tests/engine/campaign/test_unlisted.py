@@ -71,7 +71,7 @@ def test_a_test_that_was_repeated_without_a_trace_is_named_and_counts_for_nothin
         with pytest.raises(GpudebugError, match=f"tested before: runs/{FIRST}") as caught:
             accept(repeated.folder, 1, session)
         assert "gpudebug accept 1 --terms-differ" in (caught.value.next or "")
-    assert accept(repeated.folder, 1, terms_differ=True)["already"] is False
+    assert accept(repeated.folder, 1, terms_differ=True).already is False
 
 
 def test_the_line_that_verify_says_makes_it_told(repeated: Campaign) -> None:
@@ -81,7 +81,7 @@ def test_the_line_that_verify_says_makes_it_told(repeated: Campaign) -> None:
     repeated.progress.write_text(text)
     assert answer(repeated)["ok"] is True
     assert "solved" in repeated.json("status")["next"]["why"]
-    assert accept(repeated.folder, 1, "agent-9")["already"] is False
+    assert accept(repeated.folder, 1, "agent-9").already is False
 
 
 def test_an_entry_that_is_gone_is_still_counted_and_nobody_is_accused(rejected: Campaign) -> None:
@@ -129,12 +129,12 @@ def test_what_stands_in_the_entry_reopens_nothing_for_a_session(
     rejected.progress.write_text(rejected.text.replace(old, new))
     with pytest.raises(GpudebugError, match="nothing has changed since it was measured"):
         reopen(rejected.folder, 1, "agent-3")
-    assert reopen(rejected.folder, 1)["already"] is False
+    assert reopen(rejected.folder, 1).already is False
 
 
 def test_other_code_reopens_it_whatever_stands_there(rejected: Campaign) -> None:
     rejected.progress.write_text(rejected.text.replace("REJECTED\n", "REJECTED\n- **Speedup**: 9x\n"))
     config = rejected.config.read_text().replace("--lr=0.1", "--lr=0.3")
     rejected.config.write_text(config)
-    assert "command changed" in reopen(rejected.folder, 1, "agent-3")["why"]
+    assert "command changed" in reopen(rejected.folder, 1, "agent-3").why
     assert load(rejected.folder).unlisted == ()

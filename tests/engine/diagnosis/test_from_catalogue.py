@@ -54,7 +54,7 @@ def test_what_is_given_goes_first(waiting: Campaign) -> None:
 def test_without_a_flag_somebody_has_to_write_it(waiting: Campaign) -> None:
     waiting.config.write_text(waiting.config.read_text().replace(" --num_workers=0", ""))
     answer = propose_from_catalogue(waiting.folder, "dl-no-workers")
-    assert answer["intervention"] == "--code"
+    assert answer.intervention == "--code"
     [entry] = entries(waiting)
     assert entry.test_method.startswith("Find where the training's DataLoader is made")
     with pytest.raises(Duplicate, match="code for dl-no-workers is hypothesis 1 already"):
@@ -78,13 +78,13 @@ def test_what_was_rejected_is_followed_by_code(waiting: Campaign) -> None:
         waiting.text
         + "\n### Hypothesis 1: By hand\n- **Intervention**: --set --num_workers=4\n- **Status**: REJECTED\n"
     )
-    assert propose_from_catalogue(waiting.folder, "dl-no-workers")["intervention"] == "--code"
+    assert propose_from_catalogue(waiting.folder, "dl-no-workers").intervention == "--code"
 
 
 def test_a_locked_knob_is_left_alone(waiting: Campaign) -> None:
     add_cause(waiting)
     waiting.config.write_text(waiting.config.read_text() + "locked: [--work]\n")
-    assert propose_from_catalogue(waiting.folder, "too-little-work")["intervention"] == "--code"
+    assert propose_from_catalogue(waiting.folder, "too-little-work").intervention == "--code"
     with pytest.raises(InterventionError, match="locks"):
         propose_from_catalogue(waiting.folder, "too-little-work", set_=["--work=0.8"])
 
@@ -114,7 +114,7 @@ def test_a_cause_of_an_ordinary_proposal(waiting: Campaign) -> None:
     answer = propose(
         waiting.folder, title="x", description="", method="", set_=["--lr=0.3"], cause="dl-storage"
     )
-    assert answer["hypotheses"][0]["cause"] == "dl-storage"
+    assert answer.hypotheses[0].cause == "dl-storage"
     assert entries(waiting)[0].cause == "dl-storage"
     with pytest.raises(UsageError, match="the catalogue has no 'nothing-like-it'"):
         propose(waiting.folder, title="y", description="", method="", cause="nothing-like-it")

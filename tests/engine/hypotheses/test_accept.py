@@ -41,12 +41,12 @@ def test_the_next_baseline_measures_what_was_accepted(adopted: Campaign) -> None
 
 
 def test_a_combination_that_was_not_measured_is_accepted_and_said(judged: Campaign) -> None:
-    own, note = accept(judged.folder, 2)["notes"]
+    own, note = accept(judged.folder, 2).notes
     assert own == "its throughput is by the program's own word: no probe counted its steps"
     assert "your checkout is as it was" in note
     second = accept(judged.folder, 1)
-    assert second["order"] == 2
-    own, note = second["notes"]
+    assert second.order == 2
+    own, note = second.notes
     assert own.startswith("its throughput is by the program's own word")
     assert "the code changed since it was measured: the combination is not measured yet" in note
 
@@ -98,7 +98,7 @@ def test_a_patch_that_the_code_no_longer_takes_is_not_accepted(judged: Campaign)
 
 def test_a_patch_that_the_checkout_has_by_now_is_accepted(judged: Campaign) -> None:
     git(judged.folder, "apply", "hypotheses/patches/workers.patch")
-    assert accept(judged.folder, 2)["order"] == 1
+    assert accept(judged.folder, 2).order == 1
 
 
 def test_what_is_accepted_twice_at_once_has_one_number(judged: Campaign) -> None:
@@ -117,5 +117,5 @@ def test_a_flag_that_was_accepted_before_is_named_and_by_hand_none_was(judged: C
     judged.progress.write_text(judged.text.replace("- **Accepted**: 1\n", ""))
     judged.add(ENTRY.format(7, "VALIDATED\n- **Accepted**: 4").replace("--work=0.9", "lr=0.7"))
     answer = accept(judged.folder, 1)
-    assert answer["order"] == 5
-    assert not any("hypothesis 7" in note for note in answer["notes"])
+    assert answer.order == 5
+    assert not any("hypothesis 7" in note for note in answer.notes)

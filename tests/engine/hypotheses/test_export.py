@@ -41,17 +41,19 @@ def test_an_export_is_applied_to_a_fresh_clone(adopted: Campaign, tmp_path: Path
 
 def test_the_combined_figure_is_measured_and_no_sum(adopted: Campaign) -> None:
     answer = export(adopted.folder)
-    combined = answer["combined"]
-    parts = [h["delta"]["value"] for h in answer["hypotheses"]]
-    assert combined["delta"]["value"] == pytest.approx(55.0, abs=1.0)
+    combined = answer.combined
+    parts = [h.delta.value for h in answer.hypotheses if h.delta is not None]
+    assert combined.delta is not None and combined.throughput_ratio is not None
+    assert combined.delta.value == pytest.approx(55.0, abs=1.0)
     assert sum(parts) == pytest.approx(81.0, abs=1.0)
-    assert combined["delta"]["low"] < combined["delta"]["value"] < combined["delta"]["high"]
-    assert combined["throughput_ratio"]["value"] == pytest.approx(4.0, rel=0.02)
-    assert combined["runs_after"] == adopted.json("status")["baselines"]["workload"]["runs"]
-    assert not set(combined["runs_before"]) & set(combined["runs_after"])
-    assert combined["notes"] == []
+    assert (combined.delta.low or 100) < combined.delta.value < (combined.delta.high or 0)
+    assert combined.throughput_ratio.value == pytest.approx(4.0, rel=0.02)
+    assert [*combined.runs_after] == adopted.json("status")["baselines"]["workload"]["runs"]
+    assert not set(combined.runs_before) & set(combined.runs_after)
+    assert combined.notes == ()
     readme = (adopted.folder / "runs" / "export" / "README.md").read_text()
-    assert f"Together, as measured: **{combined['text']}**" in readme
+    assert f"Together, as measured: **{combined.text}**" in readme
+    assert f"\n1 run (runs/{combined.runs_after[0]}) against 3 runs (runs/0001-baseline-workload, " in readme
     assert "These figures do not add up" in readme
     assert "| 2 | One worker \\| loads | `--patch hypotheses/patches/workers.patch` | +4" in readme
     assert "train.py --lr=0.2 --work=0.2\n```" in readme
@@ -83,9 +85,9 @@ def test_what_was_not_measured_together_is_not_exported(judged: Campaign) -> Non
 def test_only_an_export_is_replaced(adopted: Campaign, tmp_path: Path) -> None:
     advice = "name another folder with -o"
     target = tmp_path / "out" / "patches"
-    assert export(adopted.folder, target)["directory"] == str(target)
+    assert export(adopted.folder, target).directory == str(target)
     first = contents(target)
-    assert export(adopted.folder, target)["files"] and contents(target) == first
+    assert export(adopted.folder, target).files and contents(target) == first
     (target / "notes.txt").write_text("mine")
     refused(adopted, "holds notes.txt, which is not of an export", advice, target)
     (tmp_path / "link").symlink_to(tmp_path / "out")
@@ -115,10 +117,10 @@ def test_what_the_checkout_has_by_now_is_no_patch(adopted: Campaign) -> None:
     refused(adopted, "was not measured together since: baseline workload: tree changed", "gpudebug next")
     adopted.json("next")
     answer = export(adopted.folder)
-    assert (answer["patches"], answer["next_command"]) == ([], None)
-    assert [h["in_checkout"] for h in answer["hypotheses"]] == [True, False]
-    assert "the patch of hypothesis 2 is in the checkout already" in answer["notes"]
-    assert any("the checkout's own code has changed in between" in note for note in answer["notes"])
+    assert (answer.patches, answer.next_command) == ((), None)
+    assert [h.in_checkout for h in answer.hypotheses] == [True, False]
+    assert "the patch of hypothesis 2 is in the checkout already" in answer.notes
+    assert any("the checkout's own code has changed in between" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(

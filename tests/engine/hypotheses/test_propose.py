@@ -134,9 +134,7 @@ def test_what_is_accepted_is_part_of_the_baseline(adopted: Campaign) -> None:
         with pytest.raises(Duplicate, match=re.escape(said)):
             propose(adopted.folder, title="Again", description="", method="", **change)
     assert adopted.text == before
-    assert (
-        propose(adopted.folder, title="Back", description="", method="", set_=["--lr=0.1"])["hypothesis"] == 5
-    )
+    assert propose(adopted.folder, title="Back", description="", method="", set_=["--lr=0.1"]).hypothesis == 5
 
 
 def test_an_acceptance_by_hand_stands_in_nobodys_way(told: Campaign) -> None:
@@ -172,8 +170,8 @@ def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
         answer = propose(
             campaign.folder, title=title, description=title, method=title, set_=[f"--n{number}=1"]
         )
-        assert len(answer["title"]) <= longest
-        assert answer["title"].isprintable()
+        assert len(answer.title) <= longest
+        assert answer.title.isprintable()
     entries = parse(campaign.progress.read_bytes(), "p").hypotheses
     assert [(e.number, str(e.status)) for e in entries] == [(n, "UNTESTED") for n in range(1, 5)]
     assert len(campaign.text) < 4 * (200 + 2 * 2000 + 200)

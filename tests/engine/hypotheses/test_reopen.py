@@ -63,11 +63,11 @@ def test_what_is_undecided_or_written_by_hand_is_reopened_always(judged: Campaig
     for status in ("INCONCLUSIVE", "INVALID", "REJECTED", "VALIDATED"):
         judged.progress.write_text(measured + ENTRY.format(status))
         answer = reopen(judged.folder, 7)
-        assert (answer["was"], answer["earlier_runs"]) == (status, [])
+        assert (answer.was, answer.earlier_runs) == (status, ())
         assert judged.text.endswith(f"- **Status**: UNTESTED\n- **Earlier result ({status})**:\n")
         text = judged.text
         again = reopen(judged.folder, 7)
-        assert (again["already"], again["was"]) == (True, "UNTESTED")
+        assert (again.already, again.was) == (True, "UNTESTED")
         assert judged.text == text
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.hypotheses import ReleaseAnswer
 from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.progress import claims
 from gpudebug.core.words import Status
@@ -21,7 +21,7 @@ from gpudebug.engine.cycle.detached import stop
 from gpudebug.engine.run.prepare import claim_of
 
 
-def release(directory: Path, number: int, session: str | None) -> dict[str, Any]:
+def release(directory: Path, number: int, session: str | None) -> ReleaseAnswer:
     """`release H`: give a claim back. The work in its worktree is kept, and named: as a patch,
     or in place if it holds a secret.
 
@@ -53,15 +53,13 @@ def release(directory: Path, number: int, session: str | None) -> dict[str, Any]
         with claim_of(find(directory), "gpudebug release", session):
             kept = _freed(load(directory, session), number)
     where, why = _told(kept)
-    return {
-        "action": "released",
-        "campaign": loaded.config.campaign,
-        "hypothesis": number,
-        "kept": where,
-        "why": f"hypothesis {number} is UNTESTED again{why}",
-        "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path), *([where] if where else [])],
-    }
+    return ReleaseAnswer(
+        campaign=loaded.config.campaign,
+        hypothesis=number,
+        kept=where,
+        why=f"hypothesis {number} is UNTESTED again{why}",
+        files=(str(loaded.progress_path), *((where,) if where else ())),
+    )
 
 
 def _freed(loaded: Loaded, number: int) -> worktrees.Kept:

@@ -236,8 +236,8 @@ def _give_back(session: Session, loaded: Loaded) -> None:
     except GpudebugError as e:
         session.say(f"hypothesis {number} could not be released, its claim expires by itself: {e.message}")
         return
-    session.note(released=number, kept=answer["kept"])
-    session.say(answer["why"])
+    session.note(released=number, kept=answer.kept)
+    session.say(answer.why)
 
 
 def _account(session: Session, loaded: Loaded, before: State, *, finished: bool) -> Did:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.answers.settings import ChangedSetting, SettingsAnswer
 from gpudebug.core.config import Config, pins
 from gpudebug.core.config.pins import Difference
 from gpudebug.core.errors import ConfigError, GpudebugError
@@ -224,8 +225,8 @@ def lines(loaded: Loaded) -> list[str]:
     return [scrubbed(loaded, difference.text) for difference in loaded.settings.differences]
 
 
-def settings(directory: Path, accept: bool = False, session: str | None = None) -> dict[str, Any]:
-    """`settings`'s JSON: what is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
+def settings(directory: Path, accept: bool = False, session: str | None = None) -> SettingsAnswer:
+    """What is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
 
     Raises SettingsChanged if a session asks to pin.
     """
@@ -240,37 +241,37 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
             next=f"a person runs: {ACCEPT}",
         )
     before, differing = loaded.settings, lines(loaded)
-    changed = [
-        {
-            "key": d.key,
-            "value": _plain(loaded, d.value),
-            "pinned": _plain(loaded, d.pinned),
-            "weaker": d.weaker,
-        }
+    changed = tuple(
+        ChangedSetting(
+            key=d.key,
+            value=_plain(loaded, d.value),
+            pinned=_plain(loaded, d.pinned),
+            weaker=d.weaker,
+        )
         for d in before.differences
-    ]
+    )
     if accept:
         # What a campaign of 0.1.0 has accepted is only known until anything else is recorded.
         acceptance.settle(loaded)
         pin(loaded, _found_device(loaded))
     found = loaded.settings
-    return {
-        "action": "pinned" if accept else "settings",
-        "campaign": loaded.config.campaign,
-        "pinned": found.pinned is not None,
-        "was_pinned": before.pinned is not None,
-        "when": found.pinned.when if found.pinned else None,
-        "digest": found.digest,
-        "replayed": found.replay,
-        "settings": _plain(loaded, dict(found.bar)),
-        "lines": [scrubbed(loaded, line) for line in pins.shown(found.bar)],
-        "changed": changed,
-        "differences": differing,
-        "problem": found.problem,
-        "classes": {key: str(pins.rule_of(key).kind) for key in found.bar},
-        "next_command": None if found.pinned and (accept or not differing) else ACCEPT,
-        "files": [str(found.file)] if found.pinned else [],
-    }
+    return SettingsAnswer(
+        action="pinned" if accept else "settings",
+        campaign=loaded.config.campaign,
+        pinned=found.pinned is not None,
+        was_pinned=before.pinned is not None,
+        when=found.pinned.when if found.pinned else None,
+        digest=found.digest,
+        replayed=found.replay,
+        settings=_plain(loaded, dict(found.bar)),
+        lines=tuple(scrubbed(loaded, line) for line in pins.shown(found.bar)),
+        changed=changed,
+        differences=tuple(differing),
+        problem=found.problem,
+        classes={key: str(pins.rule_of(key).kind) for key in found.bar},
+        next_command=None if found.pinned and (accept or not differing) else ACCEPT,
+        files=(str(found.file),) if found.pinned else (),
+    )
 
 
 def _plain(loaded: Loaded, value: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.prose import said_own
@@ -44,7 +44,7 @@ def propose_from_catalogue(
     code: bool = False,
     compound: bool = False,
     session: str | None = None,
-) -> dict[str, Any]:
+) -> ProposeAnswer:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
 
     Raises UsageError, naming the nearest one, for a cause that is not in the catalogue; Duplicate if
@@ -72,7 +72,7 @@ def propose_from_catalogue(
     return add(loaded, made) if own else add_once(loaded, made)
 
 
-def add_once(loaded: Loaded, proposal: Proposal) -> dict[str, Any]:
+def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:
     """As `propose.add` for what `proposal` made, refused if the same code was proposed meanwhile."""
 
     def recheck(document: ProgressFile) -> None:

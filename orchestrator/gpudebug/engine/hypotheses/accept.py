@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.hypotheses import AcceptAnswer
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress import HypothesisEntry
@@ -29,8 +29,8 @@ class NotAccepted(GpudebugError):
 
 def accept(
     directory: Path, number: int, session: str | None = None, *, terms_differ: bool = False
-) -> dict[str, Any]:
-    """Note in the progress file and in git's folder that hypothesis `number` is accepted; `accept`'s JSON.
+) -> AcceptAnswer:
+    """Note in the progress file and in git's folder that hypothesis `number` is accepted.
 
     From then on the effective workload and tree have its change, and the baseline is outdated. Neither
     gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is. With
@@ -139,22 +139,20 @@ def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
         )
 
 
-def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> dict[str, Any]:
+def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> AcceptAnswer:
     accepted = f"hypothesis {entry.number} is accepted"
     why = f"{accepted} already" if already else f"{accepted}: record the baseline with its change"
-    return {
-        "action": "accepted",
-        "campaign": loaded.config.campaign,
-        "hypothesis": entry.number,
-        "title": entry.title,
-        "intervention": entry.intervention,
-        "order": order,
-        "already": already,
-        "notes": [] if already else _notes(loaded, entry),
-        "why": why,
-        "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path)],
-    }
+    return AcceptAnswer(
+        campaign=loaded.config.campaign,
+        hypothesis=entry.number,
+        title=entry.title,
+        intervention=entry.intervention,
+        order=order,
+        already=already,
+        notes=() if already else tuple(_notes(loaded, entry)),
+        why=why,
+        files=(str(loaded.progress_path),),
+    )
 
 
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:

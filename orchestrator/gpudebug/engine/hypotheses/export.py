@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.hypotheses import CombinedGain, ExportAnswer, ExportedHypothesis
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.campaign.accepted_changes import Accepted
 from gpudebug.core.change import patch_mail
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
@@ -23,7 +25,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.premises import standing_against
-from gpudebug.engine.trial.together import Together, together
+from gpudebug.engine.trial.together import together
 
 HEADING = "# Accepted changes of campaign"
 README = "README.md"
@@ -57,8 +59,8 @@ class _Part:
         return progress.harmless(self.entry.title, limit=_TITLE) or f"Hypothesis {self.entry.number}"
 
 
-def export(directory: Path, output: Path | None = None, session: str | None = None) -> dict[str, Any]:
-    """Write the accepted changes to `output`, by default runs/export; `export`'s JSON.
+def export(directory: Path, output: Path | None = None, session: str | None = None) -> ExportAnswer:
+    """Write the accepted changes to `output`, by default runs/export.
 
     Raises NotExported if nothing is accepted, an accepted verdict does not stand on its runs, or what was
     accepted was not measured together since.
@@ -199,26 +201,30 @@ def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
     return f"{fields['throughput']}: {numbers.factor(verdict['throughput_ratio'])}"
 
 
-def _told(part: _Part) -> dict[str, Any]:
+def _exported(part: _Part) -> ExportedHypothesis:
     """An accepted hypothesis in the answer and in the README."""
     verdict = part.verdict
     fields = numbers.result_fields(verdict)
-    return {
-        "number": part.entry.number,
-        "title": part.title,
-        "order": part.entry.accepted,
-        "intervention": part.step.intervention.text,
-        "improvement": fields["improvement"],
-        "throughput": _throughput(verdict, fields),
-        "metric": verdict["metric"],
-        "delta": verdict["delta"],
-        "throughput_ratio": verdict["throughput_ratio"],
-        "patch": part.name,
-        "in_checkout": part.in_checkout,
-    }
+    return ExportedHypothesis(
+        number=part.entry.number,
+        title=part.title,
+        order=part.entry.accepted,
+        intervention=part.step.intervention.text,
+        improvement=fields["improvement"],
+        throughput=_throughput(verdict, fields),
+        metric=verdict["metric"],
+        delta=_estimate(verdict["delta"]),
+        throughput_ratio=_estimate(verdict["throughput_ratio"]),
+        patch=part.name,
+        in_checkout=part.in_checkout,
+    )
 
 
-def _readme(loaded: Loaded, parts: Sequence[_Part], worth: Together) -> str:
+def _estimate(figure: dict[str, Any] | None) -> Estimate | None:
+    return None if figure is None else Estimate.model_validate(figure)
+
+
+def _readme(loaded: Loaded, parts: Sequence[_Part], worth: CombinedGain) -> str:
     workload = loaded.config.workload
     scrub = loaded.workspace.scrub
     names = dict.fromkeys(c.name for p in parts for c in p.step.intervention.changes if c.kind == "env")
@@ -228,13 +234,15 @@ def _readme(loaded: Loaded, parts: Sequence[_Part], worth: Together) -> str:
         heading=HEADING,
         campaign=loaded.config.campaign,
         combined=worth,
+        runs_before=_counted(worth.runs_before),
+        runs_after=_counted(worth.runs_after),
         replayed=NOTE if loaded.settings.replay else None,
         doubts=[
             f"hypothesis {part.entry.number}: {line}"
             for part in parts
             for line in loaded.trials[part.entry.number].doubts.against
         ],
-        hypotheses=[_told(part) for part in parts],
+        hypotheses=[_exported(part) for part in parts],
         patches=[part.name for part in parts if part.name is not None],
         variables=variables,
         command=scrub(workload.text),
@@ -243,8 +251,8 @@ def _readme(loaded: Loaded, parts: Sequence[_Part], worth: Together) -> str:
 
 
 def _answer(
-    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_Part], worth: Together
-) -> dict[str, Any]:
+    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_Part], worth: CombinedGain
+) -> ExportAnswer:
     patches = [part.name for part in parts if part.name is not None]
     notes = [
         f"the patch of hypothesis {part.entry.number} is in the checkout already"
@@ -252,16 +260,20 @@ def _answer(
         if part.in_checkout
     ]
     apply = f"git apply {' '.join(shlex.quote(str(folder / name)) for name in patches)}" if patches else None
-    return {
-        "action": "exported",
-        "campaign": loaded.config.campaign,
-        "directory": str(folder),
-        "patches": patches,
-        "hypotheses": [_told(part) for part in parts],
-        "combined": worth.as_json(),
-        "command": loaded.workspace.scrub(loaded.config.workload.text),
-        "replayed": loaded.settings.replay,
-        "notes": [*([NOTE] if loaded.settings.replay else []), *notes, *worth.notes],
-        "next_command": apply,
-        "files": [str(folder / name) for name in names],
-    }
+    return ExportAnswer(
+        campaign=loaded.config.campaign,
+        directory=str(folder),
+        patches=tuple(patches),
+        hypotheses=tuple(map(_exported, parts)),
+        combined=worth,
+        command=loaded.workspace.scrub(loaded.config.workload.text),
+        replayed=loaded.settings.replay,
+        notes=(*((NOTE,) if loaded.settings.replay else ()), *notes, *worth.notes),
+        next_command=apply,
+        files=tuple(str(folder / name) for name in names),
+    )
+
+
+def _counted(names: Sequence[str]) -> str:
+    shown = ", ".join(f"runs/{name}" for name in names)
+    return f"{len(names)} run{'s' if len(names) != 1 else ''} ({shown})"

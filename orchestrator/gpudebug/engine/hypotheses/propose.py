@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpudebug.core import progress
+from gpudebug.core.answers.hypotheses import ProposeAnswer, ProposedHypothesis
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change import sweep
@@ -60,7 +61,7 @@ def propose(
     compound: bool = False,
     cause: str | None = None,
     session: str | None = None,
-) -> dict[str, Any]:
+) -> ProposeAnswer:
     """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before.
 
     `cause` is the id of the catalogue's root cause that it tests.
@@ -80,8 +81,8 @@ def add(
     loaded: Loaded,
     proposal: Proposal,
     recheck: Callable[[progress.ProgressFile], None] = lambda document: None,
-) -> dict[str, Any]:
-    """Append a hypothesis to the progress file; `propose`'s JSON. Refused as `refuse` says.
+) -> ProposeAnswer:
+    """Append a hypothesis to the progress file. Refused as `refuse` says.
 
     `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
     """
@@ -126,7 +127,7 @@ def propose_sweep(
     description: str = "",
     method: str = "",
     session: str | None = None,
-) -> dict[str, Any]:
+) -> ProposeAnswer:
     """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
 
     A value that the command has already, or that a hypothesis tests, is left out and named. Raises
@@ -141,7 +142,7 @@ def propose_sweep(
     for value, change in asked.changes:
         if value not in standing:
             _check(loaded, change)
-    added: list[dict[str, Any]] = []
+    added: list[ProposedHypothesis] = []
     notes: list[str] = []
 
     def edit(document: progress.ProgressFile) -> bytes:
@@ -182,26 +183,29 @@ def _value_title(title: str, change: Intervention) -> str:
     return f"{title[: max(_TITLE - len(value) - 2, 0)]}: {value}" if title else value
 
 
-def _added(number: int, title: str, change: Intervention | None, cause: str | None = None) -> dict[str, Any]:
-    return {
-        "hypothesis": number,
-        "title": progress.harmless(title, limit=_TITLE),
-        "intervention": change.text if change else None,
-        "cause": cause,
-    }
+def _added(
+    number: int, title: str, change: Intervention | None, cause: str | None = None
+) -> ProposedHypothesis:
+    return ProposedHypothesis(
+        hypothesis=number,
+        title=progress.harmless(title, limit=_TITLE),
+        intervention=change.text if change else None,
+        cause=cause,
+    )
 
 
-def _answer(loaded: Loaded, added: list[dict[str, Any]], notes: list[str]) -> dict[str, Any]:
-    """`propose`'s JSON: its own keys hold the first hypothesis, `hypotheses` all that were added."""
-    return {
-        "action": "proposed",
-        "campaign": loaded.config.campaign,
-        **added[0],
-        "hypotheses": list(added),
-        "notes": list(notes),
-        "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path)],
-    }
+def _answer(loaded: Loaded, added: Sequence[ProposedHypothesis], notes: Sequence[str]) -> ProposeAnswer:
+    first = added[0]
+    return ProposeAnswer(
+        campaign=loaded.config.campaign,
+        hypothesis=first.hypothesis,
+        title=first.title,
+        intervention=first.intervention,
+        cause=first.cause,
+        hypotheses=tuple(added),
+        notes=tuple(notes),
+        files=(str(loaded.progress_path),),
+    )
 
 
 def _entry(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.hypotheses import ReopenAnswer
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
@@ -25,8 +26,8 @@ class NotReopened(GpudebugError):
 
 def reopen(
     directory: Path, number: int, session: str | None = None, *, because: str | None = None
-) -> dict[str, Any]:
-    """Make hypothesis `number` UNTESTED, its Result an earlier one; `reopen`'s JSON.
+) -> ReopenAnswer:
+    """Make hypothesis `number` UNTESTED, its Result an earlier one.
 
     What is decided is reopened only if its premises changed. An untested one stays as it is. `because` is
     how a person explains counts that do not fit together: the next test of this very change takes them.
@@ -112,16 +113,14 @@ def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
     )
 
 
-def _answer(loaded: Loaded, entry: HypothesisEntry, why: str, *, already: bool) -> dict[str, Any]:
-    return {
-        "action": "reopened",
-        "campaign": loaded.config.campaign,
-        "hypothesis": entry.number,
-        "title": entry.title,
-        "was": entry.status.value,
-        "already": already,
-        "earlier_runs": list(dict.fromkeys((*entry.runs, *entry.earlier_runs))),
-        "why": why,
-        "next_command": "gpudebug next",
-        "files": [str(loaded.progress_path)],
-    }
+def _answer(loaded: Loaded, entry: HypothesisEntry, why: str, *, already: bool) -> ReopenAnswer:
+    return ReopenAnswer(
+        campaign=loaded.config.campaign,
+        hypothesis=entry.number,
+        title=entry.title,
+        was=entry.status,
+        already=already,
+        earlier_runs=tuple(dict.fromkeys((*entry.runs, *entry.earlier_runs))),
+        why=why,
+        files=(str(loaded.progress_path),),
+    )

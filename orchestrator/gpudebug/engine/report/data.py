@@ -215,7 +215,7 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
         now=_now(loaded),
         reference=reference.figure(loaded.metric) if reference else None,
         target=goal(loaded.campaign),
-        together=together(loaded, dict(steps[0].verdict)).as_json() if steps and steps[0].verdict else None,
+        together=plain(together(loaded, dict(steps[0].verdict))) if steps and steps[0].verdict else None,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
@@ -20,97 +22,56 @@ from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.judge import evidence_of
 
 
-@dataclass(frozen=True)
-class Together:
-    """The combined figure; `why` says why it is unknown, `notes` what else it holds beside the changes."""
-
-    metric: Metric
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    found: Combined | None = None
-    why: str | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def delta(self) -> Estimate | None:
-        return self.found.delta if self.found else None
-
-    @property
-    def text(self) -> str:
-        """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
-        if self.found is None:
-            return numbers.UNKNOWN
-        f, delta = self.found, _dumped(self.delta)
-        if self.metric.points:
-            change = f"GPU util {numbers.percent(f.before)} to {numbers.percent(f.after)}"
-            return f"{change}: {numbers.points(delta)}"
-        values = {
-            "metric": self.metric.name,
-            "metric_before": f.metric_before,
-            "metric_after": f.metric_after,
-        }
-        return f"{numbers.metric_change(values)}: {numbers.factor(delta)}"
-
-    @property
-    def throughput(self) -> str | None:
-        """`10 to 30 steps/s: 3.00x (95% CI …)`; None if no ratio is known."""
-        if self.found is None or self.found.ratio is None:
-            return None
-        f = self.found
-        change = numbers.throughput_change(f.throughput_before, f.throughput_after, f.unit)
-        return f"{change}: {numbers.factor(_dumped(f.ratio))}"
-
-    @property
-    def runs_before(self) -> str:
-        return _counted(self.before)
-
-    @property
-    def runs_after(self) -> str:
-        return _counted(self.after)
-
-    def as_json(self) -> dict[str, Any]:
-        f = self.found
-        return {
-            "metric": self.metric.name,
-            "delta": _dumped(self.delta),
-            "throughput_ratio": _dumped(f.ratio) if f else None,
-            "before": f.before if f else None,
-            "after": f.after if f else None,
-            "metric_before": f.metric_before if f else None,
-            "metric_after": f.metric_after if f else None,
-            "text": self.text if f else None,
-            "throughput": self.throughput,
-            "why": self.why,
-            "notes": list(self.notes),
-            "runs_before": list(self.before),
-            "runs_after": list(self.after),
-        }
-
-
-def together(loaded: Loaded, first: dict[str, Any]) -> Together:
+def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     """The contrast of the baseline's runs that the `first` accepted verdict used and those of today's."""
     before = tuple(r["name"] for r in first["runs"] if r["part"] == "baseline")
     after = loaded.baselines["workload"].runs
-    made = Together(loaded.metric, before, after)
+    metric = loaded.metric
+    gain = partial(CombinedGain, metric=metric.name, runs_before=before, runs_after=after)
     if set(before) & set(after):
-        return _unknown(made, "the baseline of today is the one before the first acceptance")
+        return gain(why="the baseline of today is the one before the first acceptance")
     try:
         runs = [[stored_run(loaded.workspace, name) for name in names] for names in (before, after)]
     except GpudebugError as e:
-        return _unknown(made, f"{e.file}: {e.message}")
+        return gain(why=f"{e.file}: {e.message}")
     other = list(dict.fromkeys(_other(loaded, *runs)))
     if other:
-        return _unknown(
-            made, f"the two baselines were measured in different surroundings: {'; '.join(other)}"
-        )
-    found = combined(loaded.metric, evidence_of(runs[0]), evidence_of(runs[1]))
+        return gain(why=f"the two baselines were measured in different surroundings: {'; '.join(other)}")
+    found = combined(metric, evidence_of(runs[0]), evidence_of(runs[1]))
     if found.delta is None:
-        return _unknown(made, f"a run lacks {loaded.metric.name}")
-    return Together(loaded.metric, before, after, found, notes=tuple(_notes(loaded, runs[0])))
+        return gain(why=f"a run lacks {metric.name}")
+    return gain(
+        delta=found.delta,
+        throughput_ratio=found.ratio,
+        before=found.before,
+        after=found.after,
+        metric_before=found.metric_before,
+        metric_after=found.metric_after,
+        text=_text(metric, found, found.delta),
+        throughput=_throughput(found),
+        notes=tuple(_notes(loaded, runs[0])),
+    )
 
 
-def _unknown(made: Together, why: str) -> Together:
-    return Together(made.metric, made.before, made.after, why=why)
+def _text(metric: Metric, found: Combined, delta: Estimate) -> str:
+    """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
+    if metric.points:
+        change = f"GPU util {numbers.percent(found.before)} to {numbers.percent(found.after)}"
+        return f"{change}: {numbers.points(delta.model_dump())}"
+    values = {
+        "metric": metric.name,
+        "metric_before": found.metric_before,
+        "metric_after": found.metric_after,
+    }
+    return f"{numbers.metric_change(values)}: {numbers.factor(delta.model_dump())}"
+
+
+def _throughput(found: Combined) -> str | None:
+    """`10 to 30 steps/s: 3.00x (95% CI …)`; None if no ratio is known."""
+    if found.ratio is None:
+        return None
+    change = numbers.throughput_change(found.throughput_before, found.throughput_after, found.unit)
+    return f"{change}: {numbers.factor(found.ratio.model_dump())}"
 
 
 def _other(loaded: Loaded, before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
@@ -130,12 +91,3 @@ def _notes(loaded: Loaded, before: Sequence[Measured]) -> list[str]:
     if then.get("command") != identity(loaded.workspace, plain, plain.workload, "")["command"]:
         notes.append("the command in gpudebug.yaml has changed in between: the combined figure includes that")
     return notes
-
-
-def _dumped(estimate: Estimate | None) -> dict[str, Any] | None:
-    return estimate.model_dump(mode="json") if estimate else None
-
-
-def _counted(names: Sequence[str]) -> str:
-    shown = ", ".join(f"runs/{name}" for name in names)
-    return f"{len(names)} run{'s' if len(names) != 1 else ''} ({shown})"
