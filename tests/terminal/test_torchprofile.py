@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.terminal.torchprofile import profile, trace
 
-TRACE = {
+TRACE: dict[str, Any] = {
     "file": "trace.json.gz",
     "files": ["trace.json.gz"],
     "path": "/r/runs/0007-profile-workload/trace.json.gz",
@@ -19,13 +20,15 @@ TRACE = {
 
 
 def test_the_answer_names_trace_cost_and_what_to_do_next() -> None:
-    answer = {
-        "role": "profile-workload",
-        "run": "0007-profile-workload",
-        "trace": TRACE,
-        "notes": ["the profiler made them longer"],
-        "next_command": "gpudebug analyze F",
-    }
+    answer = RecordedProfile(
+        campaign="rtc",
+        role="profile-workload",
+        run="0007-profile-workload",
+        trace=TRACE,
+        notes=("the profiler made them longer",),
+        why="asked for",
+        next_command="gpudebug analyze F",
+    )
     assert profile(answer).splitlines() == [
         "Profile of the workload: run 0007-profile-workload, no part of its baseline",
         "trace   /r/runs/0007-profile-workload/trace.json.gz",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 
-from gpudebug.engine.live.underway import Progress
+from gpudebug.core.answers.next import NothingRunning, Running
+from gpudebug.core.answers.progress import Progress
 from gpudebug.terminal.next import next_
 from gpudebug.terminal.underway import progress
 
@@ -29,14 +28,29 @@ from gpudebug.terminal.underway import progress
     ],
 )
 def test_progress_is_one_line_without_guesses(told: Progress, said: str) -> None:
-    assert progress(asdict(told)) == said
+    assert progress(told) == said
 
 
 def test_a_run_under_way_names_the_command_that_waits() -> None:
-    answer = {**asdict(Progress()), "action": "running", "why": "it runs", "next_command": "gpudebug wait"}
+    answer = Running(
+        campaign="rtc",
+        run=None,
+        role=None,
+        step=None,
+        steps=None,
+        left_s=None,
+        elapsed_s=None,
+        gpu_util=None,
+        runs_done=0,
+        session=None,
+        since="2026",
+        detached=True,
+        why="it runs",
+        next_command="gpudebug wait",
+    )
     assert next_(answer) == "Running: it runs.\n  no run has begun yet\nNext: gpudebug wait"
 
 
 def test_a_wait_for_nothing_is_a_sentence() -> None:
-    idle = {"action": "idle", "why": "nothing is under way here", "next_command": "gpudebug next"}
-    assert next_(idle) == "Nothing is under way here.\nNext: gpudebug next"
+    answer = NothingRunning(campaign="rtc", why="nothing is under way here")
+    assert next_(answer) == "Nothing is under way here.\nNext: gpudebug next"

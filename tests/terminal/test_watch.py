@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from gpudebug.core.answers.progress import Progress
 from gpudebug.core.samples.live import DeviceNow, HostNow
-from gpudebug.engine.live.underway import Progress, RunningCommand
+from gpudebug.engine.live.underway import RunningCommand
 from gpudebug.engine.status.watch import Device, Sight, State
 from gpudebug.terminal.watch import frame, line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def wait(
     with LiveLine() as live:
         answer = detached.wait(folder, live, session_of(), limit)
     if stopped:
-        answer["why"] = f"the detached run was ended; {answer['why']}"
+        answer = replace(answer, why=f"the detached run was ended; {answer.why}")
     print_(answer, render)
     raise typer.Exit(exit_status(answer))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpudebug.cli.options import Directory, Force, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.next import NextAnswer
 
 
 @app.command(
@@ -271,6 +274,7 @@ def baseline(
         raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
     if torch_profile is not None and (aa or import_ is not None):
         raise UsageError("--torch-profile is a run of its own", next="leave --aa and --import out")
+    answer: NextAnswer
     with LiveLine() as live:
         if import_ is not None:
             from gpudebug.engine.trial.import_baseline import import_baseline

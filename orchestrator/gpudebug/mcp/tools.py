@@ -176,14 +176,14 @@ def _show(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
     return show(place.folder, asked.hypothesis)
 
 
-def _next(place: Client, asked: Next, report: Report) -> dict[str, Any]:
+def _next(place: Client, asked: Next, report: Report) -> Answer:
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import next_cycle
 
     return (start if asked.detach else next_cycle)(place.folder, report, place.session)
 
 
-def _wait(place: Client, asked: Wait, report: Report) -> dict[str, Any]:
+def _wait(place: Client, asked: Wait, report: Report) -> Answer:
     from gpudebug.engine.cycle.detached import wait
 
     return wait(place.folder, report, place.session, asked.seconds)
@@ -276,7 +276,7 @@ def _export(place: Client, _: Nothing, __: Report) -> Answer:
     return export(place.folder, session=place.session)
 
 
-def _baseline(place: Client, asked: Baseline, report: Report) -> dict[str, Any]:
+def _baseline(place: Client, asked: Baseline, report: Report) -> Answer:
     from gpudebug.engine.cycle.record_baseline import record_baseline
 
     return record_baseline(place.folder, asked.role, report, place.session)

@@ -2,98 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import singledispatch
 from typing import Any
 
-from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.hypotheses import ProposeAnswer
-from gpudebug.core.inside.probe.together import side
+from gpudebug.core.answers.next import (
+    NextAnswer,
+    NothingRunning,
+    RecordedAA,
+    RecordedBaseline,
+    RecordedProfile,
+    Recovered,
+    Running,
+    TestedHypothesis,
+)
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.gates import gates
 from gpudebug.terminal.probe import inside
 
-Answer = Mapping[str, Any]
+
+@singledispatch
+def next_(answer: NextAnswer) -> str:
+    """A text for each action; what asks the caller for something is its brief."""
+    return f"Stop: {answer.why}." if answer.brief is None else answer.brief.rstrip()
 
 
-def next_(answer: Answer) -> str:
-    action = answer["action"]
-    return _NEXT.get(action, _asked)(answer)
-
-
-def _recorded(answer: Answer) -> str:
+@next_.register
+def _(answer: RecordedBaseline) -> str:
     lines = []
-    for one in answer.get("baselines", [answer]):
-        own = "" if one["metric"] == "gpu_util" else f"{one['metric']} {one['metric_text']}, "
-        figures = f"{own}{one['gpu_util_text']}, {one['throughput_text']}, loss {one['loss']}"
-        lines.append(f"Baseline {one['role']} recorded: {figures}")
-        lines += [f"  note: {line}" for line in one["notes"]]
-        lines += [f"  advice: {line}" for line in one["advice"]]
-        lines += _inside(one)
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+    for one in answer.baselines or (answer,):
+        own = "" if one.metric == "gpu_util" else f"{one.metric} {one.metric_text}, "
+        figures = f"{own}{one.gpu_util_text}, {one.throughput_text}, loss {one.loss}"
+        lines.append(f"Baseline {one.role} recorded: {figures}")
+        lines += [f"  note: {line}" for line in one.notes]
+        lines += [f"  advice: {line}" for line in one.advice]
+        lines += inside(one.probe)
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
-def _tested(answer: Answer) -> str:
-    number = answer["hypothesis"]
-    lines = [f"Hypothesis {number}: {answer['title']}"]
-    if (decided := answer.get("decided")) not in (None, f"hypothesis {number} is untested"):
-        lines.append(f"Chosen: {decided}")
-    verdict = f"Verdict: {coloured(answer['verdict'])}: " if answer["verdict"] else "No verdict: "
-    lines.append(f"{verdict}{answer['why']}")
-    lines += [f"  note: {n}" for n in answer["notes"]]
-    lines += [f"  could not be tested: {n}" for n in answer.get("unready", ())]
-    lines += ["Gates:", *gates([GateRow(**g) for g in answer["gates"]]), *_inside(answer)]
-    lines.append(f"Next: {answer['next_command']}")
-    return "\n".join(lines)
+@next_.register
+def _(answer: TestedHypothesis) -> str:
+    lines = [f"Hypothesis {answer.hypothesis}: {answer.title}"]
+    if answer.decided != f"hypothesis {answer.hypothesis} is untested":
+        lines.append(f"Chosen: {answer.decided}")
+    verdict = f"Verdict: {coloured(answer.verdict)}: " if answer.verdict else "No verdict: "
+    lines.append(f"{verdict}{answer.why}")
+    lines += [f"  note: {n}" for n in answer.notes]
+    lines += [f"  could not be tested: {n}" for n in answer.unready]
+    lines += ["Gates:", *gates(answer.gates), *inside(answer.probe)]
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
-def _inside(answer: Answer) -> list[str]:
-    known = ({"probe": s["figures"], "probe_reason": s["reason"], "run": s["part"]} for s in answer["probe"])
-    return inside([side(one["run"], [one]) for one in known])
+@next_.register
+def _(answer: Recovered) -> str:
+    return f"Recovered: {answer.why}; {answer.done}.\nNext: {answer.next_command}"
 
 
-def _recovered(answer: Answer) -> str:
-    return f"Recovered: {answer['why']}; {answer['done']}.\nNext: {answer['next_command']}"
-
-
-def _asked(answer: Answer) -> str:
-    if answer["action"] == "stop":
-        return f"Stop: {answer['why']}."
-    return str(answer["brief"]).rstrip()
-
-
-def _aa(answer: Answer) -> str:
+@next_.register
+def _(answer: RecordedAA) -> str:
     from gpudebug.terminal.noise import aa
 
     return aa(answer)
 
 
-def _profiled(answer: Answer) -> str:
+@next_.register
+def _(answer: RecordedProfile) -> str:
     from gpudebug.terminal.torchprofile import profile
 
-    return profile(dict(answer))
+    return profile(answer)
 
 
-def _running(answer: Answer) -> str:
-    from gpudebug.terminal.underway import running
+@next_.register
+def _(answer: Running) -> str:
+    from gpudebug.terminal.underway import progress
 
-    return running(answer)
-
-
-def _idle(answer: Answer) -> str:
-    from gpudebug.terminal.underway import idle
-
-    return idle(answer)
+    return f"Running: {answer.why}.\n  {progress(answer)}\nNext: {answer.next_command}"
 
 
-_NEXT: dict[str, Callable[[Answer], str]] = {
-    "running": _running,
-    "idle": _idle,
-    "recorded_baseline": _recorded,
-    "recorded_aa": _aa,
-    "recorded_profile": _profiled,
-    "tested": _tested,
-    "recovered": _recovered,
-}
+@next_.register
+def _(answer: NothingRunning) -> str:
+    return f"{answer.why[0].upper()}{answer.why[1:]}.\nNext: {answer.next_command}"
 
 
 def propose(answer: ProposeAnswer) -> str:

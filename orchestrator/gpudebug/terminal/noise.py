@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.answers.next import RecordedAA
 from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
@@ -131,25 +132,24 @@ def _expectation(row: Answer) -> str:
     return f"{said}: {row['note'] or row['standing']}"
 
 
-def aa(answer: Answer) -> str:
+def aa(answer: RecordedAA) -> str:
     """The answer of `baseline --aa`."""
-    against = f"{_runs(len(answer['runs']))} against the {len(answer['baseline_runs'])} of the baseline"
+    against = f"{_runs(len(answer.runs))} against the {len(answer.baseline_runs)} of the baseline"
     lines = [f"A/A of workload: {against}, with nothing changed"]
-    lines += [f"  note: {note}" for note in answer["notes"]]
-    lines += [f"  advice: {line}" for line in answer["advice"]]
-    lines.append(f"Found    {answer['metric']} {answer['difference'] or numbers.UNKNOWN}")
-    ratio, bounds = answer["throughput_ratio"], answer["throughput_ci"]
-    estimate = None if ratio is None else {"value": ratio, "low": bounds[0], "high": bounds[1]}
+    lines += [f"  note: {note}" for note in answer.notes]
+    lines += [f"  advice: {line}" for line in answer.advice]
+    lines.append(f"Found    {answer.metric} {answer.difference or numbers.UNKNOWN}")
+    ratio, (low, high) = answer.throughput_ratio, answer.throughput_ci or (None, None)
+    estimate = None if ratio is None else {"value": ratio, "low": low, "high": high}
     lines[-1] += f", throughput {numbers.factor(estimate)}"
-    if answer["resolution"]:
-        found = _as_record(answer["resolution"])
-        lines += resolution(found)
-        taken = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in found.figures if f.sd)
+    if answer.resolution:
+        lines += resolution(answer.resolution)
+        taken = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in answer.resolution.figures if f.sd)
         lines.append(f"The verdict rule assumes a noise of {taken} (its prior counts as 4 runs).")
-    lines.append(f"Verdict  {coloured(answer['verdict'])}: {answer['why']}")
-    if answer["verdict"] == "VALIDATED":
+    lines.append(f"Verdict  {coloured(str(answer.verdict))}: {answer.why}")
+    if answer.verdict == "VALIDATED":
         lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
 def _as_record(found: Answer) -> Resolution:

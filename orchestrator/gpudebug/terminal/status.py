@@ -126,9 +126,10 @@ def _ahead(answer: Answer, here: Screen) -> list[str]:
         *_recorded(answer.get("recorded"), here),
     ]
     if answer.get("progress"):
+        from gpudebug.core.answers.progress import Progress
         from gpudebug.terminal.underway import progress
 
-        lines += here.labelled("Progress ", progress(answer["progress"]))
+        lines += here.labelled("Progress ", progress(Progress(**answer["progress"])))
     return lines
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.inside.torch_profile import overhead_of
 from gpudebug.core.statistics import numbers
 
 Answer = dict[str, Any]
 
 
-def profile(answer: Answer) -> str:
+def profile(answer: RecordedProfile) -> str:
     """`baseline --torch-profile` as text."""
-    role = answer["role"].partition("-")[2]
-    lines = [f"Profile of the {role}: run {answer['run']}, no part of its baseline"]
-    lines += trace(answer["trace"])
-    lines += [f"note: {line}" for line in answer["notes"]]
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+    role = answer.role.partition("-")[2]
+    lines = [f"Profile of the {role}: run {answer.run}, no part of its baseline"]
+    lines += trace(answer.trace)
+    lines += [f"note: {line}" for line in answer.notes]
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
 def trace(found: Answer | None) -> list[str]:

@@ -46,10 +46,10 @@ class Story:
         self.files = store.Detached(self.campaign.folder / "runs")
 
     def start(self, session: str | None = None) -> dict[str, Any]:
-        return detached.start(self.campaign.folder, silent, session)
+        return detached.start(self.campaign.folder, silent, session).as_json()
 
     def wait(self, session: str | None = None, limit: float | None = 60) -> dict[str, Any]:
-        return detached.wait(self.campaign.folder, silent, session, limit)
+        return detached.wait(self.campaign.folder, silent, session, limit).as_json()
 
     def runs(self) -> list[str]:
         return [name for name in self.campaign.runs() if name[:4].isdigit()]
@@ -145,7 +145,7 @@ def test_it_survives_its_caller_and_answers_its_session_or_a_person(short: Story
     assert short.wait("b")["action"] == "idle"
     assert detached.adopt(short.campaign.folder, "b") is None
     taken = detached.adopt(short.campaign.folder, None)
-    assert taken is not None and taken["action"] == "recorded_baseline"
+    assert taken is not None and taken.action == "recorded_baseline"
     assert detached.adopt(short.campaign.folder, "a") is None
 
 

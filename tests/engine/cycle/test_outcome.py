@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.support.campaigns import Campaign
 
+from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.engine.cycle.outcome import ending_of
 from gpudebug.terminal.next import next_
 
@@ -12,17 +13,17 @@ def test_a_trial_is_told_as_its_own_command_told_it(told: Campaign) -> None:
     shown = told.json("show", "1")
     answer = ending_of(told.folder, shown["runs"][-1:])
     assert answer is not None
-    assert (answer["action"], answer["hypothesis"], answer["verdict"]) == ("tested", 1, "VALIDATED")
-    assert (answer["why"], answer["gates"]) == (shown["why"], shown["gates"])
+    assert (answer.action, answer.hypothesis, answer.verdict) == ("tested", 1, "VALIDATED")
+    assert (answer.why, list(answer.gates)) == (shown["why"], shown["gates"])
     assert "VALIDATED" in next_(answer)
 
 
 def test_a_baseline_is_told_as_the_status_tells_it(told: Campaign) -> None:
     status = told.json("status")["baselines"]["workload"]
     answer = ending_of(told.folder, status["runs"])
-    assert answer is not None
-    assert (answer["action"], answer["role"]) == ("recorded_baseline", "workload")
-    assert (answer["gpu_util_text"], answer["throughput_text"]) == (
+    assert isinstance(answer, RecordedBaseline)
+    assert answer.role == "workload"
+    assert (answer.gpu_util_text, answer.throughput_text) == (
         status["gpu_util_text"],
         status["throughput_text"],
     )
@@ -34,7 +35,7 @@ def test_a_session_is_told_of_its_baseline_whatever_lies_in_the_checkout(recorde
     (recorded.folder / "helper.py").write_text("y = 2\n")
     answer = ending_of(recorded.folder, runs, "a")
     assert answer is not None
-    assert answer["action"] == "recorded_baseline"
+    assert answer.action == "recorded_baseline"
     assert ending_of(recorded.folder, runs) is None
 
 

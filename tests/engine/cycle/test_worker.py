@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.support.campaigns import wait_for
 
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon, Ear
 from gpudebug.engine.cycle.worker import _Told
@@ -22,6 +23,7 @@ import time
 from pathlib import Path
 from gpudebug.core.errors import DeviceError
 from gpudebug.engine.cycle import next as cycle
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.engine.cycle import worker
 from gpudebug.engine.run.live_line import Live
 
@@ -36,13 +38,13 @@ def pretend(directory, report, session):
         raise DeviceError("no device", file="gpudebug.yaml", next="gpudebug doctor")
     if what.endswith("defect"):
         raise ZeroDivisionError("planted")
-    return {"action": "tested", "session": session}
+    return NextAnswer(action="tested", campaign=session, why="planted")
 
 def main(request, fd):
     cycle.next_cycle = pretend
     return worker.main(request, fd)
 """
-DONE = {"answer": {"action": "tested", "session": "a"}}
+DONE = {"answer": NextAnswer(action="tested", campaign="a", why="planted").as_json()}
 
 
 class Background:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
+from gpudebug.core.answers.next import TestedHypothesis
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
@@ -22,7 +23,7 @@ AUTO = "auto_propose: true\n"
 
 
 def next_(campaign: Campaign) -> dict[str, Any]:
-    return next_cycle(campaign.folder, lambda _: None)
+    return next_cycle(campaign.folder, lambda _: None).as_json()
 
 
 def configured(campaign: Campaign, text: str) -> None:
@@ -91,10 +92,11 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
     assert told["action"] == "propose"
     assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told["why"]
     assert told["why"].endswith("with --set --num_workers=4")
-    answer = next_(waiting)
-    assert (answer["action"], answer["hypothesis"], answer["verdict"]) == ("tested", 1, "VALIDATED")
-    assert "hypothesis 1 is untested; proposed by the catalogue: dl-no-workers, " in answer["decided"]
-    assert f"Chosen: {answer['decided']}\nVerdict: VALIDATED" in render.next_(answer)
+    answer = next_cycle(waiting.folder, lambda _: None)
+    assert isinstance(answer, TestedHypothesis)
+    assert (answer.hypothesis, answer.verdict) == (1, "VALIDATED")
+    assert "hypothesis 1 is untested; proposed by the catalogue: dl-no-workers, " in answer.decided
+    assert f"Chosen: {answer.decided}\nVerdict: VALIDATED" in render.next_(answer)
     [entry] = parse(waiting.progress.read_bytes(), "p.md").hypotheses
     assert (entry.cause, entry.status.value) == ("dl-no-workers", "VALIDATED")
     assert "Proposed by the catalogue: " in entry.description

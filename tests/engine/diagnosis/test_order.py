@@ -46,7 +46,7 @@ def test_status_shows_no_order_that_is_not_recorded(waiting: Campaign) -> None:
     diagnose(waiting.folder)
     told = status(waiting.folder)
     assert (told["order"]["by"], told["next"]["hypothesis"]) == ("gpudebug diagnose", 2)
-    assert next_cycle(waiting.folder, lambda _: None)["hypothesis"] == 2
+    assert next_cycle(waiting.folder, lambda _: None).hypothesis == 2
 
 
 def test_a_damaged_order_is_none(waiting: Campaign) -> None:

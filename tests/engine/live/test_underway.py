@@ -208,7 +208,7 @@ def test_who_runs_something(tmp_path: Path) -> None:
         assert underway.underway(workspace) == RunningCommand(5, "gpudebug next", "a", SINCE)
         with store.Detached(workspace.runs).take({**holder, "pid": 6, "session": None, "id": "7"}):
             assert underway.underway(workspace) == RunningCommand(6, "gpudebug next", None, SINCE, "7")
-            assert underway.progress_of(workspace) == underway.asdict(Progress())
+            assert underway.progress_of(workspace) == Progress()
         with store.Detached(workspace.runs).take({"pid": "?"}):
             assert underway.underway(workspace) == RunningCommand(None, "gpudebug", None, "")
     assert underway.underway(workspace) is None
@@ -218,11 +218,11 @@ def test_the_answer_says_what_runs_and_what_to_do(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     workspace = store.Workspace(campaign.folder)
     found = RunningCommand(5, "gpudebug next --detach", "a", SINCE, "7")
-    empty = running(workspace, found, Progress())
+    empty = running(workspace, found, Progress()).as_json()
     assert (empty["action"], empty["campaign"], empty["run"]) == ("running", "test", None)
     assert "the cycle is under way" in empty["why"] and "session a" in empty["why"]
     Run(campaign.folder, "0001-baseline-reference", role="baseline-reference", hypothesis=None, campaign="x")
-    of_run = running(workspace, found, Follower(workspace, SINCE).look())
+    of_run = running(workspace, found, Follower(workspace, SINCE).look()).as_json()
     assert of_run["campaign"] == "x" and "the baseline reference is under way" in of_run["why"]
     assert of_run["next_command"] == "gpudebug wait --for 9m" and of_run["detached"] is True
     assert [Path(f).name for f in of_run["files"]] == ["train.log", "7.log"]

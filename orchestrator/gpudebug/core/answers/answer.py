@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import Any
+from keyword import iskeyword
+from typing import Any, TypeVar
 
 _OMITTED = "omitted"
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,20 @@ def omitted() -> Any:
 
 def _key(name: str) -> str:
     return name.rstrip("_")
+
+
+def read(kind: type[A], document: Mapping[str, Any]) -> A:
+    """An answer, or a record of one, from its JSON. ValueError if a key is missing, or of another type."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind).validate_python(_named(document))
+
+
+def _named(value: Any) -> Any:
+    """A document with its keys as Python names fields."""
+    if isinstance(value, Mapping):
+        return {f"{key}_" if iskeyword(key) else key: _named(v) for key, v in value.items()}
+    return [_named(v) for v in value] if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:

@@ -23,8 +23,19 @@ def known(text: str | None) -> str | None:
 
 
 def gates(rows: Sequence[Mapping[str, Any]]) -> tuple[GateRow, ...]:
-    """A verdict's gates: a value that is unknown is None."""
-    return tuple(GateRow(**{**g, "value": known(g["value"])}) for g in rows)
+    """A verdict's gates: a value that is unknown is None, and what a newer version adds is left out."""
+    return tuple(
+        GateRow(
+            name=g["name"],
+            value=known(g["value"]),
+            threshold=g["threshold"],
+            result=g["result"],
+            note=g.get("note"),
+            source=g.get("source"),
+            unexplained=g.get("unexplained"),
+        )
+        for g in rows
+    )
 
 
 def throughput_source(verdict: Mapping[str, Any] | None) -> str | None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.next import NextAnswer, Request
 from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
@@ -208,7 +209,7 @@ class _Loop:
             self.refused[failed.hypothesis] = e
             self.say(f"hypothesis {failed.hypothesis} cannot be tested: {e.message}")
 
-    def cycle(self, name: str | None) -> dict[str, Any]:
+    def cycle(self, name: str | None) -> NextAnswer:
         """Run one `next`; wait for another holder of the campaign or its device."""
         deadline = time.monotonic() + BUSY_S
         while True:
@@ -231,10 +232,10 @@ class _Loop:
         except GpudebugError as e:
             self.say(f"it ended without a result: {e.message}")
 
-    def tell(self, answer: dict[str, Any]) -> None:
-        about = f" hypothesis {answer['hypothesis']}" if answer.get("hypothesis") else ""
-        verdict = f": {answer['verdict']}, {answer['why']}" if answer.get("verdict") else f": {answer['why']}"
-        self.say(f"{answer['action'].replace('_', ' ')}{about}{verdict}")
+    def tell(self, answer: NextAnswer) -> None:
+        about = f" hypothesis {answer.hypothesis}" if answer.hypothesis else ""
+        verdict = f": {answer.verdict}, {answer.why}" if answer.verdict else f": {answer.why}"
+        self.say(f"{answer.action.replace('_', ' ')}{about}{verdict}")
 
     def turn(self, action: Action) -> None:
         """An agent's turn: one session, unless something else has come between."""
@@ -244,23 +245,23 @@ class _Loop:
         folder = self.sessions.new(name)
         session = agents.begin(folder, self.agent, before, self.root, self.report, self.say)
         asked = self.asked(action, name)
-        if asked["action"] not in _TURN:
+        if asked.action not in _TURN:
             session.folder.discard()
             self.tell(asked)
             return
         self.begun.append(session)
-        session.note(action=asked["action"], hypothesis=asked["hypothesis"])
-        about = f" hypothesis {asked['hypothesis']}" if asked["hypothesis"] else ""
-        self.say(f"session {name}: {asked['action']}{about}, see {self.shown(session)}")
-        ended = agents.run(session, self.agent, asked["brief"])
+        session.note(action=asked.action, hypothesis=asked.hypothesis)
+        about = f" hypothesis {asked.hypothesis}" if asked.hypothesis else ""
+        self.say(f"session {name}: {asked.action}{about}, see {self.shown(session)}")
+        ended = agents.run(session, self.agent, asked.brief or "")
         if ended.outcome == "INTERRUPTED":
             raise InterruptedRun("the agent was interrupted")
         did = agents.settle(session, before, finished=agents.finished(ended))
         self.spent = self.spent.after(did)
         self.say(f"session {name}: {_summary(session.record)}")
 
-    def asked(self, action: Action, name: str) -> dict[str, Any]:
-        """What the session is asked: `next`'s JSON. A change that cannot be tested is for it to correct."""
+    def asked(self, action: Action, name: str) -> NextAnswer:
+        """What the session is asked, as by `next`. A change that cannot be tested is for it to correct."""
         number = action.hypothesis
         refused = self.refused.pop(number, None) if number is not None else None
         if action.kind is not Kind.TEST or refused is None:
@@ -272,7 +273,14 @@ class _Loop:
         page = brief(
             loaded, Kind.IMPLEMENT, why, hypothesis=number, session=name, remarks=[str(refused.next or why)]
         )
-        return {"action": Kind.IMPLEMENT.value, "hypothesis": number, "brief": page, "why": why}
+        return Request(
+            action=Kind.IMPLEMENT.value,
+            campaign=loaded.config.campaign,
+            hypothesis=number,
+            brief=page,
+            why=why,
+            worktree=None,
+        )
 
     def watch_checkout(self, loaded: Loaded) -> None:
         """Name what was changed in the checkout; sessions measure the base, whatever lies there."""

@@ -218,7 +218,7 @@ def _test(session: Session, number: int) -> None:
     try:
         for _ in range(_STEPS):
             answer = next_cycle(session.root, session.report, session.name)
-            if answer["action"] not in ("recovered", "recorded_baseline"):
+            if answer.action not in ("recovered", "recorded_baseline"):
                 return
     except InterruptedRun:
         raise

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import read
+from gpudebug.core.answers.next import ACTIONS, NextAnswer, NothingRunning, Running, SessionDone
+from gpudebug.core.answers.progress import Progress
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
@@ -15,7 +19,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
 from gpudebug.engine.cycle.outcome import ending_of
-from gpudebug.engine.live.underway import COMMAND, Follower, Progress, RunningCommand, live, running, underway
+from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
 
 TOLD_WITHIN_S = 60.0
@@ -46,7 +50,7 @@ class Killed(GpudebugError):
     code = "killed"
 
 
-def start(directory: Path, report: Report, session: str | None) -> dict[str, Any]:
+def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
     """`next --detach`: as `next_cycle`, but a run goes on in the background and is answered as `running`."""
     workspace = find(directory)
     known = _known(directory, session)
@@ -70,7 +74,7 @@ def start(directory: Path, report: Report, session: str | None) -> dict[str, Any
     return _idle(workspace, f"run {answer['run']} has ended already; its result went to another caller")
 
 
-def _known(directory: Path, session: str | None) -> dict[str, Any] | None:
+def _known(directory: Path, session: str | None) -> NextAnswer | None:
     """What needs no process: the answer of one that has ended, or how far one is."""
     return attach(directory, lambda _: None, session, block=False)
 
@@ -103,7 +107,7 @@ def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand
     return answer
 
 
-def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -> dict[str, Any]:
+def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -> NextAnswer:
     """An outcome as the caller's own. One that lost a race attaches to the winner's run, if that is its."""
     try:
         return _own(outcome)
@@ -127,14 +131,15 @@ def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: fl
     return True
 
 
-def _own(outcome: dict[str, Any]) -> dict[str, Any]:
+def _own(outcome: dict[str, Any]) -> NextAnswer:
     if "error" in outcome:
         raise Retold(outcome["error"], int(outcome["exit_status"]))
-    return dict(outcome["answer"])
+    answer = outcome["answer"]
+    return read(SessionDone if answer.get("session_done") else ACTIONS[answer["action"]], answer)
 
 
-def adopt(directory: Path, session: str | None) -> dict[str, Any] | None:
-    """The answer of a background process that has ended, once: `next`'s JSON, or the error that it met.
+def adopt(directory: Path, session: str | None) -> NextAnswer | None:
+    """The answer of a background process that has ended, once, or the error that it met.
 
     A caller without a session takes anybody's, a session its own.
     """
@@ -144,9 +149,7 @@ def adopt(directory: Path, session: str | None) -> dict[str, Any] | None:
     return None if outcome is None else _own(outcome)
 
 
-def attach(
-    directory: Path, report: Report, session: str | None, *, block: bool = True
-) -> dict[str, Any] | None:
+def attach(directory: Path, report: Report, session: str | None, *, block: bool = True) -> NextAnswer | None:
     """What `next` answers without a cycle of its own; None if it is to do one.
 
     The answer of a background run that has ended, as `adopt` hands it out. While one is under way, of this
@@ -168,14 +171,14 @@ def attach(
         return _running(workspace, found)
     follower = Follower(workspace, found.since)
     _follow(workspace, found, follower, report, None)
-    answer = ending_of(directory, follower.seen, session)
-    if answer is None and follower.seen:
+    ending = ending_of(directory, follower.seen, session)
+    if ending is None and follower.seen:
         raise GpudebugError(
             f"what this session had under way since {found.since} ended without a result",
             file=str(workspace.run(follower.seen[-1]).path),
             next="gpudebug next",
         )
-    return answer
+    return ending
 
 
 def _may_attach(found: RunningCommand, session: str | None) -> bool:
@@ -183,7 +186,7 @@ def _may_attach(found: RunningCommand, session: str | None) -> bool:
     return found.id is not None if session is None else found.session == session
 
 
-def _running(workspace: store.Workspace, found: RunningCommand) -> dict[str, Any]:
+def _running(workspace: store.Workspace, found: RunningCommand) -> Running:
     return running(workspace, found, Follower(workspace, found.since).look())
 
 
@@ -206,7 +209,7 @@ def _follow(
     return True
 
 
-def wait(directory: Path, report: Report, session: str | None, limit: float | None) -> dict[str, Any]:
+def wait(directory: Path, report: Report, session: str | None, limit: float | None) -> NextAnswer:
     """`wait`: until what runs here has ended, or for `limit` seconds; then its answer, or `running`.
 
     Whose run it is matters only for the answer: its session, or a person, gets the result. Raises
@@ -247,7 +250,7 @@ def _killed(files: store.Detached) -> Killed:
     )
 
 
-def _had(directory: Path, session: str | None) -> dict[str, Any] | None:
+def _had(directory: Path, session: str | None) -> NothingRunning | None:
     """Return the answer to a session that has its verdict; None if it has not."""
     if session is None:
         return None
@@ -262,23 +265,13 @@ def _had(directory: Path, session: str | None) -> dict[str, Any] | None:
     answer = _idle(
         loaded.workspace, f"nothing is under way here; session {session} has had its hypothesis: {result}"
     )
-    return {**answer, "hypothesis": verdict["hypothesis"], "verdict": verdict["status"]}
+    return replace(answer, hypothesis=verdict["hypothesis"], verdict=verdict["status"])
 
 
-def _idle(workspace: store.Workspace, why: str) -> dict[str, Any]:
+def _idle(workspace: store.Workspace, why: str) -> NothingRunning:
     from gpudebug.engine.campaign.files import read_config
 
-    return {
-        "action": "idle",
-        "campaign": read_config(workspace).campaign,
-        "hypothesis": None,
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "why": why,
-        "next_command": "gpudebug next",
-        "files": [],
-    }
+    return NothingRunning(campaign=read_config(workspace).campaign, why=why)
 
 
 def stop(directory: Path, session: str | None = None, patience: float = STOPPED_WITHIN_S) -> bool:

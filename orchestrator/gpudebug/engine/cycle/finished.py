@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.answers.next import SessionDone
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
 
 
-def finished(loaded: Loaded) -> dict[str, Any] | None:
+def finished(loaded: Loaded) -> SessionDone | None:
     """Return the answer to a session that has had its hypothesis; None while it has not, and for a person."""
     had = claims.had(loaded)
     if had is None:
@@ -17,15 +15,10 @@ def finished(loaded: Loaded) -> dict[str, Any] | None:
     result = "its result was too late to be a verdict"
     if had:
         result = f"hypothesis {had['hypothesis']} is {had['status']}: {had['why']}"
-    return {
-        "action": Kind.STOP.value,
-        "campaign": loaded.config.campaign,
-        "hypothesis": had.get("hypothesis"),
-        "verdict": had.get("status"),
-        "gates": [],
-        "brief": None,
-        "why": f"session {loaded.session} has had its hypothesis, stop here; {result}",
-        "session_done": True,
-        "next_command": None,
-        "files": [str(loaded.progress_path)],
-    }
+    return SessionDone(
+        campaign=loaded.config.campaign,
+        hypothesis=had.get("hypothesis"),
+        verdict=had.get("status"),
+        why=f"session {loaded.session} has had its hypothesis, stop here; {result}",
+        files=(str(loaded.progress_path),),
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpudebug.core.answers.next import NextAnswer, SessionDone
 from gpudebug.core.campaign.decide import Action, Claimed, Kind, decide
 from gpudebug.core.errors import BusyError
 from gpudebug.engine.campaign import claims, upkeep
@@ -26,8 +27,8 @@ YOUR_TURN = 5
 SESSION_DONE = 7
 
 
-def next_cycle(directory: Path, report: Report, session: str | None = None) -> dict[str, Any]:
-    """Do the one next thing of the campaign, exactly once. The answer is `next`'s JSON.
+def next_cycle(directory: Path, report: Report, session: str | None = None) -> NextAnswer:
+    """Do the one next thing of the campaign, exactly once.
 
     A session that has had its hypothesis has to stop, and one that calls again while its run is under
     way gets that run's answer.
@@ -46,22 +47,22 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> d
         return found
 
 
-def _claimed_cycle(directory: Path, report: Report, session: str | None) -> dict[str, Any]:
+def _claimed_cycle(directory: Path, report: Report, session: str | None) -> NextAnswer:
     """One cycle while the campaign is ours: read, tidy, decide and do, record, answer."""
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
-        answer = finished(cycle.loaded)
-        if answer is not None:
-            return answer
+        done = finished(cycle.loaded)
+        if done is not None:
+            return done
         claims.tidy(cycle.loaded)
         tidied = upkeep.tidy(cycle.loaded)
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)
         record(cycle.loaded.workspace.root, session, cycle.command)
-        return {**answer, "notes": [*tidied, *answer.get("notes", [])]} if tidied else answer
+        return replace(answer, notes=(*tidied, *answer.notes))
 
 
-def _one_thing(cycle: Cycle) -> dict[str, Any]:
+def _one_thing(cycle: Cycle) -> NextAnswer:
     """Decide what is next and do it.
 
     A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
@@ -98,12 +99,12 @@ def _one_thing(cycle: Cycle) -> dict[str, Any]:
         campaign = weighed(cycle.loaded)
 
 
-def _test(cycle: Cycle, action: Action, unready: list[trial.Unready]) -> dict[str, Any]:
+def _test(cycle: Cycle, action: Action, unready: list[trial.Unready]) -> NextAnswer:
     """Prepare, run, judge and record one hypothesis. Raises Unready if another may be tested instead."""
     assert action.hypothesis is not None
     try:
         answer = trial.run_trial(cycle, action.hypothesis, action.why)
-        return {**answer, "unready": [str(e) for e in unready]}
+        return replace(answer, unready=tuple(map(str, unready)))
     except trial.BaselineOutdated as e:
         return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
     except trial.Unready as e:
@@ -129,12 +130,12 @@ def _add(cycle: Cycle, found: Outlook) -> str:
     return note
 
 
-def exit_status(answer: dict[str, Any]) -> int:
+def exit_status(answer: NextAnswer) -> int:
     """The documented exit status of `next`."""
-    if answer.get("session_done"):
+    if isinstance(answer, SessionDone):
         return SESSION_DONE
-    if answer["action"] == Kind.STOP.value:
+    if answer.action == Kind.STOP.value:
         return STOPPED
-    if answer["action"] in (Kind.PROPOSE.value, Kind.IMPLEMENT.value):
+    if answer.action in (Kind.PROPOSE.value, Kind.IMPLEMENT.value):
         return YOUR_TURN
     return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.run.live_line import Report
@@ -15,7 +16,7 @@ from gpudebug.engine.trial import baseline, recover
 
 def record_baseline(
     directory: Path, role: str | None, report: Report, session: str | None = None
-) -> dict[str, Any]:
+) -> RecordedBaseline:
     """`gpudebug baseline`: record one baseline now, valid or not; without a role, each that is needed."""
     with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
         action = decide(cycle.loaded.campaign)
@@ -31,7 +32,7 @@ def record_baseline(
             )
         answers = [baseline.record(cycle, r, "asked for by `gpudebug baseline`") for r in roles]
         record(cycle.loaded.workspace.root, session, cycle.command)
-    return answers[-1] | {"baselines": answers}
+    return replace(answers[-1], baselines=tuple(answers))
 
 
 def _needed(cycle: Cycle) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.next import Request
 from gpudebug.core.campaign.decide import Action, Kind
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -20,7 +20,7 @@ _NEXT_COMMAND = {
 }
 
 
-def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str, Any]:
+def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
     """Nothing to measure: what the caller is asked for, or why the campaign stops."""
     loaded = cycle.loaded
     worktree = None
@@ -47,19 +47,18 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> dict[str,
             instructions=_instructions(loaded, action),
             offer=offer.ranked.id if offer else None,
         )
-    return {
-        "action": action.kind.value,
-        "campaign": loaded.config.campaign,
-        "hypothesis": action.hypothesis,
-        "verdict": None,
-        "gates": [],
-        "brief": page,
-        "why": action.why,
-        "worktree": str(worktree) if worktree else None,
-        **({"diagnosis": plain(found.causes())} if found else {}),
-        "next_command": (found.command if found else None) or _NEXT_COMMAND[action.kind],
-        "files": [str(loaded.progress_path), *([str(worktree)] if worktree else [])],
-    }
+    place = (str(worktree),) if worktree else ()
+    return Request(
+        action=action.kind.value,
+        campaign=loaded.config.campaign,
+        hypothesis=action.hypothesis,
+        brief=page,
+        why=action.why,
+        worktree=next(iter(place), None),
+        diagnosis=found.causes() if found else None,
+        next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
+        files=(str(loaded.progress_path), *place),
+    )
 
 
 def _instructions(loaded: Loaded, action: Action) -> list[str]:

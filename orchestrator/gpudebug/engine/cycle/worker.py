@@ -60,7 +60,7 @@ def _cycle(directory: Path, report: _Told, session: str | None) -> Outcome:
     from gpudebug.engine.cycle.next import next_cycle
 
     try:
-        return {"answer": next_cycle(directory, report, session)}
+        return {"answer": next_cycle(directory, report, session).as_json()}
     except GpudebugError as e:
         return failed(e)
     except OSError as e:

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from gpudebug.core.answers.next import Running
+from gpudebug.core.answers.progress import Progress
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.samples.table import Samples, read_samples
 from gpudebug.core.trainlog import LogReader
@@ -38,26 +40,6 @@ class RunningCommand:
     session: str | None
     since: str
     id: str | None = None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is. Seconds, percent; None is unknown.
-
-    `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
-    counts the sealed runs of the same command before it. Between two runs `run` is the last one.
-    """
-
-    run: str | None = None
-    role: str | None = None
-    hypothesis: int | None = None
-    step: int | None = None
-    steps: int | None = None
-    left_s: float | None = None
-    elapsed_s: float | None = None
-    gpu_util: float | None = None
-    loss: float | None = None
-    runs_done: int = 0
 
 
 def underway(workspace: store.Workspace) -> RunningCommand | None:
@@ -237,31 +219,27 @@ def _mean(samples: Samples) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def progress_of(workspace: store.Workspace) -> dict[str, Any] | None:
-    """How far the run that is under way is, as `status` shows it; None if nothing is."""
+def progress_of(workspace: store.Workspace) -> Progress | None:
+    """How far the run that is under way is; None if nothing is."""
     found = underway(workspace)
-    return None if found is None else asdict(Follower(workspace, found.since).look())
+    return None if found is None else Follower(workspace, found.since).look()
 
 
-def running(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> dict[str, Any]:
-    """`next`'s JSON while a run is under way."""
+def running(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> Running:
+    """Return `next`'s answer while a run is under way."""
     fields = asdict(progress)
     del fields["loss"]
     whose = f" of session {found.session}" if found.session else ""
-    return {
-        "action": "running",
-        "campaign": _campaign(workspace, progress.run),
+    return Running(
+        campaign=_campaign(workspace, progress.run),
         **fields,
-        "session": found.session,
-        "since": found.since,
-        "detached": found.id is not None,
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "why": f"{_what(progress)} is under way since {found.since}, by `{found.command}`{whose}",
-        "next_command": "gpudebug wait --for 9m",
-        "files": _files(workspace, found, progress),
-    }
+        session=found.session,
+        since=found.since,
+        detached=found.id is not None,
+        why=f"{_what(progress)} is under way since {found.since}, by `{found.command}`{whose}",
+        next_command="gpudebug wait --for 9m",
+        files=_files(workspace, found, progress),
+    )
 
 
 def _campaign(workspace: store.Workspace, run: str | None) -> str:
@@ -283,11 +261,11 @@ def _what(progress: Progress) -> str:
     return f"the baseline {role.removeprefix('baseline-')}" if role.startswith("baseline-") else "the cycle"
 
 
-def _files(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> list[str]:
+def _files(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> tuple[str, ...]:
     files = [workspace.run(progress.run).log] if progress.run else []
     if found.id:
         files.append(store.Detached(workspace.runs).log(found.id))
-    return [str(f) for f in files]
+    return tuple(map(str, files))
 
 
 def live(progress: Progress) -> Live:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,8 @@ def _progress(loaded: Loaded) -> dict[str, Any] | None:
     """How far the run that is under way is."""
     from gpudebug.engine.live.underway import progress_of
 
-    return progress_of(loaded.workspace)
+    found = progress_of(loaded.workspace)
+    return None if found is None else asdict(found)
 
 
 def _target(loaded: Loaded) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.progress import Progress
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.live import LATELY_S
 from gpudebug.core.redaction.records import scrubbed_record
@@ -17,7 +18,7 @@ from gpudebug.core.words import Word
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read, stored_record
 from gpudebug.engine.live.run_files import FollowedRun, LogFacts
-from gpudebug.engine.live.underway import Follower, Mark, Progress, RunningCommand, underway
+from gpudebug.engine.live.underway import Follower, Mark, RunningCommand, underway
 
 NEXT_EVERY_S = 30.0
 """What `next` would do is asked again where a file changed, and so often where none did."""

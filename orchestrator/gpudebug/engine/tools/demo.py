@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import demo as program
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.campaign.decide import Kind
 from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import git, store
@@ -23,7 +24,7 @@ from gpudebug.engine.status.status import status
 Tell = Callable[[str], None]
 
 
-def demo(report: Report, tell: Tell, text_of: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> dict[str, Any]:
     """Run the demo campaign until it stops. `tell` gets each chapter, `text_of` turns an answer into text."""
     folder = Path(tempfile.mkdtemp(prefix="gpudebug-demo-"))
     prepare(folder)
@@ -41,15 +42,15 @@ def demo(report: Report, tell: Tell, text_of: Callable[[dict[str, Any]], str]) -
         answer = next_cycle(folder, report)
         answers.append(answer)
         tell(text_of(answer))
-        if answer["action"] in (Kind.STOP.value, Kind.PROPOSE.value, Kind.IMPLEMENT.value):
+        if answer.action in (Kind.STOP.value, Kind.PROPOSE.value, Kind.IMPLEMENT.value):
             break
-        if answer["verdict"] == "VALIDATED":
+        if answer.verdict == "VALIDATED":
             break
     return {
         "folder": str(folder),
-        "cycles": answers,
+        "cycles": [answer.as_json() for answer in answers],
         "status": status(folder),
-        "files": [str(folder / "gpudebug.yaml"), str(answers[-1]["files"][-1]), str(folder / "runs")],
+        "files": [str(folder / "gpudebug.yaml"), answers[-1].files[-1], str(folder / "runs")],
         "next_command": f"{_program()} -C {shlex.quote(str(folder))} status",
     }
 

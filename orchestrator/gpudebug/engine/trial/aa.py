@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.next import RecordedAA
 from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Outcome
+from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, Job, Measured, surroundings_of
@@ -30,7 +30,7 @@ class Imported(GpudebugError):
 
 def record_aa(
     directory: Path, report: Report, runs: int | None = None, session: str | None = None
-) -> dict[str, Any]:
+) -> RecordedAA:
     """Run the workload against its baseline and say what the noise is; a missing baseline comes first.
 
     `runs` defaults to as many as a baseline has. Fewer than that, left by an A/A that was cut off, are
@@ -49,7 +49,7 @@ def record_aa(
         after += [baseline.run_once(cycle, bench, "workload", job) for _ in range(missing)]
         before = _baseline_runs(cycle)
         verdict = judge_runs(0, terms_of(cycle.loaded.config), before, after)
-        return _answer(cycle.again(), verdict, before, after, (*notes, *bench.notes))
+        return _answer(cycle.again().loaded, verdict, before, after, (*notes, *bench.notes))
 
 
 def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
@@ -102,34 +102,30 @@ def _already(cycle: Cycle, bench: Bench, job: Job) -> list[Measured]:
 
 
 def _answer(
-    cycle: Cycle, verdict: Verdict, before: list[Measured], after: list[Measured], notes: tuple[str, ...]
-) -> dict[str, Any]:
-    """`baseline --aa`'s JSON; `difference` is in the terms of the campaign's metric, with its interval."""
+    loaded: Loaded, verdict: Verdict, before: list[Measured], after: list[Measured], notes: tuple[str, ...]
+) -> RecordedAA:
     data = verdict.model_dump(mode="json")
-    loaded = cycle.loaded
-    return {
-        "action": "recorded_aa",
-        "campaign": loaded.config.campaign,
-        "hypothesis": None,
-        "role": noise.AA,
-        "verdict": data["status"],
-        "why": data["why"],
-        "gates": plain(numbers.gates(data["gates"])),
-        "metric": verdict.metric,
-        "difference": numbers.known(numbers.improvement(data)),
-        "delta_pp": verdict.delta.value if verdict.delta and loaded.metric.points else None,
-        "delta_ci": _bounds(verdict.delta) if loaded.metric.points else None,
-        "throughput_ratio": verdict.throughput_ratio.value if verdict.throughput_ratio else None,
-        "throughput_ci": _bounds(verdict.throughput_ratio),
-        "resolution": plain(noise.floor(loaded)),
-        "baseline_runs": [m.folder.name for m in before],
-        "runs": [m.folder.name for m in after],
-        "advice": baseline.advice(cycle, "workload", after),
-        "notes": list(notes),
-        "next_command": "gpudebug next",
-        "files": [str(m.folder.path) for m in after],
-    }
+    points = loaded.metric.points
+    return RecordedAA(
+        campaign=loaded.config.campaign,
+        role=noise.AA,
+        verdict=data["status"],
+        why=data["why"],
+        gates=numbers.gates(data["gates"]),
+        metric=verdict.metric,
+        difference=numbers.known(numbers.improvement(data)),
+        delta_pp=verdict.delta.value if verdict.delta and points else None,
+        delta_ci=_bounds(verdict.delta) if points else None,
+        throughput_ratio=verdict.throughput_ratio.value if verdict.throughput_ratio else None,
+        throughput_ci=_bounds(verdict.throughput_ratio),
+        resolution=noise.floor(loaded),
+        baseline_runs=tuple(m.folder.name for m in before),
+        runs=tuple(m.folder.name for m in after),
+        advice=tuple(baseline.advice(loaded, "workload", after)),
+        notes=notes,
+        files=tuple(str(m.folder.path) for m in after),
+    )
 
 
-def _bounds(estimate: Estimate | None) -> list[float | None] | None:
-    return [estimate.low, estimate.high] if estimate else None
+def _bounds(estimate: Estimate | None) -> tuple[float | None, float | None] | None:
+    return (estimate.low, estimate.high) if estimate else None

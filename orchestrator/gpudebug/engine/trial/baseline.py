@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
@@ -16,6 +17,7 @@ from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.judge import is_infrastructure, training_text, worst_trend
 from gpudebug.core.words import Outcome
 from gpudebug.edges import templates
+from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
@@ -31,7 +33,7 @@ class BaselineFailed(GpudebugError):
     code = "baseline"
 
 
-def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
+def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included.
 
     A first run that met a cold page cache is left out and made up for: later runs find the cache warm.
@@ -54,7 +56,7 @@ def record(cycle: Cycle, role: str, why: str) -> dict[str, Any]:
     fields = entry_fields(role, runs, loaded.metric)
     text = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, text))
-    return answer(cycle, role, why, runs, notes)
+    return answer(loaded, role, why, runs, notes)
 
 
 def _warm(runs: list[Measured]) -> list[Measured]:
@@ -209,19 +211,19 @@ def _absent(metric: Metric, runs: list[Evidence]) -> str:
     return next((e.window_reason for e in runs if e.window_reason), metric.absent(*runs))
 
 
-def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
+def advice(loaded: Loaded, role: str, runs: Sequence[Measured]) -> list[str]:
     """What would make this baseline's evidence sufficient, one line each."""
-    workload = workload_of(cycle.loaded.config, role)
+    workload = workload_of(loaded.config, role)
     assert workload is not None
     lines = []
-    metric = cycle.loaded.metric
+    metric = loaded.metric
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
     if without is not None and without.window is not None:
         lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")
     loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
-    if loss and cycle.loaded.config.criteria.loss != "any":
+    if loss and loaded.config.criteria.loss != "any":
         lines.append(loss)
-    needed = cycle.loaded.config.protocol.min_window
+    needed = loaded.config.protocol.min_window
     total = sum(window_of(m) for m in runs)
     if total < needed:
         advice = window_advice(workload.argv(), runs, needed)
@@ -231,30 +233,23 @@ def advice(cycle: Cycle, role: str, runs: list[Measured]) -> list[str]:
 
 
 def answer(
-    cycle: Cycle, role: str, why: str, runs: list[Measured], notes: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """`next`'s JSON for a baseline that was recorded."""
+    loaded: Loaded, role: str, why: str, runs: Sequence[Measured], notes: Sequence[str] = ()
+) -> RecordedBaseline:
+    """Return `next`'s answer for a baseline that was recorded."""
     evidence = [m.evidence for m in runs]
-    known = [e.utilisation for e in evidence if e.utilisation is not None]
-    return {
-        "action": "recorded_baseline",
-        "campaign": cycle.loaded.config.campaign,
-        "role": role,
-        "hypothesis": None,
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "gpu_util": mean(known),
-        "gpu_util_text": utilisation_text(evidence),
-        "metric": cycle.loaded.metric.name,
-        "metric_text": metric_text(cycle.loaded.metric, evidence),
-        "steps_per_s": mean([e.steps_per_s for e in evidence if e.steps_per_s]),
-        "throughput_text": throughput_text(evidence),
-        "loss": str(worst_trend(evidence)),
-        "probe": [plain(of_runs(role, evidence))],
-        "advice": advice(cycle, role, runs),
-        "notes": list(notes),
-        "why": why,
-        "next_command": "gpudebug next",
-        "files": [str(m.folder.path) for m in runs] + [str(cycle.loaded.progress_path)],
-    }
+    return RecordedBaseline(
+        campaign=loaded.config.campaign,
+        role=role,
+        gpu_util=mean([e.utilisation for e in evidence if e.utilisation is not None]),
+        gpu_util_text=utilisation_text(evidence),
+        metric=loaded.metric.name,
+        metric_text=metric_text(loaded.metric, evidence),
+        steps_per_s=mean([e.steps_per_s for e in evidence if e.steps_per_s]),
+        throughput_text=throughput_text(evidence),
+        loss=str(worst_trend(evidence)),
+        probe=(of_runs(role, evidence),),
+        advice=tuple(advice(loaded, role, runs)),
+        notes=tuple(notes),
+        why=why,
+        files=(*(str(m.folder.path) for m in runs), str(loaded.progress_path)),
+    )

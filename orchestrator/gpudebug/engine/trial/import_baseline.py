@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import shlex
 from pathlib import Path
-from typing import Any
 
 from gpudebug import __version__
 from gpudebug.core import progress
+from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.records import RunRecord
 from gpudebug.core.redaction.redact import Redactor
@@ -33,7 +33,7 @@ class NotImported(GpudebugError):
 
 def import_baseline(
     directory: Path, role: str, csv: Path, log: Path | None, report: Report, session: str | None = None
-) -> dict[str, Any]:
+) -> RecordedBaseline:
     """Copy a completed run's samples and log into a run folder and enter it as the `role` baseline.
 
     The samples CSV is ours or the seed monitor's five columns. That the run was of this command, code and
@@ -53,7 +53,7 @@ def import_baseline(
         text = templates.render("baseline.md.j2", **fields)
         splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
         dropped = (f"{unreadable} rows of {csv.name} could not be read",) if unreadable else ()
-        return baseline.answer(cycle, role, f"imported from {csv}", [measured], dropped)
+        return baseline.answer(cycle.loaded, role, f"imported from {csv}", [measured], dropped)
 
 
 def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measured, int]:

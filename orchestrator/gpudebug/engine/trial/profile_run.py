@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
 from gpudebug.core.inside.torch_profile import OPTION, TorchProfile, remarks
@@ -28,7 +29,7 @@ class NoTrace(GpudebugError):
 
 def record_profile(
     directory: Path, role: str, spec: TorchProfile, report: Report, session: str | None = None
-) -> dict[str, Any]:
+) -> RecordedProfile:
     """Run the `role`'s command once, where its baseline runs, with PyTorch's profiler in it.
 
     The run has a role of its own: no baseline, trial or noise figure takes it in, and its device time counts.
@@ -71,20 +72,15 @@ def _run(cycle: Cycle, role: str, spec: TorchProfile) -> Measured:
     return baseline.run_once(cycle, open_bench(cycle, workload), role, replace(job, torch_profile=spec))
 
 
-def _answer(cycle: Cycle, measured: Measured, trace: dict[str, Any]) -> dict[str, Any]:
+def _answer(cycle: Cycle, measured: Measured, trace: dict[str, Any]) -> RecordedProfile:
     folder = measured.folder
-    return {
-        "action": "recorded_profile",
-        "campaign": cycle.loaded.config.campaign,
-        "hypothesis": None,
-        "role": measured.record.role,
-        "run": folder.name,
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "trace": trace,
-        "notes": remarks(trace),
-        "why": f"asked for by `{COMMAND}`",
-        "next_command": f"gpudebug analyze {shlex.quote(trace['path'])}",
-        "files": [trace["path"], str(folder.path)],
-    }
+    return RecordedProfile(
+        campaign=cycle.loaded.config.campaign,
+        role=measured.record.role,
+        run=folder.name,
+        trace=trace,
+        notes=tuple(remarks(trace)),
+        why=f"asked for by `{COMMAND}`",
+        next_command=f"gpudebug analyze {shlex.quote(trace['path'])}",
+        files=(trace["path"], str(folder.path)),
+    )

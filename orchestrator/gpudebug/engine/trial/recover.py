@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.answers.next import Recovered
 from gpudebug.core.campaign.decide import Action
 from gpudebug.core.errors import StoreError
 from gpudebug.core.records import Evidence, RunRecord
@@ -23,7 +24,7 @@ _TAIL = 1 << 16
 _NAMED = 3
 
 
-def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
+def recover(cycle: Cycle, action: Action) -> Recovered:
     """Recover from one interruption: one run, or one hypothesis that nothing tests any more."""
     run = action.run
     if run is None:
@@ -35,19 +36,14 @@ def recover(cycle: Cycle, action: Action) -> dict[str, Any]:
     number = action.hypothesis
     if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
         splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
-    return {
-        "action": "recovered",
-        "campaign": cycle.loaded.config.campaign,
-        "hypothesis": number,
-        "run": run,
-        "verdict": None,
-        "gates": [],
-        "brief": None,
-        "why": action.why,
-        "done": done,
-        "next_command": "gpudebug next",
-        "files": [str(cycle.loaded.workspace.run(run).path)] if run else [],
-    }
+    return Recovered(
+        campaign=cycle.loaded.config.campaign,
+        hypothesis=number,
+        run=run,
+        why=action.why,
+        done=done,
+        files=(str(cycle.loaded.workspace.run(run).path),) if run else (),
+    )
 
 
 def _stuck(cycle: Cycle, number: int) -> bool:

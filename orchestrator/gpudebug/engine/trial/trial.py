@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.next import TestedHypothesis
+from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.change.intervention import Applied, Intervention
 from gpudebug.core.errors import (
     GitError,
@@ -79,7 +80,7 @@ class BaselineOutdated(GpudebugError):
     code = "baseline"
 
 
-def run_trial(cycle: Cycle, number: int, why: str) -> dict[str, Any]:
+def run_trial(cycle: Cycle, number: int, why: str) -> TestedHypothesis:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
     Raises BaselineOutdated, before anything is launched, if the baseline knew other surroundings, and
@@ -170,7 +171,7 @@ def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
     metric = cycle.loaded.metric
     if any(metric.value(m.evidence) is not None for m in before):
         return
-    lines = baseline.advice(cycle, "workload", before)
+    lines = baseline.advice(cycle.loaded, "workload", before)
     raise baseline.BaselineFailed(
         f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
         file=str(cycle.loaded.progress_path),
@@ -337,30 +338,37 @@ def _refuse_other_change(
         )
 
 
-def _answer(trial: _Trial, verdict: Verdict, why: str, *, late: bool) -> dict[str, Any]:
-    data = verdict.model_dump(mode="json")
-    if late:
-        data["why"] = (
-            f"not recorded: the claim on hypothesis {trial.number} was released or taken over during the run"
-        )
-    title = next(h.title for h in trial.cycle.loaded.document.hypotheses if h.number == trial.number)
-    return {
-        "action": "tested",
-        "campaign": trial.cycle.loaded.config.campaign,
-        "hypothesis": trial.number,
-        "title": title,
-        "verdict": None if late else data["status"],
-        "late": late,
-        "why": data["why"],
-        "decided": why,
-        "gates": plain(numbers.gates(data["gates"])),
-        "figures": numbers.result_fields(data),
-        "notes": data["notes"],
-        "probe": [
-            plain(of_runs("baseline", evidence_of(trial.before))),
-            plain(of_runs("trial", evidence_of(trial.after))),
-        ],
-        "brief": None,
-        "next_command": "gpudebug next",
-        "files": [str(m.folder.path) for m in trial.after] + [str(trial.cycle.loaded.progress_path)],
-    }
+def _answer(trial: _Trial, verdict: Verdict, decided: str, *, late: bool) -> TestedHypothesis:
+    sides = of_runs("baseline", evidence_of(trial.before)), of_runs("trial", evidence_of(trial.after))
+    runs = [m.folder.name for m in trial.after]
+    loaded, data = trial.cycle.loaded, verdict.model_dump(mode="json")
+    answer = answer_of(loaded, trial.number, data, decided, runs, sides)
+    if not late:
+        return answer
+    why = f"not recorded: the claim on hypothesis {trial.number} was released or taken over during the run"
+    return replace(answer, verdict=None, late=True, why=why)
+
+
+def answer_of(
+    loaded: Loaded,
+    number: int,
+    verdict: Mapping[str, Any],
+    decided: str,
+    runs: Sequence[str],
+    sides: tuple[ProbeSide, ...],
+) -> TestedHypothesis:
+    """Return `next`'s answer for a verdict; `runs` are the trial's own."""
+    return TestedHypothesis(
+        campaign=loaded.config.campaign,
+        hypothesis=number,
+        title=loaded.document.hypothesis(number).title,
+        verdict=verdict["status"],
+        late=False,
+        why=verdict["why"],
+        decided=decided,
+        gates=numbers.gates(verdict["gates"]),
+        figures=numbers.result_fields(verdict),
+        notes=tuple(verdict["notes"]),
+        probe=sides,
+        files=(*(str(loaded.workspace.run(name).path) for name in runs), str(loaded.progress_path)),
+    )

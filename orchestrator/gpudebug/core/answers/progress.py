@@ -1,0 +1,25 @@
+"""How far a run is, as `status`, `watch` and `next` answer it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. Seconds, percent; None is unknown.
+
+    `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
+    counts the sealed runs of the same command before it. Between two runs `run` is the last one.
+    """
+
+    run: str | None = None
+    role: str | None = None
+    hypothesis: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    left_s: float | None = None
+    elapsed_s: float | None = None
+    gpu_util: float | None = None
+    loss: float | None = None
+    runs_done: int = 0
