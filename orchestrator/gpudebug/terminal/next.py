@@ -13,9 +13,9 @@ from gpudebug.core.answers.next import (
     RecordedAA,
     RecordedBaseline,
     RecordedProfile,
+    RecordedVerdict,
     Recovered,
     Running,
-    TestedHypothesis,
 )
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.gates import gates
@@ -42,7 +42,7 @@ def _(answer: RecordedBaseline) -> str:
 
 
 @next_.register
-def _(answer: TestedHypothesis) -> str:
+def _(answer: RecordedVerdict) -> str:
     lines = [f"Hypothesis {answer.hypothesis}: {answer.title}"]
     if answer.decided != f"hypothesis {answer.hypothesis} is untested":
         lines.append(f"Chosen: {answer.decided}")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
-from gpudebug.core.answers.next import TestedHypothesis
+from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
@@ -93,7 +93,7 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
     assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told["why"]
     assert told["why"].endswith("with --set --num_workers=4")
     answer = next_cycle(waiting.folder, lambda _: None)
-    assert isinstance(answer, TestedHypothesis)
+    assert isinstance(answer, RecordedVerdict)
     assert (answer.hypothesis, answer.verdict) == (1, "VALIDATED")
     assert "hypothesis 1 is untested; proposed by the catalogue: dl-no-workers, " in answer.decided
     assert f"Chosen: {answer.decided}\nVerdict: VALIDATED" in render.next_(answer)

@@ -36,7 +36,7 @@ class NextAnswer(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestedHypothesis(NextAnswer):
+class RecordedVerdict(NextAnswer):
     """A trial with its verdict; None if it came `late`, when the claim was another's.
 
     `decided` says why it was chosen, `unready` which could not be tested before it; `figures` are the lines
@@ -160,7 +160,7 @@ class NothingRunning(NextAnswer):
 
 
 ACTIONS: dict[str, type[NextAnswer]] = {
-    "tested": TestedHypothesis,
+    "tested": RecordedVerdict,
     "recorded_baseline": RecordedBaseline,
     "recorded_aa": RecordedAA,
     "recorded_profile": RecordedProfile,

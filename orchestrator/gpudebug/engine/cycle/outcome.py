@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.next import NextAnswer, RecordedBaseline, TestedHypothesis
+from gpudebug.core.answers.next import NextAnswer, RecordedBaseline, RecordedVerdict
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run.prepare import stored_run
@@ -32,7 +32,7 @@ def ending_of(directory: Path, runs: Collection[str], session: str | None = None
     return None
 
 
-def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> TestedHypothesis:
+def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> RecordedVerdict:
     entry = loaded.document.hypothesis(number)
     sides = of_trial(loaded, number, entry.runs, verdict)[0]
     return answer_of(loaded, number, verdict, WHY, entry.runs, sides)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.answers.next import TestedHypothesis
+from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.change.intervention import Applied, Intervention
 from gpudebug.core.errors import (
@@ -80,7 +80,7 @@ class BaselineOutdated(GpudebugError):
     code = "baseline"
 
 
-def run_trial(cycle: Cycle, number: int, why: str) -> TestedHypothesis:
+def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
     Raises BaselineOutdated, before anything is launched, if the baseline knew other surroundings, and
@@ -338,7 +338,7 @@ def _refuse_other_change(
         )
 
 
-def _answer(trial: _Trial, verdict: Verdict, decided: str, *, late: bool) -> TestedHypothesis:
+def _answer(trial: _Trial, verdict: Verdict, decided: str, *, late: bool) -> RecordedVerdict:
     sides = of_runs("baseline", evidence_of(trial.before)), of_runs("trial", evidence_of(trial.after))
     runs = [m.folder.name for m in trial.after]
     loaded, data = trial.cycle.loaded, verdict.model_dump(mode="json")
@@ -356,9 +356,9 @@ def answer_of(
     decided: str,
     runs: Sequence[str],
     sides: tuple[ProbeSide, ...],
-) -> TestedHypothesis:
+) -> RecordedVerdict:
     """Return `next`'s answer for a verdict; `runs` are the trial's own."""
-    return TestedHypothesis(
+    return RecordedVerdict(
         campaign=loaded.config.campaign,
         hypothesis=number,
         title=loaded.document.hypothesis(number).title,
