@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any
 
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.answers.next import (
