@@ -544,6 +544,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.cli.agents": "engine/agents/test_session.py",
     "gpudebug.cli.diagnosis": "engine/diagnosis/test_diagnose.py",
     "gpudebug.core.answers.catalogue": "engine/diagnosis/test_catalogue_view.py",
+    "gpudebug.core.answers.compare": "core/compare/test_faster.py",
     "gpudebug.core.answers.diagnosis": "cli/test_golden.py",
     "gpudebug.core.answers.gates": "terminal/test_gates.py",
     "gpudebug.core.answers.next": "cli/test_golden.py",

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 
+from gpudebug.core.answers.compare import CompareAnswer
 from gpudebug.terminal.compare import WIDTH, compare, times
 
 Change = Callable[[dict[str, Any]], None]
@@ -24,6 +26,7 @@ SIDE: dict[str, Any] = {
     "peak_rss_mb": 812.4,
     "peak_device_mb": 20480.0,
     "probe": None,
+    "replayed": False,
     "probe_reason": "the command ran no PyTorch training step",
 }
 ANSWER: dict[str, Any] = {
@@ -50,7 +53,7 @@ ANSWER: dict[str, Any] = {
 def shown(change: Change = lambda answer: None) -> str:
     answer = copy.deepcopy(ANSWER)
     change(answer)
-    return compare(answer)
+    return compare(read(CompareAnswer, answer))
 
 
 def rows(text: str) -> list[list[str]]:

@@ -228,7 +228,7 @@ def _verify(place: Client, asked: Verify, report: Report) -> dict[str, Any]:
     return verify(place.folder, asked.hypothesis, doing, check_summary)
 
 
-def _compare(place: Client, asked: Compare, _: Report) -> dict[str, Any]:
+def _compare(place: Client, asked: Compare, _: Report) -> Answer:
     from gpudebug.engine.tools.compare import compare_recorded
 
     return compare_recorded(place.folder, asked.a, asked.b)
@@ -246,7 +246,7 @@ def _sample(place: Client, asked: Sample, report: Report) -> dict[str, Any]:
     return sample(place.folder, asked.command, report)
 
 
-def _compare_commands(place: Client, asked: CompareCommands, report: Report) -> dict[str, Any]:
+def _compare_commands(place: Client, asked: CompareCommands, report: Report) -> Answer:
     from gpudebug.engine.tools.compare import compare
 
     return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+from gpudebug.core.answers.compare import CompareAnswer, CompareSide
+from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
 
-Answer = Mapping[str, Any]
 WIDTH = 80
 _LABEL, _COLUMN = 16, 17
 # Of what is the same, the value is shown of these; of packages that differ, this many.
@@ -17,25 +17,26 @@ _PACKAGES = 12
 _FIGURES = {"throughput": "throughput", "latency": "latency", "wall_time": "wall time"}
 
 
-def compare(answer: Answer) -> str:
+def compare(answer: CompareAnswer) -> str:
     """A table of A and B, the verdict in a sentence, what else differs, where the files are."""
-    a, b = answer["a"], answer["b"]
-    lines = [*_behind("A  ", a["label"]), *_behind("B  ", b["label"]), ""]
+    a, b = answer.a, answer.b
+    lines = [*_behind("A  ", a.label), *_behind("B  ", b.label), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
     lines.append(_row("gpu_util", _utilisation(a), _utilisation(b)))
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
-    lines += _memory("host memory", "peak_rss_mb", a, b) + _memory("device memory", "peak_device_mb", a, b)
+    lines += _memory("host memory", a.peak_rss_mb, b.peak_rss_mb)
+    lines += _memory("device memory", a.peak_device_mb, b.peak_device_mb)
     lines += ["", *wrap(f"Verdict: {_verdict(answer)}", WIDTH, rest="  "), *_inside(a, b), *_sections(answer)]
-    lines += ["", *_differences(answer), *_same(answer["same"])]
-    lines += _behind("Unknown: ", ", ".join(answer["unknown"])) if answer["unknown"] else []
-    for note in answer["notes"]:
+    lines += ["", *_differences(answer), *_same(answer.same)]
+    lines += _behind("Unknown: ", ", ".join(answer.unknown)) if answer.unknown else []
+    for note in answer.notes:
         lines += _behind("note: ", note)
-    return "\n".join([*lines, "Files:", *(f"  {f}" for f in answer["files"])])
+    return "\n".join([*lines, "Files:", *(f"  {f}" for f in answer.files)])
 
 
-def _runs(side: Answer) -> str:
-    count = len(side["runs"])
+def _runs(side: CompareSide) -> str:
+    count = len(side.runs)
     return f"{count} run{'s' if count != 1 else ''}"
 
 
@@ -43,103 +44,108 @@ def _row(label: str, a: str, b: str, ratio: str = "") -> str:
     return f"{label:<{_LABEL}}{a:<{_COLUMN}}{b:<{_COLUMN}}{ratio}".rstrip()
 
 
-def _utilisation(side: Answer) -> str:
+def _utilisation(side: CompareSide) -> str:
     """Of a device that stands in for a GPU, it is said."""
-    stands_in = side["stand_in"] and side["utilisation"] is not None
-    return numbers.percent(side["utilisation"]) + (" (CPU)" if stands_in else "")
+    stands_in = side.stand_in and side.utilisation is not None
+    return numbers.percent(side.utilisation) + (" (CPU)" if stands_in else "")
 
 
-def _figure(name: str, label: str, answer: Answer) -> list[str]:
-    a, b = answer["a"][name], answer["b"][name]
+def _figure(name: str, label: str, answer: CompareAnswer) -> list[str]:
+    a, b = (_values(side, name) for side in (answer.a, answer.b))
     if a is None and b is None:
         return [_row(label, numbers.UNKNOWN, numbers.UNKNOWN)] if name != "latency" else []
-    show: Callable[[Answer, str], str] = _rate if name == "throughput" else _time
-    lines = [_row(label, _or_unknown(a, show, "mean"), _or_unknown(b, show, "mean"), _ratio(answer, name))]
-    if name != "latency" and max(len(answer[side]["runs"]) for side in "ab") == 1:
+    lines = [_row(label, _or_unknown(a, "mean"), _or_unknown(b, "mean"), _ratio(answer, name))]
+    if name != "latency" and max(len(answer.a.runs), len(answer.b.runs)) == 1:
         return lines
     for end in ("first", "min", "max") if name == "latency" else ("min", "max"):
-        lines.append(_row(f"  {end}", _or_unknown(a, show, end), _or_unknown(b, show, end)))
+        lines.append(_row(f"  {end}", _or_unknown(a, end), _or_unknown(b, end)))
     return lines
 
 
-def _or_unknown(figure: Answer | None, show: Callable[[Answer, str], str], which: str) -> str:
-    return numbers.UNKNOWN if figure is None else show(figure, which)
+def _values(side: CompareSide, name: str) -> dict[str, str] | None:
+    """A figure's mean, its ends and a first latency as texts; None if it is not known."""
+    if name == "throughput":
+        rate = side.throughput
+        ends = (("mean", rate.mean), ("min", rate.min), ("max", rate.max)) if rate else ()
+        return {end: numbers.rate(v, rate.unit) for end, v in ends} if rate else None
+    spread = side.latency if name == "latency" else side.wall_time
+    if spread is None:
+        return None
+    first = {"first": numbers.seconds(side.latency.first_s)} if side.latency else {}
+    times = (("mean", spread.mean_s), ("min", spread.min_s), ("max", spread.max_s))
+    return first | {end: numbers.seconds(v) for end, v in times}
 
 
-def _rate(figure: Answer, which: str) -> str:
-    return numbers.rate(figure[which], figure["unit"])
+def _or_unknown(figure: Mapping[str, str] | None, which: str) -> str:
+    return numbers.UNKNOWN if figure is None else figure[which]
 
 
-def _time(figure: Answer, which: str) -> str:
-    return numbers.seconds(figure[f"{which}_s"])
-
-
-def _ratio(answer: Answer, name: str) -> str:
-    found = answer["ratios"][name]
+def _ratio(answer: CompareAnswer, name: str) -> str:
+    found = answer.ratios[name]
     if found is None:
         return ""
-    per = " a step" if found["unit"] == "s/step" else ""
-    return f"{times(found['value'])} ({times(found['low'])} to {times(found['high'])}){per}"
+    per = " a step" if found.unit == "s/step" else ""
+    return f"{times(found.value)} ({times(found.low)} to {times(found.high)}){per}"
 
 
-def times(value: float) -> str:
+def times(value: float | None) -> str:
     """`1.42x`: two decimals near 1, three digits far from it."""
+    if value is None:
+        return numbers.UNKNOWN
     return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
 
 
-def _memory(label: str, key: str, a: Answer, b: Answer) -> list[str]:
-    if a[key] is None and b[key] is None:
+def _memory(label: str, a: float | None, b: float | None) -> list[str]:
+    if a is None and b is None:
         return []
-    return [_row(label, *("unknown" if v is None else f"{v:.0f} MB" for v in (a[key], b[key])))]
+    return [_row(label, *(numbers.UNKNOWN if v is None else f"{v:.0f} MB" for v in (a, b)))]
 
 
-def _inside(a: Answer, b: Answer) -> list[str]:
+def _inside(a: CompareSide, b: CompareSide) -> list[str]:
     """What the trainings told of themselves; nothing where neither did, as of programs that train nothing."""
-    if not (a["probe"] or b["probe"]):
+    if not (a.probe or b.probe):
         return []
-    from gpudebug.core.inside.probe.together import side
     from gpudebug.terminal import probe
 
-    return ["", *probe.sides([side(n, [{"run": n, **s}]) for n, s in (("A", a), ("B", b))])]
+    sides = [
+        ProbeSide(part=part, runs=side.runs, figures=side.probe, reason=side.probe_reason)
+        for part, side in (("A", a), ("B", b))
+    ]
+    return ["", *probe.sides(sides)]
 
 
-def _sections(answer: Answer) -> list[str]:
+def _sections(answer: CompareAnswer) -> list[str]:
     """The sections that the programs named, where they named any."""
-    if not answer["sections"]:
+    if not answer.sections:
         return []
-    from gpudebug.core.answers.probe import SectionMean, SectionRow
     from gpudebug.terminal import sections
 
-    rows = [
-        SectionRow(**{**r, **{s: SectionMean(**r[s]) if r[s] else None for s in "ab"}})
-        for r in answer["sections"]
-    ]
-    return ["", *sections.beside(rows)]
+    return ["", *sections.beside(answer.sections)]
 
 
-def _verdict(answer: Answer) -> str:
-    low, high = answer["ratio_ci"]
-    ratio = times(answer["ratio"]).rstrip("x")
+def _verdict(answer: CompareAnswer) -> str:
+    low, high = answer.ratio_ci
+    ratio = times(answer.ratio).rstrip("x")
     interval = f"95% CI {times(low).rstrip('x')} to {times(high).rstrip('x')}"
-    by = f"by {_FIGURES[answer['figure']]}"
-    if answer["verdict"] == "cannot_tell":
+    by = f"by {_FIGURES[answer.figure]}"
+    if answer.verdict == "cannot_tell":
         return f"cannot tell: B is {ratio}x as fast as A {by} ({interval}, which holds 1.00)"
-    return f"{answer['verdict']}: B is {ratio}x as fast as A {by} ({interval})"
+    return f"{answer.verdict}: B is {ratio}x as fast as A {by} ({interval})"
 
 
-def _differences(answer: Answer) -> list[str]:
-    if not answer["differences"]:
+def _differences(answer: CompareAnswer) -> list[str]:
+    if not answer.differences:
         return ["Differs: nothing that is known"]
     lines = ["Differs:"]
-    ordered = sorted(answer["differences"], key=lambda d: not d["matters"])
-    shown = [d for d in ordered if not d["name"].startswith("package ")]
-    packages = [d for d in ordered if d["name"].startswith("package ")]
+    ordered = sorted(answer.differences, key=lambda d: not d.matters)
+    shown = [d for d in ordered if not d.name.startswith("package ")]
+    packages = [d for d in ordered if d.name.startswith("package ")]
     shown += packages[:_PACKAGES]
-    width = min(24, max(len(d["name"]) for d in shown))
+    width = min(24, max(len(d.name) for d in shown))
     for d in shown:
-        said = f"{d['a']} -> {d['b']}" + ("" if d["matters"] else "  (does not matter)")
-        said += f"  ({d['why']})" if d["why"] and d["matters"] else ""
-        lines += _behind(f"  {d['name']:<{width}}  ", said)
+        said = f"{d.a} -> {d.b}" + ("" if d.matters else "  (does not matter)")
+        said += f"  ({d.why})" if d.why and d.matters else ""
+        lines += _behind(f"  {d.name:<{width}}  ", said)
     more = len(packages) - _PACKAGES
     return [*lines, f"  and {more} more package{'s' if more > 1 else ''} (--json)"] if more > 0 else lines
 

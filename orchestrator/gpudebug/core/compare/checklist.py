@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpudebug.core.answers.compare import OtherValue
 from gpudebug.core.command import batch, command_line
 from gpudebug.core.records import RunRecord
 from gpudebug.core.trainlog.names import word_set
@@ -35,22 +36,11 @@ class Facts:
     variables: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing that differs. `matters` where it can change the speed by itself; `why` says how."""
-
-    name: str
-    a: str | None
-    b: str | None
-    matters: bool = True
-    why: str | None = None
-
-
 @dataclass
 class Checklist:
     """What differs, what is the same with its value, and what one side does not know."""
 
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[OtherValue] = field(default_factory=list)
     same: dict[str, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
@@ -63,7 +53,7 @@ class Checklist:
         elif a == b:
             self.same[name] = a
         else:
-            self.differences.append(Difference(name, a, b, matters, why))
+            self.differences.append(OtherValue(name, a, b, matters, why))
 
 
 def compare(a: Facts, b: Facts) -> Checklist:
@@ -84,7 +74,7 @@ def compare(a: Facts, b: Facts) -> Checklist:
     return found
 
 
-def surroundings(a: RunRecord, b: RunRecord, meant: Collection[str] = ()) -> list[Difference]:
+def surroundings(a: RunRecord, b: RunRecord, meant: Collection[str] = ()) -> list[OtherValue]:
     """What differs of machine, software and the variables that steer libraries, but for the variables that
     are `meant` to; what one side does not know is no difference."""
     found = Checklist()

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.compare import CompareSide, Latencies, RateSpread, WallTimes
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist
 from gpudebug.core.compare.checklist import Checklist
@@ -283,53 +282,55 @@ def _batch_notes(figure: Figure) -> list[str]:
     return ["the batch differs: a step of A is not the work of a step of B"]
 
 
-def side(label: str, runs: Sequence[Run], *, other_batch: bool = False) -> dict[str, Any]:
-    """One side as JSON shows it; `other_batch` as in Comparison.
-
-    Keys that end in `_s` are seconds, in `_mb` 2**20 bytes; None is not known. `stand_in` says that the
-    device was the CPU; `probe` is what the training processes reported, of a mean run.
-    """
+def side(
+    label: str, runs: Sequence[Run], *, other_batch: bool = False, replayed: bool | None = None
+) -> CompareSide:
+    """One side as it is shown; `other_batch` as in Comparison."""
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
     inside = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
-    return {
-        "label": label,
-        "runs": [r.record.name for r in runs],
-        "stand_in": any(_stands_in(r) for r in runs),
-        "utilisation": mean(used) if len(used) == len(runs) else None,
-        "utilisation_reason": None if len(used) == len(runs) else _silent(runs),
-        "throughput": _rates([r.rate_in(other_batch) for r in runs]),
-        "latency": _latencies(latencies) if len(latencies) == len(runs) else None,
-        "wall_time": _spread(walls, "_s") if len(walls) == len(runs) else None,
-        "peak_rss_mb": max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
-        "peak_device_mb": max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
-        "probe": plain(inside.figures),
-        "probe_reason": inside.reason,
-    }
+    return CompareSide(
+        label=label,
+        runs=tuple(r.record.name for r in runs),
+        stand_in=any(_stands_in(r) for r in runs),
+        utilisation=mean(used) if len(used) == len(runs) else None,
+        utilisation_reason=None if len(used) == len(runs) else _silent(runs),
+        throughput=_rates([r.rate_in(other_batch) for r in runs]),
+        latency=_latencies(latencies) if len(latencies) == len(runs) else None,
+        wall_time=WallTimes(mean_s=_mean(walls), min_s=min(walls), max_s=max(walls))
+        if len(walls) == len(runs)
+        else None,
+        peak_rss_mb=max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
+        peak_device_mb=max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
+        probe=inside.figures,
+        probe_reason=inside.reason,
+        replayed=replayed,
+    )
 
 
-def _rates(rates: Sequence[tuple[str, float] | None]) -> dict[str, Any] | None:
+def _rates(rates: Sequence[tuple[str, float] | None]) -> RateSpread | None:
     known = [rate for rate in rates if rate]
     if len(known) < len(rates) or len({unit for unit, _ in known}) > 1:
         return None
-    return {**_spread([value for _, value in known], ""), "unit": known[0][0]}
+    values = [value for _, value in known]
+    return RateSpread(mean=_mean(values), min=min(values), max=max(values), unit=known[0][0])
 
 
-def _spread(values: Sequence[float], unit: str) -> dict[str, float | None]:
-    return {f"mean{unit}": mean(values), f"min{unit}": min(values), f"max{unit}": max(values)}
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
-def _latencies(found: Sequence[Latency]) -> dict[str, float | int | None]:
+def _latencies(found: Sequence[Latency]) -> Latencies:
     counts = [one.count for one in found if one.count is not None]
-    return {
-        "mean_s": mean([one.mean for one in found]),
-        "min_s": min((one.least for one in found if one.least is not None), default=None),
-        "max_s": max((one.most for one in found if one.most is not None), default=None),
-        "first_s": max((one.first for one in found if one.first is not None), default=None),
-        "count": sum(counts) if counts else None,
-        "warmup": sum(one.warmup for one in found) if counts else None,
-    }
+    return Latencies(
+        mean_s=_mean([one.mean for one in found]),
+        min_s=min((one.least for one in found if one.least is not None), default=None),
+        max_s=max((one.most for one in found if one.most is not None), default=None),
+        first_s=max((one.first for one in found if one.first is not None), default=None),
+        count=sum(counts) if counts else None,
+        warmup=sum(one.warmup for one in found) if counts else None,
+    )
 
 
 def _silent(runs: Sequence[Run]) -> str | None:

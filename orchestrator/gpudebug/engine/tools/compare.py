@@ -7,11 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.compare import faster
 from gpudebug.core.compare.faster import Figure, Run
@@ -85,7 +84,7 @@ def compare(
     device: str = "auto",
     timeout: float | None = None,
     commands_allowed: bool = False,
-) -> dict[str, Any]:
+) -> CompareAnswer:
     """Say whether B is faster than A, and what else differs between them.
 
     A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
@@ -115,7 +114,7 @@ def compare(
     return _answer(*sides, tuple(_remarks(commands, warm_up)))
 
 
-def compare_recorded(directory: Path, a: str, b: str) -> dict[str, Any]:
+def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
     """`compare` of runs of this campaign, by their names: nothing is run, and no path is followed."""
     sides = []
     for text in (a, b):
@@ -350,24 +349,28 @@ def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
     return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
 
 
-def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> dict[str, Any]:
+def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> CompareAnswer:
     found = faster.compare(a.runs, b.runs)
-    played = {letter: _played_back(side) for letter, side in (("a", a), ("b", b))}
-    return {
-        "ratio": found.ratio.value,
-        "ratio_ci": [found.ratio.low, found.ratio.high],
-        "verdict": str(found.answer),
-        "figure": str(found.figure.name),
-        "ratios": {str(f.name): _ratio(f) for f in found.figures},
-        "a": faster.side(a.label, a.runs, other_batch=found.other_batch) | {"replayed": played["a"]},
-        "b": faster.side(b.label, b.runs, other_batch=found.other_batch) | {"replayed": played["b"]},
-        "sections": plain(beside([r.evidence for r in a.runs], [r.evidence for r in b.runs])),
-        "differences": [asdict(d) for d in found.checklist.differences],
-        "same": found.checklist.same,
-        "unknown": found.checklist.unknown,
-        "notes": [*_replays(played), *found.notes, *remarks, *slowed(r.evidence for r in (*a.runs, *b.runs))],
-        "files": [str(folder.path) for folder in (*a.folders, *b.folders)],
-    }
+    sides = [
+        faster.side(s.label, s.runs, other_batch=found.other_batch, replayed=_played_back(s)) for s in (a, b)
+    ]
+    evidence = [[run.evidence for run in side.runs] for side in (a, b)]
+    notes = (*_replays(sides), *found.notes, *remarks, *slowed(itertools.chain(*evidence)))
+    return CompareAnswer(
+        ratio=found.ratio.value,
+        ratio_ci=(found.ratio.low, found.ratio.high),
+        verdict=str(found.answer),
+        figure=str(found.figure.name),
+        ratios={str(figure.name): _ratio(figure) for figure in found.figures},
+        a=sides[0],
+        b=sides[1],
+        sections=beside(*evidence),
+        differences=tuple(found.checklist.differences),
+        same=found.checklist.same,
+        unknown=tuple(found.checklist.unknown),
+        notes=notes,
+        files=tuple(str(folder.path) for folder in (*a.folders, *b.folders)),
+    )
 
 
 def _played_back(side: _Side) -> bool | None:
@@ -377,10 +380,10 @@ def _played_back(side: _Side) -> bool | None:
     return True if any(found) else None if None in found else False
 
 
-def _replays(played: Mapping[str, bool | None]) -> list[str]:
-    sides = " and ".join(letter.upper() for letter, found in played.items() if found)
-    return [f"{sides}: {NOTE}"] if sides else []
+def _replays(sides: Sequence[CompareSide]) -> list[str]:
+    letters = " and ".join(letter for letter, side in zip("AB", sides, strict=True) if side.replayed)
+    return [f"{letters}: {NOTE}"] if letters else []
 
 
-def _ratio(figure: Figure) -> dict[str, Any] | None:
-    return {**figure.ratio.model_dump(), "unit": figure.unit} if figure.ratio else None
+def _ratio(figure: Figure) -> SpeedRatio | None:
+    return SpeedRatio(**figure.ratio.model_dump(), unit=figure.unit) if figure.ratio else None
