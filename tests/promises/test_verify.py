@@ -239,23 +239,23 @@ def test_what_no_evidence_says_is_named_with_its_line(
 ) -> None:
     substitute(sound.progress, old, new)
     found = answer(sound)
-    assert found["ok"] is False
-    assert field in [p["field"] for p in found["problems"]]
-    for problem in found["problems"]:
-        assert problem["file"].endswith(("campaign.md", "verdict.json"))
-        if problem["file"].endswith(".md"):
-            assert problem["line"] is not None
+    assert found.ok is False
+    assert field in [p.field for p in found.problems]
+    for problem in found.problems:
+        assert problem.file.endswith(("campaign.md", "verdict.json"))
+        if problem.file.endswith(".md"):
+            assert problem.line is not None
 
 
 @pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
 def test_what_people_write_beside_it_is_theirs(sound: OldCampaign, old: str, new: str) -> None:
     substitute(sound.progress, old, new)
-    assert (answer(sound)["ok"], problems(sound)) == (True, [])
+    assert (answer(sound).ok, problems(sound)) == (True, [])
 
 
 def test_other_line_endings_say_the_same(sound: OldCampaign) -> None:
     sound.progress.write_bytes(sound.progress.read_bytes().replace(b"\n", b"\r\n"))
-    assert answer(sound)["ok"] is True
+    assert answer(sound).ok is True
 
 
 def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
@@ -288,20 +288,20 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     assert (row["accepted"], row["accepted_by_hand"]) == (None, True)
     said = recorded.run("status").expect(0).out
     assert "UNVERIFIED: it changes nothing; next: gpudebug accept 1" in said
-    [problem] = answer(recorded)["problems"]
-    assert (problem["field"], problem["hypothesis"]) == ("accepted", 1)
-    assert "gpudebug accept 1" in problem["why"]
+    [problem] = answer(recorded).problems
+    assert (problem.field, problem.hypothesis) == ("accepted", 1)
+    assert "gpudebug accept 1" in str(problem.why)
     assert "accept 1" in recorded.run("export").expect(1).err
     assert accept(recorded.folder, 1).already is False
     assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
-    assert answer(recorded)["ok"] is True
+    assert answer(recorded).ok is True
 
 
 def test_a_session_takes_nothing_back_by_deleting_the_line(recorded: OldCampaign) -> None:
     substitute(recorded.progress, "- **Accepted**: 1\n", "")
     assert [step.hypothesis for step in load(recorded.folder, "agent").stack] == [1]
     assert load(recorded.folder).stack == ()
-    [note] = [n for n in answer(recorded)["notes"] if "Accepted line is gone" in n]
+    [note] = [n for n in answer(recorded).notes if "Accepted line is gone" in n]
     assert "gpudebug accept 1" in note
 
 
@@ -315,9 +315,9 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
     for text in ('{"format": 1', "[" * 10_000, '{"format": 1, "accepted": [{"hypothesis": NaN}]}', "[]"):
         file.write_text(text)
         assert load(recorded.folder).stack == ()
-        assert {"accepted.json", "accepted"} <= {p["field"] for p in answer(recorded)["problems"]}
+        assert {"accepted.json", "accepted"} <= {p.field for p in answer(recorded).problems}
     assert accept(recorded.folder, 1).already is False
-    assert answer(recorded)["ok"] is True
+    assert answer(recorded).ok is True
 
 
 def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:

@@ -153,8 +153,8 @@ FORMATTED = {
 def test_a_claim_is_named_however_it_is_written(sound: OldCampaign, old: str, new: str) -> None:
     substitute(sound.progress, old, new)
     told = verify(sound.folder)
-    assert told["ok"] is False
-    assert all(p["line"] for p in told["problems"] if p["file"].endswith(".md"))
+    assert told.ok is False
+    assert all(p.line for p in told.problems if p.file.endswith(".md"))
 
 
 @pytest.mark.parametrize("more", TITLES)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 
+from gpudebug.core.answers.verify import VerifyAnswer
 from gpudebug.terminal.verify import verify
 
 PROBLEM: dict[str, Any] = {
@@ -85,7 +87,7 @@ PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("change", "line"), PROBLEMS.values(), ids=PROBLEMS)
 def test_a_problem_is_one_line(change: dict[str, Any], line: str) -> None:
-    text = verify({**ANSWER, "ok": False, "problems": [{**PROBLEM, **change}]})
+    text = verify(read(VerifyAnswer, {**ANSWER, "ok": False, "problems": [{**PROBLEM, **change}]}))
     assert text.splitlines() == [line, "1 problem in 1 baseline, 2 verdicts, 2 runs, 12 files"]
 
 
@@ -126,4 +128,4 @@ SUMS: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("change", "lines"), SUMS.values(), ids=SUMS)
 def test_the_sum_comes_last(change: dict[str, Any], lines: list[str]) -> None:
-    assert verify({**ANSWER, **change}).splitlines() == lines
+    assert verify(read(VerifyAnswer, {**ANSWER, **change})).splitlines() == lines

@@ -80,7 +80,7 @@ def verify(
     with LiveLine() as live:
         answer = engine(folder, hypothesis, live.doing, check_summary)
     print_(answer, render)
-    raise typer.Exit(1 if answer["problems"] else 0)
+    raise typer.Exit(1 if answer.problems else 0)
 
 
 @app.command(epilog="Example: gpudebug clean\n\nExample: gpudebug clean --unused-runs --yes")

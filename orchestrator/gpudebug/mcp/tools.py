@@ -217,7 +217,7 @@ def _diagnose(place: Client, asked: Diagnose, _: Report) -> Answer:
     return diagnose(place.folder, asked.run)
 
 
-def _verify(place: Client, asked: Verify, report: Report) -> dict[str, Any]:
+def _verify(place: Client, asked: Verify, report: Report) -> Answer:
     from gpudebug.engine.run.live_line import Live
     from gpudebug.engine.status.summary import check_summary
     from gpudebug.engine.verify import verify

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from gpudebug.core.answers.report import ReportAnswer
 
-Answer = Mapping[str, Any]
 _NAMED = 10
 
 
-def report(answer: Answer) -> str:
+def report(answer: ReportAnswer) -> str:
     """Markdown alone where that was asked for, to be piped on; else what was written and what it lacks."""
-    if answer["markdown"] is not None:
-        return str(answer["markdown"]).rstrip("\n")
+    if answer.markdown is not None:
+        return answer.markdown.rstrip("\n")
     lines = []
-    if answer["page"] is not None:
-        size = f"{answer['bytes'] / 1e6:.1f} MB"
-        lines.append(
-            f"wrote {answer['page']} ({size}, {_count(answer['runs'], 'run')}): open it in a browser"
-        )
-    if answer["png"] is not None:
-        lines.append(f"wrote {answer['png']}")
-    skipped = answer["skipped"]
-    lines += [f"skipped run {s['run']}: {s['why']}" for s in skipped[:_NAMED]]
+    if answer.page is not None and answer.bytes is not None:
+        size = f"{answer.bytes / 1e6:.1f} MB"
+        lines.append(f"wrote {answer.page} ({size}, {_count(answer.runs, 'run')}): open it in a browser")
+    if answer.png is not None:
+        lines.append(f"wrote {answer.png}")
+    skipped = answer.skipped
+    lines += [f"skipped run {s.run}: {s.why}" for s in skipped[:_NAMED]]
     if len(skipped) > _NAMED:
         lines.append(f"skipped {_count(len(skipped) - _NAMED, 'more run')}, which the page names")
-    lines += [f"note: {note}" for note in answer["notes"]]
-    if answer["next_command"]:
-        lines.append(f"Next: {answer['next_command']}")
+    lines += [f"note: {note}" for note in answer.notes]
+    if answer.next_command:
+        lines.append(f"Next: {answer.next_command}")
     return "\n".join(lines)
 
 

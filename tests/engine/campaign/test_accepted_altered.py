@@ -38,7 +38,7 @@ def test_a_bullet_of_ones_own_takes_no_acceptance_back(adopted: Campaign, own: s
     assert after == before
     assert settle(load(adopted.folder)) is None
     assert adopted.json("status", env=SESSION)["next"]["action"] == "propose"
-    assert answer(adopted)["ok"] is not claims
+    assert answer(adopted).ok is not claims
 
 
 def judged_in(campaign: Campaign) -> Path:
@@ -80,7 +80,7 @@ def test_a_session_measures_nothing_where_an_acceptance_was_altered(
     assert "hypothesis 1 was accepted" in line
     assert line.endswith("next: put it back as it was; a person who means it runs: gpudebug next")
     assert adopted.runs() == before
-    assert 1 in {p["hypothesis"] for p in answer(adopted)["problems"]}
+    assert 1 in {p.hypothesis for p in answer(adopted).problems}
     assert settle(load(adopted.folder)) == (
         "hypothesis 1: no longer accepted, as its Accepted line is gone"
         if alter in (without_its_entry, with_another_status)

@@ -81,19 +81,19 @@ def test_verify_compares_the_record_with_the_sampler_s(told: Campaign) -> None:
     run = next((told.folder / "runs").glob("*-h1"))
     rewrite(run / "run.json", replayed=False)
     reseal(run)
-    problems = verify(told.folder, 1)["problems"]
-    assert [(p["field"], p["expected"], p["found"]) for p in problems] == [("replayed", True, False)]
+    problems = verify(told.folder, 1).problems
+    assert [(p.field, p.expected, p.found) for p in problems] == [("replayed", True, False)]
 
 
 def test_verify_names_a_trial_whose_runs_were_made_under_different_settings(told: Campaign) -> None:
     (path,) = (told.folder / "runs").glob("*/verdict.json")
     used = [r["name"] for r in json.loads(path.read_text())["runs"] if r["part"] == "trial" or r["fresh"]]
     assert len(used) > 1
-    assert verify(told.folder, 1)["ok"] is True
+    assert verify(told.folder, 1).ok is True
     run = told.folder / "runs" / used[0]
     rewrite(run / "run.json", settings="0" * 16)
     reseal(run)
-    assert any("different pinned" in str(p["why"]) for p in verify(told.folder, 1)["problems"])
+    assert any("different pinned" in str(p.why) for p in verify(told.folder, 1).problems)
 
 
 def test_what_0_1_0_did_not_record_is_no_problem(told: Campaign) -> None:
@@ -103,7 +103,7 @@ def test_what_0_1_0_did_not_record_is_no_problem(told: Campaign) -> None:
         (run / "run.json").write_text(json.dumps(record))
         reseal(run)
     load(told.folder).settings.file.unlink()
-    assert verify(told.folder)["ok"] is True
+    assert verify(told.folder).ok is True
     status = told.json("status")
     assert status["hypotheses"][0]["replayed"] is True
     assert status["hypotheses"][0]["doubts"] == []

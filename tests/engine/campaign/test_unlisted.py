@@ -79,7 +79,7 @@ def test_the_line_that_verify_says_makes_it_told(repeated: Campaign) -> None:
     lines = re.findall(r"`(.*?)`", problem.why or "")
     text = repeated.text.replace("- **Result**:", f"{lines[0]}\n{lines[1]}\n- **Result**:")
     repeated.progress.write_text(text)
-    assert answer(repeated)["ok"] is True
+    assert answer(repeated).ok is True
     assert "solved" in repeated.json("status")["next"]["why"]
     assert accept(repeated.folder, 1, "agent-9").already is False
 
@@ -87,8 +87,8 @@ def test_the_line_that_verify_says_makes_it_told(repeated: Campaign) -> None:
 def test_an_entry_that_is_gone_is_still_counted_and_nobody_is_accused(rejected: Campaign) -> None:
     rejected.progress.write_text(rejected.text.partition("### Hypothesis 1")[0])
     told = answer(rejected)
-    assert (told["ok"], told["problems"]) == (None, [])
-    assert f"runs/{FIRST} holds REJECTED of hypothesis 1, and no entry lists it" in told["unchecked"]
+    assert (told.ok, told.problems) == (None, ())
+    assert f"runs/{FIRST} holds REJECTED of hypothesis 1, and no entry lists it" in told.unchecked
     assert rejected.json("status")["budget"]["hypotheses_used"] == 1
     said = " ".join(rejected.run("status").out.split())
     assert f"runs/{FIRST} (hypothesis 1, REJECTED) is listed by no entry" in said
@@ -100,7 +100,7 @@ def test_an_entry_that_is_gone_is_still_counted_and_nobody_is_accused(rejected: 
 def test_a_run_that_was_deleted_is_asked_for_by_nobody(rejected: Campaign) -> None:
     rejected.progress.write_text(rejected.text.partition("### Hypothesis 1")[0])
     shutil.rmtree(rejected.folder / "runs" / FIRST)
-    assert answer(rejected)["ok"] is True
+    assert answer(rejected).ok is True
     assert rejected.json("status")["budget"]["hypotheses_used"] == 0
 
 
@@ -109,7 +109,7 @@ def test_another_campaign_in_the_same_runs_is_its_own_business(repeated: Campaig
     repeated.config.write_text(
         config.replace("campaign: other", "campaign: other\nprogress: progress/other.md")
     )
-    assert answer(repeated)["ok"] is True
+    assert answer(repeated).ok is True
     assert repeated.json("status")["budget"]["hypotheses_used"] == 0
 
 

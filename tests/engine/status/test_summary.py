@@ -56,7 +56,7 @@ def test_it_says_what_the_evidence_says(kept: Campaign) -> None:
     assert told["hypotheses"][0]["age_s"] is not None
     assert RECORDED in command(kept.folder, "status").out
     assert json.loads(command(kept.folder, "status", "--json").out)["recorded"]["when"]
-    assert verify(kept.folder, also=summary.check_summary)["ok"]
+    assert verify(kept.folder, also=summary.check_summary).ok
 
 
 def test_changes_that_are_accepted_and_patches_are_in_it(adopted: Campaign) -> None:
@@ -64,7 +64,7 @@ def test_changes_that_are_accepted_and_patches_are_in_it(adopted: Campaign) -> N
     told = status(adopted.folder)
     assert told["recorded"] is not None
     assert plain(told) == plain(status_of(load(adopted.folder)))
-    assert verify(adopted.folder, also=summary.check_summary)["ok"]
+    assert verify(adopted.folder, also=summary.check_summary).ok
     patch = next((adopted.folder / "hypotheses" / "patches").iterdir())
     appended(patch)
     assert status(adopted.folder)["recorded"] is None
@@ -163,13 +163,13 @@ def test_verify_names_a_forged_one(kept: Campaign) -> None:
     forged(kept, delta_pp=99.0)
     assert status(kept.folder)["hypotheses"][0]["delta_pp"] == 99.0
     answer = verify(kept.folder, also=summary.check_summary)
-    assert not answer["ok"]
-    assert {p["field"] for p in answer["problems"]} == {"summary: hypotheses", "summary: listed"}
+    assert not answer.ok
+    assert {p.field for p in answer.problems} == {"summary: hypotheses", "summary: listed"}
     done = command(kept.folder, "verify")
     assert done.status == 1
     assert "summary.json" in done.out
     kept.run("next")
-    assert verify(kept.folder, also=summary.check_summary)["ok"]
+    assert verify(kept.folder, also=summary.check_summary).ok
 
 
 def test_what_changes_while_it_is_made_keeps_it_from_being_written(

@@ -21,9 +21,9 @@ def test_a_line_without_a_record_names_the_command(told: Campaign) -> None:
 def test_without_the_folder_of_the_record_the_line_is_taken_as_it_is(told: Campaign) -> None:
     substitute(told.progress, VALIDATED, VALIDATED + "- **Accepted**: 1\n")
     shutil.rmtree(told.folder / ".git" / "gpudebug")
-    assert answer(told)["ok"] is True
+    assert answer(told).ok is True
 
 
 def test_no_is_no_acceptance(told: Campaign) -> None:
     substitute(told.progress, VALIDATED, VALIDATED + "- **Accepted**: no\n")
-    assert answer(told)["ok"] is True
+    assert answer(told).ok is True

@@ -43,7 +43,7 @@ REWRITTEN = {
 @pytest.mark.parametrize(("old", "new"), REWRITTEN.values(), ids=REWRITTEN)
 def test_what_says_the_same_is_no_problem(told: Campaign, old: str, new: str) -> None:
     substitute(told.progress, old, new)
-    assert answer(told)["ok"] is True
+    assert answer(told).ok is True
 
 
 def test_runs_that_are_not_all_of_the_verdict_are_named(told: Campaign) -> None:

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from gpudebug.core.answers.verify import AbsentEvidence
 from gpudebug.engine.verify.findings import Findings, Problem
 
+ABSENT = AbsentEvidence(hypothesis=1, runs=("0002-h1",))
 PROBLEM = Problem("status", found="VALIDATED", file=Path("p.md"))
 SUMS: dict[str, tuple[Findings, bool | None]] = {
     "nothing": (Findings(), True),
     "a note": (Findings(notes=["x"]), True),
-    "absent": (Findings(absent=[{}]), None),
+    "absent": (Findings(absent=[ABSENT]), None),
     "not checked": (Findings(unchecked=["x"]), None),
     "a problem": (Findings(problems=[PROBLEM]), False),
-    "a problem, the rest absent": (Findings(problems=[PROBLEM], absent=[{}], unchecked=["x"]), False),
+    "a problem, the rest absent": (Findings(problems=[PROBLEM], absent=[ABSENT], unchecked=["x"]), False),
 }
 
 
@@ -26,6 +28,6 @@ def test_what_is_absent_is_neither_right_nor_wrong(findings: Findings, ok: bool 
 
 def test_secrets_leave_neither_in_what_is_expected_nor_in_what_was_found() -> None:
     problem = PROBLEM.but(expected={"lines": ["key abc", 1]}, found="key abc")
-    told = problem.as_json(lambda text: text.replace("abc", "[redacted]"))
-    assert told["expected"] == {"lines": ["key [redacted]", 1]}
-    assert told["found"] == "key [redacted]"
+    told = problem.told(lambda text: text.replace("abc", "[redacted]"))
+    assert told.expected == {"lines": ["key [redacted]", 1]}
+    assert told.found == "key [redacted]"

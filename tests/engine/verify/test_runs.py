@@ -139,7 +139,7 @@ def test_what_cannot_be_evidence_is_named(told: Campaign, alter: Alter, name: st
 def test_files_that_gpudebug_does_not_read_may_be_added(told: Campaign) -> None:
     (told.folder / RUN / "notes.txt").write_text("Looks good.")
     os.mkfifo(told.folder / RUN / "pipe")
-    assert answer(told)["ok"] is True
+    assert answer(told).ok is True
 
 
 def test_a_run_folder_that_is_gone_while_others_are_there_is_named_where_it_is_claimed(
@@ -174,8 +174,8 @@ def test_evidence_that_another_version_read_otherwise_is_said_and_not_called_tam
     rewrite(run / "evidence.json", peak_rss_mb=1.0)
     reseal(run)
     found = answer(told)
-    assert any("gpudebug 0.0.1 read its samples and log otherwise" in line for line in found["unchecked"])
-    assert {p["field"] for p in found["problems"]} <= {"evidence.json"}
+    assert any("gpudebug 0.0.1 read its samples and log otherwise" in line for line in found.unchecked)
+    assert {p.field for p in found.problems} <= {"evidence.json"}
 
 
 def test_evidence_that_another_version_worded_otherwise_is_the_same(told: Campaign) -> None:
@@ -186,12 +186,12 @@ def test_evidence_that_another_version_worded_otherwise_is_the_same(told: Campai
     rewrite(run / "evidence.json", probe_reason="the probe was not on")
     reseal(run)
     assert {p.field for p in problems(told)} <= {"evidence.json"}
-    assert not any("otherwise than" in line for line in answer(told)["unchecked"])
+    assert not any("otherwise than" in line for line in answer(told).unchecked)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
 def test_a_file_that_one_may_not_read_is_said_and_not_called_tampered(told: Campaign) -> None:
     (told.folder / RUN / "train.log").chmod(0)
     found = answer(told)
-    assert (found["ok"], found["problems"]) == (None, [])
-    assert "Permission denied" in found["unchecked"][0]
+    assert (found.ok, found.problems) == (None, ())
+    assert "Permission denied" in found.unchecked[0]

@@ -113,8 +113,8 @@ def test_a_verdict_that_is_gone_leaves_its_entry_unverified(told: Campaign, run:
 def test_of_a_verdict_by_another_rule_the_means_are_derived_all_the_same(told: Campaign, run: Path) -> None:
     change(run, lambda v: v.update(rule="0", before=1.5))
     found = answer(told)
-    assert [p["field"] for p in found["problems"]] == ["before", "gpu util before"]
-    assert "judged by rule 0" in found["unchecked"][0]
+    assert [p.field for p in found.problems] == ["before", "gpu util before"]
+    assert "judged by rule 0" in found.unchecked[0]
 
 
 def test_a_verdict_by_the_rule_before_is_judged_again_by_that_rule(told: Campaign, run: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_verdict_by_the_rule_before_is_judged_again_by_that_rule(told: Campaig
 
     change(run, as_before)
     found = answer(told)
-    assert (found["ok"], found["problems"], found["unchecked"]) == (True, [], [])
+    assert (found.ok, found.problems, found.unchecked) == (True, (), ())
     change(run, lambda v: gate(v, "throughput").update(result="skipped"))
     assert [p.field for p in problems(told)] == ["gates[throughput].result"]
 
@@ -153,7 +153,7 @@ def test_of_an_older_version_figures_are_compared_and_not_prose(told: Campaign, 
     older(told, run, other_words)
     substitute(told.progress, before["why"], json.loads((run / "verdict.json").read_text())["why"])
     found = answer(told)
-    assert (found["ok"], found["problems"], found["unchecked"]) == (True, [], [])
+    assert (found.ok, found.problems, found.unchecked) == (True, (), ())
 
 
 def test_the_prose_of_an_older_entry_is_that_of_its_verdict(told: Campaign, run: Path) -> None:

@@ -107,14 +107,14 @@ def test_nothing_written_is_nothing_wrong(tmp_path: Path) -> None:
 
 def test_git_need_not_work(told: Campaign) -> None:
     shutil.rmtree(told.folder / ".git")
-    assert answer(told)["ok"] is True
+    assert answer(told).ok is True
 
 
 def test_a_hypothesis_to_be_tested_again_shows_its_earlier_test(told: Campaign) -> None:
     substitute(told.progress, "Status**: VALIDATED", "Status**: UNTESTED")
     found = answer(told)
-    assert found["ok"] is True
-    assert [n for n in found["notes"] if n != NOTE] == [
+    assert found.ok is True
+    assert [n for n in found.notes if n != NOTE] == [
         "hypothesis 1 is UNTESTED: its Result is of an earlier test and does not count"
     ]
     substitute(told.progress, "Improvement: +", "Improvement: +9")
@@ -139,8 +139,8 @@ def test_other_criteria_than_those_of_the_test_are_told(told: Campaign) -> None:
     with told.config.open("a") as f:
         f.write("criteria: {success: 15, failure: 5}\n")
     found = answer(told)
-    assert found["ok"] is True
-    [note] = [n for n in found["notes"] if n != NOTE]
+    assert found.ok is True
+    [note] = [n for n in found.notes if n != NOTE]
     assert "criteria.success 20.0, now 15.0; criteria.failure 10.0, now 5.0" in note
 
 
@@ -149,8 +149,8 @@ def test_an_imported_baseline_follows_from_what_was_imported(tmp_path: Path, rec
     run = recordings / "0001-baseline-workload"
     campaign.json("baseline", "--import", str(run / "samples.csv"), "--log", str(run / "train.log"))
     found = answer(campaign)
-    assert found["ok"] is True
-    [note] = [n for n in found["notes"] if n != NOTE]
+    assert found.ok is True
+    [note] = [n for n in found.notes if n != NOTE]
     assert "0001-baseline-workload is imported from samples.csv" in note
 
 
@@ -163,7 +163,7 @@ def test_a_secret_that_only_the_test_knew_is_no_difference_and_is_not_shown(tmp_
     campaign.propose("--set --lr=0.2")
     campaign.json("next", env={"MY_API_KEY": SECRET})
     assert "[redacted]" in campaign.text
-    assert answer(campaign)["ok"] is True
+    assert answer(campaign).ok is True
     run = campaign.folder / "runs" / "0002-h1"
     substitute(run / "evidence.json", "ValueError: login", "ValueError: logout")
     reseal(run)
@@ -205,8 +205,8 @@ def test_what_another_gpudebug_wrote_is_said_and_not_called_tampered(
     alter(run)
     reseal(run)
     found = answer(told)
-    assert (found["ok"], found["problems"]) == (None, [])
-    [line] = found["unchecked"]
+    assert (found.ok, found.problems) == (None, ())
+    [line] = found.unchecked
     assert said in line
 
 
@@ -216,7 +216,7 @@ def test_a_run_recorded_elsewhere_is_checked_as_any_other(told: Campaign, tmp_pa
         run = moved.folder / "runs" / name
         rewrite(run / "run.json", host="another", cwd="/nowhere")
         reseal(run)
-    assert answer(moved)["ok"] is True
+    assert answer(moved).ok is True
 
 
 def test_the_answer_is_one_json_document_whatever_is_broken(told: Campaign) -> None:

@@ -128,13 +128,13 @@ def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
     found = verify(loaded.workspace.root, entry.number)
     # An Accepted line that was written by hand is what this command makes good.
     # What is listed nowhere was refused before, unless a person means it.
-    against = [p for p in found["problems"] if p["field"] not in ("accepted", "unlisted")]
+    against = [p for p in found.problems if p.field not in ("accepted", "unlisted")]
     if against:
         first = against[0]
         raise NotAccepted(
-            f"the verdict of hypothesis {entry.number} does not follow from its evidence ({first['field']})",
-            file=first["file"],
-            line=first["line"],
+            f"the verdict of hypothesis {entry.number} does not follow from its evidence ({first.field})",
+            file=first.file,
+            line=first.line,
             next=f"gpudebug verify {entry.number}",
         )
 

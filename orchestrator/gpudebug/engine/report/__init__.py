@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.report import ReportAnswer, SkippedRun
 from gpudebug.edges import charts
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import outputs
@@ -21,9 +22,10 @@ def report(
     doing: Callable[[str], None] = lambda text: None,
     *,
     force: bool = False,
-) -> dict[str, Any]:
-    """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`;
-    `report`'s JSON. If a picture or Markdown is asked for, the page is written only with an `output`.
+) -> ReportAnswer:
+    """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`.
+
+    If a picture or Markdown is asked for, the page is written only with an `output`.
 
     `force` replaces files that gpudebug did not write. Before anything is gathered: StoreError if a file
     cannot or may not be written, GpudebugError if matplotlib lacks for the picture.
@@ -45,19 +47,19 @@ def report(
         files.append((png, charts.campaign_picture(data)))
     text = _markdown(data) if markdown else None
     outputs.write(files, force=force)
-    return {
-        "campaign": data["status"]["campaign"],
-        "page": str(page) if page is not None else None,
-        "bytes": len(files[0][1]) if page is not None else None,
-        "png": str(png) if png is not None else None,
-        "markdown": text,
-        "runs": len(data["runs"]),
-        "hypotheses": len(data["hypotheses"]),
-        "skipped": data["skipped"],
-        "notes": data["notes"],
-        "next_command": command(data),
-        "files": [str(path) for path, _ in files],
-    }
+    return ReportAnswer(
+        campaign=data["status"]["campaign"],
+        page=str(page) if page is not None else None,
+        bytes=len(files[0][1]) if page is not None else None,
+        png=str(png) if png is not None else None,
+        markdown=text,
+        runs=len(data["runs"]),
+        hypotheses=len(data["hypotheses"]),
+        skipped=tuple(SkippedRun(run=s["run"], why=s["why"]) for s in data["skipped"]),
+        notes=tuple(data["notes"]),
+        next_command=command(data),
+        files=tuple(str(path) for path, _ in files),
+    )
 
 
 def _page(data: dict[str, Any], folder: Path) -> bytes:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.verify import CheckedEvidence, VerifyAnswer
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
@@ -40,8 +40,8 @@ def verify(
     number: int | None = None,
     report: Callable[[str], None] = lambda text: None,
     also: Callable[[Written, Findings], None] = lambda written, findings: None,
-) -> dict[str, Any]:
-    """`verify`'s JSON, of the whole campaign or of hypothesis `number`. Reads only.
+) -> VerifyAnswer:
+    """Check the whole campaign, or hypothesis `number`. Reads only.
 
     `report` hears what is being done; many long runs take a while to read. `also` checks more of a campaign.
     UsageError if there is no such hypothesis.
@@ -74,21 +74,21 @@ def verify(
             where = Problem(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
             findings.differs(where.but(why=claim.why))
     _name_brought(written, runs, findings)
-    return {
-        "ok": findings.ok,
-        "campaign": written.config.campaign,
-        "root": str(written.workspace.root),
-        "problems": [p.as_json(written.workspace.scrub) for p in findings.problems],
-        "absent": findings.absent,
-        "unchecked": findings.unchecked,
-        "notes": findings.notes,
-        "checked": {
-            "baselines": [b.role for b in baselines if b.runs and not runs.all_absent],
-            "hypotheses": [h.number for h in entries if _claims(h) and not runs.all_absent],
-            "runs": runs.names,
-            "files": runs.files,
-        },
-    }
+    return VerifyAnswer(
+        ok=findings.ok,
+        campaign=written.config.campaign,
+        root=str(written.workspace.root),
+        problems=tuple(p.told(written.workspace.scrub) for p in findings.problems),
+        absent=tuple(findings.absent),
+        unchecked=tuple(findings.unchecked),
+        notes=tuple(findings.notes),
+        checked=CheckedEvidence(
+            baselines=tuple(b.role for b in baselines if b.runs and not runs.all_absent),
+            hypotheses=tuple(h.number for h in entries if _claims(h) and not runs.all_absent),
+            runs=tuple(runs.names),
+            files=runs.files,
+        ),
+    )
 
 
 def _name_brought(written: Written, runs: Runs, findings: Findings) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.verify import AbsentEvidence, Mismatch
 from gpudebug.core.redaction.records import scrubbed
 
 
@@ -31,19 +32,19 @@ class Problem:
         """The same problem, with other values."""
         return replace(self, **fields)
 
-    def as_json(self, scrub: Callable[[str], str]) -> dict[str, Any]:
+    def told(self, scrub: Callable[[str], str]) -> Mismatch:
         """`scrub` takes secrets out: what is derived again has seen the log as the process wrote it."""
-        return {
-            "hypothesis": self.hypothesis,
-            "baseline": self.baseline,
-            "run": self.run,
-            "field": self.field,
-            "expected": scrubbed(self.expected, scrub),
-            "found": scrubbed(self.found, scrub),
-            "why": self.why,
-            "file": str(self.file),
-            "line": self.line,
-        }
+        return Mismatch(
+            hypothesis=self.hypothesis,
+            baseline=self.baseline,
+            run=self.run,
+            field=self.field,
+            expected=scrubbed(self.expected, scrub),
+            found=scrubbed(self.found, scrub),
+            why=self.why,
+            file=str(self.file),
+            line=self.line,
+        )
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Findings:
     """`absent`: entries whose evidence is not here; `unchecked`: what this gpudebug could not check."""
 
     problems: list[Problem] = field(default_factory=list)
-    absent: list[dict[str, Any]] = field(default_factory=list)
+    absent: list[AbsentEvidence] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -67,4 +68,4 @@ class Findings:
     def is_absent(
         self, runs: Sequence[str], *, hypothesis: int | None = None, baseline: str | None = None
     ) -> None:
-        self.absent.append({"hypothesis": hypothesis, "baseline": baseline, "runs": list(runs)})
+        self.absent.append(AbsentEvidence(hypothesis=hypothesis, baseline=baseline, runs=tuple(runs)))
