@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from tests.engine.conftest import make_recordings
 from tests.support import scripted_agent
@@ -19,6 +20,9 @@ from tests.support.campaigns import Done, gpudebug, make_replay_campaign, make_r
 from tests.support.old_campaign import restore
 from tests.support.places import DATA
 from tests.support.section_reports import node, report, section
+
+from gpudebug.core.answers.commands import ANSWERS
+from gpudebug.core.answers.schema import schema_of
 
 GOLDEN = DATA / "golden.json"
 # Words that mean something to a program: a status, a kind, an outcome, an identifier.
@@ -63,7 +67,7 @@ def answers(folder: Path) -> Iterator[tuple[str, Any]]:
 
     def answer(*words: str, where: Path = campaign.folder) -> tuple[str, Any]:
         asked.append(words[0])
-        return f"{words[0]} {asked.count(words[0])}", answered(gpudebug(where, "--json", *words))
+        return f"{words[0]} {asked.count(words[0])}", answered(gpudebug(where, "--json", *words), words[0])
 
     yield answer("status")
     yield answer("next")
@@ -103,8 +107,12 @@ def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     yield from rarer_answers(folder / "rarer")
 
 
-def answered(done: Done) -> dict[str, Any]:
-    return {"exit_status": done.status, "answer": masked(json.loads(done.out or done.err))}
+def answered(done: Done, command: str) -> dict[str, Any]:
+    """An answer as it is recorded; its types are those that its schema names."""
+    document = json.loads(done.out or done.err)
+    if "error" not in document and command in ANSWERS:
+        jsonschema.validate(document, schema_of(ANSWERS[command]))
+    return {"exit_status": done.status, "answer": masked(document)}
 
 
 def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
@@ -136,7 +144,7 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
     imported = ("--import", str(finished / "samples.csv"), "--log", str(finished / "train.log"))
 
     def answer(name: str, *words: str, env: Mapping[str, str] | None = None) -> tuple[str, Any]:
-        return name, answered(gpudebug(campaign.folder, "--json", *words, env=env))
+        return name, answered(gpudebug(campaign.folder, "--json", *words, env=env), words[0])
 
     yield answer("baseline --aa", "baseline", "--aa")
     yield answer("diagnose --layer", "diagnose", "--layer", "quiet")

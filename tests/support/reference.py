@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from tests.support.json_reference import described
 
 from gpudebug.cli import app
 from gpudebug.cli.options import GROUPS
@@ -146,11 +147,29 @@ def exit_statuses() -> str:
     )
 
 
+def json() -> str:
+    """What each command prints with `--json`."""
+    return _joined(
+        [
+            "# JSON",
+            "With `--json` standard output is one JSON document and nothing else; progress goes to\n"
+            "standard error. Keys may be added, never renamed or changed. Unknown is `null`. Units:\n"
+            "seconds, `_mb` is 2^20 bytes, utilisation in per cent, differences of utilisation in\n"
+            "percentage points, shares from 0 to 1, ratios trial over baseline. The columns of the samples\n"
+            "are in [samples.csv](samples.md).",
+            'An expected error is `{"error": {"code", "message", "file", "line", "next"}}` with its\n'
+            "[exit status](exit-statuses.md).",
+            *described(),
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "configuration.md": configuration,
     "catalogue.md": catalogue,
     "exit-statuses.md": exit_statuses,
+    "json.md": json,
 }
 """One function for each page of docs/reference that is not written by hand."""
 

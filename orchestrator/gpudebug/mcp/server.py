@@ -29,6 +29,7 @@ from mcp_types import Tool as Described
 
 from gpudebug import __version__
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.schema import schema_of
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.campaign.session import VARIABLE, session_of
 from gpudebug.engine.run.environment import ask_anew
@@ -114,6 +115,7 @@ def _described(tool: Tool) -> Described:
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema(),
+        output_schema=schema_of(tool.answers, nested=False) if tool.answers else None,
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,
             destructive_hint=False,

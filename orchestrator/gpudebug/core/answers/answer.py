@@ -7,7 +7,7 @@ to load pydantic for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from keyword import iskeyword
 from typing import Any, TypeVar
@@ -34,7 +34,13 @@ def omitted() -> Any:
     return field(default=None, metadata={_OMITTED: True})
 
 
-def _key(name: str) -> str:
+def may_be_left_out(about: Field[Any]) -> bool:
+    """Whether the key of a field is left out of the JSON if its value is None."""
+    return _OMITTED in about.metadata
+
+
+def key_of(name: str) -> str:
+    """The key of a field."""
     return name.rstrip("_")
 
 
@@ -66,7 +72,7 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if is_dataclass(value):
         entries = ((f, getattr(value, f.name)) for f in fields(value))
-        return {_key(f.name): plain(v) for f, v in entries if not (v is None and _OMITTED in f.metadata)}
+        return {key_of(f.name): plain(v) for f, v in entries if not (v is None and may_be_left_out(f))}
     return value.model_dump(mode="json")
 
 
@@ -87,9 +93,9 @@ def with_texts(value: Any, document: Any) -> Any:
         return replace(
             value,
             **{
-                f.name: with_texts(getattr(value, f.name), document[_key(f.name)])
+                f.name: with_texts(getattr(value, f.name), document[key_of(f.name)])
                 for f in fields(value)
-                if _key(f.name) in document
+                if key_of(f.name) in document
             },
         )
     return type(value).model_validate(document) if hasattr(value, "model_validate") else document

@@ -17,7 +17,7 @@ from gpudebug.core.answers.probe import ProbeSide
 
 @dataclass(frozen=True, kw_only=True)
 class NextAnswer(Answer):
-    """What every action answers.
+    """What every action answers; each has more keys of its own.
 
     `brief` is a page in Markdown for the one whose turn it is, `why` the reason of the action, `files` are
     what to look at, `notes` what else happened.

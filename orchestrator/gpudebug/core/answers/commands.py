@@ -1,0 +1,33 @@
+"""Which records each command answers with."""
+
+from __future__ import annotations
+
+from gpudebug.core.answers import next as cycle
+from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
+from gpudebug.core.answers.hypotheses import (
+    AcceptAnswer,
+    ExportAnswer,
+    ProposeAnswer,
+    ReleaseAnswer,
+    ReopenAnswer,
+)
+from gpudebug.core.answers.settings import SettingsAnswer
+
+_CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
+
+ANSWERS: dict[str, tuple[type[Answer], ...]] = {
+    "next": (*_CYCLE, cycle.Running, cycle.NothingRunning),
+    "wait": (*_CYCLE, cycle.Running, cycle.NothingRunning),
+    "baseline": (cycle.RecordedBaseline, cycle.RecordedAA, cycle.RecordedProfile),
+    "diagnose": (DiagnoseAnswer, LayerAnswer),
+    "catalogue": (CatalogueAnswer, CauseAnswer, SignalsAnswer),
+    "propose": (ProposeAnswer,),
+    "accept": (AcceptAnswer,),
+    "release": (ReleaseAnswer,),
+    "reopen": (ReopenAnswer,),
+    "export": (ExportAnswer,),
+    "settings": (SettingsAnswer,),
+}
+"""By the command's name; one of several by what was asked, or by `action`."""

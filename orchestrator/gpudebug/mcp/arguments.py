@@ -1,0 +1,99 @@
+"""What each tool takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+
+class Arguments(BaseModel):
+    """What a tool takes: nothing else, of no other type, and nothing long."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Nothing(Arguments):
+    pass
+
+
+Number = Annotated[int, Field(ge=1, le=999, description="Number of the hypothesis.")]
+Word = Annotated[str, Field(max_length=1000)]
+Words = Annotated[list[Word], Field(max_length=50)]
+Side = Annotated[
+    str,
+    Field(
+        max_length=200,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="A run of runs/ by its name, baseline, reference, or a hypothesis's number.",
+    ),
+]
+Run = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Hypothesis(Arguments):
+    hypothesis: Number
+
+
+class Verify(Arguments):
+    hypothesis: Number | SkipJsonSchema[None] = None
+
+
+class Next(Arguments):
+    detach: bool = Field(
+        True,
+        description="Start the run in the background and return at once; `wait` waits for it. Where false, "
+        "the call lasts as long as the runs, minutes to hours, and ends them where it is cancelled.",
+    )
+
+
+class Wait(Arguments):
+    seconds: int = Field(50, ge=1, le=3600, description="Wait this long at most.")
+
+
+Cause = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9-]*$")]
+
+
+class Propose(Arguments):
+    title: str = Field("", max_length=200, description="The cause, in one line; a sweep needs none.")
+    description: str = Field("", max_length=2000, description="Why it would idle the device.")
+    method: str = Field("", max_length=2000, description="What is changed and what should move.")
+    set: Words = Field([], description="Flags to set in the training command, each FLAG=VALUE.")
+    unset: Words = Field([], description="Flags to take away from the training command.")
+    env: Words = Field([], description="Environment variables to set, each NAME=VALUE.")
+    sweep: str = Field("", max_length=1000, description="One hypothesis a value: FLAG=V,V or env:NAME=V,V.")
+    patch: str = Field("", max_length=300, description="A patch, hypotheses/patches/FILE.")
+    code: bool = Field(False, description="The change is code, written when `next` asks for it.")
+    compound: bool = Field(False, description="Several changes at once are meant.")
+    cause: Cause = Field("", description="The catalogue's root cause that it tests, as `diagnose` names it.")
+    from_catalogue: Cause = Field(
+        "", description="Let the catalogue say all that is not given for this root cause."
+    )
+
+
+class Diagnose(Arguments):
+    run: Run | SkipJsonSchema[None] = Field(None, description="Of this run; by default of the baseline.")
+
+
+class Compare(Arguments):
+    a: Side
+    b: Side
+
+
+Command = Annotated[list[Word], Field(min_length=1, max_length=200)]
+
+
+class Sample(Arguments):
+    command: Command = Field(description="The command and its arguments, a word each; no shell reads it.")
+
+
+class CompareCommands(Arguments):
+    a: Word = Field(description="A recorded run as for `compare`, or a command in one text.")
+    b: Word
+
+
+class Baseline(Arguments):
+    role: Literal["workload", "reference"] | SkipJsonSchema[None] = Field(
+        None, description="Which baseline; by default each that is needed."
+    )
