@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudebug.core.answers import next as cycle
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
+from gpudebug.core.answers.compare import CompareAnswer
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
@@ -13,7 +14,9 @@ from gpudebug.core.answers.hypotheses import (
     ReleaseAnswer,
     ReopenAnswer,
 )
+from gpudebug.core.answers.report import ReportAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
+from gpudebug.core.answers.verify import VerifyAnswer
 
 _CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
 
@@ -28,6 +31,9 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "release": (ReleaseAnswer,),
     "reopen": (ReopenAnswer,),
     "export": (ExportAnswer,),
+    "report": (ReportAnswer,),
+    "verify": (VerifyAnswer,),
+    "compare": (CompareAnswer,),
     "settings": (SettingsAnswer,),
 }
 """By the command's name; one of several by what was asked, or by `action`."""
