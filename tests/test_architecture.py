@@ -556,6 +556,8 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.schema": "cli/test_golden.py",
     "gpudebug.core.answers.settings": "cli/test_golden.py",
     "gpudebug.core.answers.progress": "terminal/test_underway.py",
+    "gpudebug.core.answers.loop": "terminal/test_loop.py",
+    "gpudebug.core.answers.setup": "cli/test_golden.py",
     "gpudebug.core.answers.verify": "terminal/test_verify.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",

@@ -29,6 +29,8 @@ GOLDEN = DATA / "golden.json"
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BYTES = 60
+# Of a run under way: null until it is known.
+_SO_FAR = ("step", "steps", "left_s", "elapsed_s", "gpu_util", "loss")
 
 
 def masked(value: Any) -> Any:
@@ -54,7 +56,7 @@ def _of_the_machine(key: str, value: Any, record: dict[str, Any]) -> Any:
         return [*value[0]]
     if key == "same" or (key == "notes" and isinstance(value, list)):
         return f"<{type(value).__name__}>"
-    if "runs_done" in record and not isinstance(value, (bool, str, list)):
+    if "runs_done" in record and key in _SO_FAR:
         return "<figure so far>"
     return masked(value)
 

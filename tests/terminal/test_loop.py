@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 
+from gpudebug.core.answers.loop import LoopAnswer, LoopSession
 from gpudebug.terminal.loop import loop, session
 
 SESSION: dict[str, Any] = {
@@ -18,6 +20,8 @@ SESSION: dict[str, Any] = {
     "proposed": [],
     "hypothesis": None,
     "verdict": None,
+    "why": None,
+    "kept": None,
     "transcript": "/r/runs/sessions/loop-20261121-1/transcript.log",
 }
 
@@ -36,7 +40,7 @@ SESSION: dict[str, Any] = {
     ],
 )
 def test_a_session_is_a_line(changes: dict[str, Any], said: str) -> None:
-    line = session({**SESSION, **changes})
+    line = session(read(LoopSession, {**SESSION, **changes}))
     assert line.startswith("loop-20261121-1  ")
     assert line.endswith(said)
 
@@ -51,20 +55,23 @@ def test_the_end_says_why_what_came_and_what_is_next() -> None:
         "accepted": None,
     }
     answer: dict[str, Any] = {
+        "ending": "out of budget",
         "campaign": "test",
         "why": "out of budget: 1 hypothesis tested, --hypotheses is 1",
         "sessions": [SESSION],
         "hypotheses": [hypothesis, {**hypothesis, "number": 4, "verified": False, "delta_pp": None}],
+        "accepted": [],
         "checkout_changed": [],
         "next_command": "gpudebug accept 3",
+        "files": [],
     }
-    text = loop(answer)
+    text = loop(read(LoopAnswer, answer))
     assert text.splitlines()[0] == f"Loop of campaign test ended: {answer['why']}."
     assert "   3  VALIDATED     Waiting  +40.0pp\n   4  VALIDATED     Waiting  UNVERIFIED" in text
     assert text.endswith("Next: gpudebug accept 3")
     assert "Checkout" not in text
-    assert "Sessions" not in loop({**answer, "sessions": [], "hypotheses": []})
-    changed = loop({**answer, "checkout_changed": [f"f{n}.py" for n in range(7)]})
+    assert "Sessions" not in loop(read(LoopAnswer, {**answer, "sessions": [], "hypotheses": []}))
+    changed = loop(read(LoopAnswer, {**answer, "checkout_changed": [f"f{n}.py" for n in range(7)]}))
     assert (
         "Checkout: f0.py, f1.py, f2.py, f3.py, f4.py and 2 more changed meanwhile, not by gpudebug" in changed
     )

@@ -50,9 +50,10 @@ def init(
     from gpudebug.terminal.setup import init as render
 
     if print_defaults:
+        from gpudebug.core.answers.setup import DefaultsAnswer
         from gpudebug.core.config import print_defaults as defaults
 
-        print_({"defaults": defaults()}, lambda answer: str(answer["defaults"]).rstrip())
+        print_(DefaultsAnswer(defaults=defaults()), lambda answer: answer.defaults.rstrip())
         return
     from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.tools.init import init as engine

@@ -119,10 +119,10 @@ def clean(
     ]
     loaded, left = engine.survey(folder)
     answer = engine.listing(loaded, left, chosen_kinds)
-    if answer["chosen"] and not yes:
+    if answer.chosen and not yes:
         if chosen["json"] or not sys.stdin.isatty():
             raise UsageError("a person has to agree", next="look at `gpudebug clean`, then add --yes")
-        for path in answer["chosen"]:
+        for path in answer.chosen:
             print(path)
         if not typer.confirm("Remove them?"):
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.answers.setup import DemoAnswer, InitAnswer
 from gpudebug.terminal.status import status
 
 Answer = Mapping[str, Any]
@@ -21,12 +22,12 @@ def doctor(answer: Answer) -> str:
     return "\n".join(lines)
 
 
-def init(answer: Answer) -> str:
-    lines = [f"wrote {f}" for f in answer["files"]]
-    lines += [f"note: {n}" for n in answer["notes"]]
-    return "\n".join([*lines, f"Next: {answer['next_command']}"])
+def init(answer: InitAnswer) -> str:
+    lines = [f"wrote {f}" for f in answer.files]
+    lines += [f"note: {n}" for n in answer.notes]
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
-def demo(answer: Answer) -> str:
-    lines = [status(answer["status"]), "", "Files:", *(f"  {f}" for f in answer["files"])]
-    return "\n".join([*lines, f"Look around: {answer['next_command']}"])
+def demo(answer: DemoAnswer) -> str:
+    lines = [status(answer.status), "", "Files:", *(f"  {f}" for f in answer.files)]
+    return "\n".join([*lines, f"Look around: {answer.next_command}"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.support.deep import deep_folders
 
+from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.engine.tools.clean import Left, _one
 from gpudebug.terminal.clean import clean
 
@@ -16,16 +18,17 @@ def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Pat
     (tmp_path / "run" / "link").symlink_to("/")
     found = _one("evidence", tmp_path / "run")
     assert found.size >= 1 << 20 and found.size < 2 << 20
-    assert found.as_json() == {"kind": "evidence", "path": str(tmp_path / "run"), "bytes": found.size}
+    assert found.told() == LeftPath(kind="evidence", path=str(tmp_path / "run"), bytes=found.size)
 
 
 def test_the_text_names_each_thing_and_what_was_kept() -> None:
-    left = Left("unused run", Path("/x/runs/0003-sample"), 3 << 20, (1, 2)).as_json()
-    listed = clean({"action": "listed", "left": [left], "bytes": 3 << 20})
-    assert "3.0 MB  unused run  /x/runs/0003-sample" in listed
-    assert clean({"action": "listed", "left": [], "bytes": 0}) == "gpudebug left nothing here"
-    kept = [{"path": "/x", "why": "is not what gpudebug made there"}]
-    said = clean({"action": "cleaned", "removed": ["/y"], "kept": kept})
+    left = Left("unused run", Path("/x/runs/0003-sample"), 3 << 20, (1, 2)).told()
+    listed = CleanAnswer(campaign="test", left=(left,), bytes=3 << 20, chosen=())
+    assert "3.0 MB  unused run  /x/runs/0003-sample" in clean(listed)
+    nothing = replace(listed, left=(), bytes=0)
+    assert clean(nothing) == "gpudebug left nothing here"
+    kept = KeptPath(path="/x", why="is not what gpudebug made there")
+    said = clean(replace(nothing, action="cleaned", removed=("/y",), kept=(kept,)))
     assert said == "removed /y\nkept /x: is not what gpudebug made there"
 
 

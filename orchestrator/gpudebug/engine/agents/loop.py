@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.loop import LoopAnswer, LoopSession
 from gpudebug.core.answers.next import NextAnswer, Request
 from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
@@ -42,8 +43,8 @@ _TURN = (Kind.PROPOSE.value, Kind.IMPLEMENT.value)
 _GAVE_UP = 1
 
 
-def loop(directory: Path, command: str, limits: Limits, timeout: float, report: Report) -> dict[str, Any]:
-    """Run the campaign at or above `directory` until it ends or a limit is reached; the last answer's JSON.
+def loop(directory: Path, command: str, limits: Limits, timeout: float, report: Report) -> LoopAnswer:
+    """Run the campaign at or above `directory` until it ends or a limit is reached.
 
     `command` starts an agent, for at most `timeout` seconds each. BusyError if a loop runs here already,
     InterruptedRun after Ctrl-C; either way, and after a kill, another loop continues.
@@ -102,7 +103,7 @@ class _Loop:
         self.checkout: git.Checkout | None = None
         self.changed: list[str] = []
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> LoopAnswer:
         try:
             self.mend(stop=False)
             loaded = self.look()
@@ -293,24 +294,22 @@ class _Loop:
             self.say(f"changed in the checkout by an unknown author, not measured: {_few(fresh)}")
         self.changed = changed
 
-    def answer(self, end: End) -> dict[str, Any]:
-        """The loop's JSON."""
+    def answer(self, end: End) -> LoopAnswer:
         self.close(end)
         where = status(self.root)
         hypotheses = where["hypotheses"]
         accepted = sorted((h for h in hypotheses if h["accepted"]), key=lambda h: h["accepted"])
-        return {
-            "action": Kind.STOP.value,
-            "ending": str(end.ending),
-            "why": self.advised(end),
-            "campaign": where["campaign"],
-            "sessions": [_told(session) for session in self.begun],
-            "hypotheses": hypotheses,
-            "accepted": [h["number"] for h in accepted],
-            "checkout_changed": self.changed,
-            "next_command": _next_command(hypotheses),
-            "files": [where["files"]["progress"], *(str(s.folder.path) for s in self.begun)],
-        }
+        return LoopAnswer(
+            ending=str(end.ending),
+            why=self.advised(end),
+            campaign=where["campaign"],
+            sessions=tuple(map(_told, self.begun)),
+            hypotheses=tuple(hypotheses),
+            accepted=tuple(h["number"] for h in accepted),
+            checkout_changed=tuple(self.changed),
+            next_command=_next_command(hypotheses),
+            files=(where["files"]["progress"], *(str(s.folder.path) for s in self.begun)),
+        )
 
     def close(self, end: End) -> None:
         """As `next` does if a campaign stops."""
@@ -332,9 +331,9 @@ class _Loop:
         return f"{end.why}; the last: {text}"
 
 
-def exit_status(answer: dict[str, Any]) -> int:
+def exit_status(answer: LoopAnswer) -> int:
     """4 if the campaign or a budget ended, 1 if the loop gave up."""
-    return STOPPED if answer["ending"] in [str(e) for e in Ending] else _GAVE_UP
+    return STOPPED if answer.ending in [str(e) for e in Ending] else _GAVE_UP
 
 
 def _trials(loaded: Loaded) -> set[str]:
@@ -370,15 +369,18 @@ def _summary(record: dict[str, Any]) -> str:
     return ", ".join(filter(None, [did, how, left]))
 
 
-def _told(session: agents.Session) -> dict[str, Any]:
+def _told(session: agents.Session) -> LoopSession:
     record = session.record
-    keys = ("exit_status", "signal", "outcome", "duration_s", "action", "proposed", "verdict", "why", "kept")
-    return {
-        "session": session.name,
+    keys = ("exit_status", "signal", "outcome", "duration_s", "verdict", "why", "kept")
+    proposed = record.get("proposed")
+    return LoopSession(
+        session=session.name,
+        action=record["action"],
         **{key: record.get(key) for key in keys},
-        "hypothesis": record.get("tested") or record.get("hypothesis"),
-        "transcript": str(session.folder.transcript),
-    }
+        proposed=None if proposed is None else tuple(proposed),
+        hypothesis=record.get("tested") or record.get("hypothesis"),
+        transcript=str(session.folder.transcript),
+    )
 
 
 def _next_command(hypotheses: list[dict[str, Any]]) -> str:

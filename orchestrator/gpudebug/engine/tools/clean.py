@@ -6,10 +6,10 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.edges.store import leftovers
 from gpudebug.edges.walk import walk
@@ -33,8 +33,8 @@ class Left:
     size: int
     made: tuple[int, int]
 
-    def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "path": str(self.path), "bytes": self.size}
+    def told(self) -> LeftPath:
+        return LeftPath(kind=self.kind, path=str(self.path), bytes=self.size)
 
 
 def survey(directory: Path) -> tuple[Loaded, list[Left]]:
@@ -43,22 +43,17 @@ def survey(directory: Path) -> tuple[Loaded, list[Left]]:
     return loaded, sorted(_left(loaded), key=lambda left: (left.kind, str(left.path)))
 
 
-def listing(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str] = ()) -> dict[str, Any]:
-    """`clean`'s JSON before anything is removed; `chosen` is what `kinds` would remove."""
-    return {
-        "action": "listed",
-        "campaign": loaded.config.campaign,
-        "left": [one.as_json() for one in left],
-        "bytes": sum(one.size for one in left),
-        "chosen": [str(one.path) for one in left if one.kind in kinds],
-        "removed": [],
-        "kept": [],
-        "next_command": None,
-        "files": [],
-    }
+def listing(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
+    """The answer before anything is removed; `chosen` is what `kinds` would remove."""
+    return CleanAnswer(
+        campaign=loaded.config.campaign,
+        left=tuple(one.told() for one in left),
+        bytes=sum(one.size for one in left),
+        chosen=tuple(str(one.path) for one in left if one.kind in kinds),
+    )
 
 
-def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: str | None) -> dict[str, Any]:
+def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: str | None) -> CleanAnswer:
     """Remove what is of these kinds, while nothing runs here; what is not as it was listed is kept.
 
     UsageError under a session: what agents may not judge they may not remove.
@@ -67,7 +62,7 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
         raise UsageError(
             f"session {session} may not remove what gpudebug left", next="a person runs gpudebug clean"
         )
-    removed, kept = list[str](), list[dict[str, str]]()
+    removed, kept = list[str](), list[KeptPath]()
     with claim_of(loaded.workspace, "gpudebug clean"):
         if WORKTREE in kinds:
             upkeep.end(loaded)
@@ -79,8 +74,9 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
             if why is None:
                 removed.append(str(one.path))
             else:
-                kept.append({"path": str(one.path), "why": why})
-    return {**listing(loaded, left, kinds), "action": "cleaned", "removed": removed, "kept": kept}
+                kept.append(KeptPath(path=str(one.path), why=why))
+    found = listing(loaded, left, kinds)
+    return replace(found, action="cleaned", removed=tuple(removed), kept=tuple(kept))
 
 
 def _removed(one: Left, still: Collection[str]) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpudebug import demo as program
 from gpudebug.core.answers.next import NextAnswer
+from gpudebug.core.answers.setup import DemoAnswer
 from gpudebug.core.campaign.decide import Kind
 from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import git, store
@@ -24,7 +25,7 @@ from gpudebug.engine.status.status import status
 Tell = Callable[[str], None]
 
 
-def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> dict[str, Any]:
+def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> DemoAnswer:
     """Run the demo campaign until it stops. `tell` gets each chapter, `text_of` turns an answer into text."""
     folder = Path(tempfile.mkdtemp(prefix="gpudebug-demo-"))
     prepare(folder)
@@ -46,13 +47,13 @@ def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> di
             break
         if answer.verdict == "VALIDATED":
             break
-    return {
-        "folder": str(folder),
-        "cycles": [answer.as_json() for answer in answers],
-        "status": status(folder),
-        "files": [str(folder / "gpudebug.yaml"), answers[-1].files[-1], str(folder / "runs")],
-        "next_command": f"{_program()} -C {shlex.quote(str(folder))} status",
-    }
+    return DemoAnswer(
+        folder=str(folder),
+        cycles=tuple(answers),
+        status=status(folder),
+        files=(str(folder / "gpudebug.yaml"), answers[-1].files[-1], str(folder / "runs")),
+        next_command=f"{_program()} -C {shlex.quote(str(folder))} status",
+    )
 
 
 def prepare(folder: Path) -> None:

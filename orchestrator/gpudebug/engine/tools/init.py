@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core import config as configs
 from gpudebug.core.agents import instructions as known
+from gpudebug.core.answers.setup import InitAnswer
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import ConfigError, UsageError
@@ -32,7 +32,7 @@ def init(
     goal: str = "",
     agent: Sequence[str] = (),
     session: str | None = None,
-) -> dict[str, Any]:
+) -> InitAnswer:
     """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore.
 
     With `agent`, the instruction files of these agents, too; without a command, those alone, beside the
@@ -69,13 +69,12 @@ def init(
     # First: an init that is cut off before gpudebug.yaml is there is simply run again.
     notes += _pinned(directory, config, session)
     files = _write(directory, config, text)
-    return {
-        "campaign": name,
-        "framework": _framework(directory, config),
-        "notes": [*notes, *_asides(instructions)],
-        "files": [*files, *agents.write(directory, instructions)],
-        "next_command": "gpudebug next",
-    }
+    return InitAnswer(
+        campaign=name,
+        framework=_framework(directory, config),
+        notes=(*notes, *_asides(instructions)),
+        files=(*files, *agents.write(directory, instructions)),
+    )
 
 
 def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
@@ -89,19 +88,18 @@ def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
     return [f"the settings are pinned: after an edit of gpudebug.yaml run {ACCEPT}"]
 
 
-def _instruct(root: Path, chosen: Sequence[known.Agent]) -> dict[str, Any]:
+def _instruct(root: Path, chosen: Sequence[known.Agent]) -> InitAnswer:
     """The instruction files of a campaign that is there already."""
     instructions = agents.prepare(root, chosen)
     config = read_config(store.Workspace(root))
     written = agents.write(root, instructions)
     same = [f"{i.path} has it already" for i in instructions if str(i.path) not in written]
-    return {
-        "campaign": config.campaign,
-        "framework": _framework(root, config),
-        "notes": [*same, *_asides(instructions)],
-        "files": written,
-        "next_command": "gpudebug next",
-    }
+    return InitAnswer(
+        campaign=config.campaign,
+        framework=_framework(root, config),
+        notes=(*same, *_asides(instructions)),
+        files=tuple(written),
+    )
 
 
 def _asides(instructions: Sequence[agents.Instruction]) -> list[str]:

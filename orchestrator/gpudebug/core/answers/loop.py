@@ -1,0 +1,52 @@
+"""What `loop` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.answers.answer import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSession:
+    """An agent's session: what it was asked (`action`), how it ended, and what came of it.
+
+    `exit_status` is null if a `signal` ended it, both and `outcome` if it was not seen to end. `proposed` are
+    numbers of hypotheses; `kept` is the change that was begun and given back. `hypothesis` is the one that
+    was tested, else the one that was asked for.
+    """
+
+    session: str
+    exit_status: int | None
+    signal: int | None
+    outcome: str | None
+    duration_s: float | None
+    action: str
+    proposed: tuple[int, ...] | None
+    verdict: str | None
+    why: str | None
+    kept: str | None
+    hypothesis: int | None
+    transcript: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopAnswer(Answer):
+    """`ending` is the word for why the loop ended; `hypotheses` are those of `status`, all of them.
+
+    `accepted` are their numbers in the order of their acceptance. `checkout_changed` are paths that changed
+    meanwhile, not by gpudebug.
+    """
+
+    action: str = "stop"
+    ending: str
+    why: str
+    campaign: str
+    sessions: tuple[LoopSession, ...]
+    hypotheses: tuple[Mapping[str, Any], ...]
+    accepted: tuple[int, ...]
+    checkout_changed: tuple[str, ...]
+    next_command: str
+    files: tuple[str, ...]
