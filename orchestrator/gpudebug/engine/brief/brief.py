@@ -102,7 +102,6 @@ class _Brief:
             metric=f"{self.short(metric.name, 80)}, {'lower' if metric.lower else 'higher'} is better",
             target=None if target is None else numbers.figure(metric, target),
             conditions=self._conditions(),
-            failure=numbers.threshold(metric, self.config.criteria.failure),
             hypotheses_left=max(0, c.hypothesis_budget - c.tested),
             budget=c.hypothesis_budget,
             time_left=self._time_left(),
