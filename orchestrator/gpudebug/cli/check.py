@@ -57,7 +57,7 @@ def doctor(
 
     answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render)
-    if not answer["ok"]:
+    if not answer.ok:
         raise typer.Exit(1)
 
 

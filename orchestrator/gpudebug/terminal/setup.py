@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from gpudebug.core.answers.doctor import DoctorAnswer
 from gpudebug.core.answers.setup import DemoAnswer, InitAnswer
 from gpudebug.terminal.status import status
 
-Answer = Mapping[str, Any]
 
-
-def doctor(answer: Answer) -> str:
+def doctor(answer: DoctorAnswer) -> str:
     lines = []
-    width = max(14, *(len(check["name"]) for check in answer["checks"]))
-    for check in answer["checks"]:
-        mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check["result"]]
-        lines.append(f"{mark} {check['name']:<{width}} {check['found']}")
-        if check["next"]:
-            lines.append(f"{'':<{width + 9}}next: {check['next']}")
+    width = max(14, *(len(check.name) for check in answer.checks))
+    for check in answer.checks:
+        mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check.result]
+        lines.append(f"{mark} {check.name:<{width}} {check.found}")
+        if check.next:
+            lines.append(f"{'':<{width + 9}}next: {check.next}")
     return "\n".join(lines)
 
 

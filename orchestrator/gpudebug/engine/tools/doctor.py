@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.doctor import DoctorAnswer, DoctorCheck
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import devices, git, host, launcher, store
@@ -20,36 +20,26 @@ from gpudebug.engine.run import adapters
 _LOW_DISK_MB = 1024.0
 
 
-@dataclass(frozen=True)
-class _Check:
-    name: str
-    result: str
-    found: str
-    next: str | None = None
-
-
-def doctor(directory: Path, *, ask: bool = False) -> dict[str, Any]:
+def doctor(directory: Path, *, ask: bool = False) -> DoctorAnswer:
     """Every check with its finding; `ok` is False if one failed. Warnings do not fail.
 
     Nothing of the repository is run, and no Python but this one unless `ask`.
     """
-    checks = [*_machine(directory), *_campaign(directory, ask)]
-    return {
-        "ok": all(c.result != "failed" for c in checks),
-        "checks": [vars(c) for c in checks],
-    }
+    return _answer([*_machine(directory), *_campaign(directory, ask)])
 
 
-def profiling(directory: Path, *, ask: bool = False) -> dict[str, Any]:
+def profiling(directory: Path, *, ask: bool = False) -> DoctorAnswer:
     """The profiling library tried out, in this Python and in the workload's if that is another.
 
     One that is in the repository is started only with `ask`.
     """
-    checks = [c for name, python in _pythons(directory) for c in _tried_in(directory, name, python, ask)]
-    return {
-        "ok": all(c.result != "failed" for c in checks),
-        "checks": [vars(c) for c in checks],
-    }
+    return _answer(
+        [c for name, python in _pythons(directory) for c in _tried_in(directory, name, python, ask)]
+    )
+
+
+def _answer(checks: Sequence[DoctorCheck]) -> DoctorAnswer:
+    return DoctorAnswer(ok=all(c.result != "failed" for c in checks), checks=tuple(checks))
 
 
 def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
@@ -68,13 +58,15 @@ def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
         yield "workload's ", path
 
 
-def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[_Check]:
+def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[DoctorCheck]:
     root = store.find_root(directory)
     if ask or root is None or python == sys.executable or not launcher.inside(python, (_repository(root),)):
         yield from _profiling(name, python)
         return
     found = f"not started: {python} is in the repository"
-    yield _Check(f"{name}library", "warning", found, "gpudebug doctor --profiling --ask, if you trust it")
+    yield DoctorCheck(
+        f"{name}library", "warning", found, "gpudebug doctor --profiling --ask, if you trust it"
+    )
 
 
 def _repository(root: Path) -> Path:
@@ -85,22 +77,22 @@ def _repository(root: Path) -> Path:
         return root
 
 
-def _profiling(name: str, python: str) -> Iterator[_Check]:
+def _profiling(name: str, python: str) -> Iterator[DoctorCheck]:
     try:
         result = launcher.try_profiling(python)
     except GpudebugError as e:
-        yield _Check(f"{name}library", "failed", e.message, e.next)
+        yield DoctorCheck(f"{name}library", "failed", e.message, e.next)
         return
     sections = {s["name"]: s for s in result["report"]["sections"]}
-    yield _Check(f"{name}library", "ok", f"works in Python {result['version']} at {python}")
+    yield DoctorCheck(f"{name}library", "ok", f"works in Python {result['version']} at {python}")
     yield _nested(f"{name}sections", result["report"]["tree"], sections)
     yield _memory(f"{name}memory", sections)
     found = len(result["at_exit"]["sections"])
-    yield _Check(
+    yield DoctorCheck(
         f"{name}report", "ok", f"written at exit and read back: {found} sections; its files are removed"
     )
     costs = {key: f"{result[key]:.0f} ns" for key in result if key.endswith("_ns")}
-    yield _Check(
+    yield DoctorCheck(
         f"{name}overhead",
         "ok",
         f"{costs['section_ns']} a section, {costs['bound_ns']} bound; while off {costs['section_off_ns']}, "
@@ -108,42 +100,42 @@ def _profiling(name: str, python: str) -> Iterator[_Check]:
     )
 
 
-def _nested(name: str, tree: list[dict[str, Any]], sections: dict[str, Any]) -> _Check:
+def _nested(name: str, tree: list[dict[str, Any]], sections: dict[str, Any]) -> DoctorCheck:
     inner = [c["calls"] for p in tree if p["name"] == "outer" for c in p["children"] if c["name"] == "inner"]
     if len(inner) != 1 or sections["outer"]["calls"] != inner[0] or sections["failing"]["errors"] != 1:
-        return _Check(name, "failed", f"recorded wrongly: {tree}", "report it, with this line")
+        return DoctorCheck(name, "failed", f"recorded wrongly: {tree}", "report it, with this line")
     mean_ms = 1000 * sections["inner"]["mean_s"]
-    return _Check(
+    return DoctorCheck(
         name, "ok", f"{inner[0]} calls inside another section, {mean_ms:.2f} ms each; errors counted"
     )
 
 
-def _memory(name: str, sections: dict[str, Any]) -> _Check:
+def _memory(name: str, sections: dict[str, Any]) -> DoctorCheck:
     seen, gpu = sections["memory"]["mem_peak_mb"], sections["memory"]["gpu_peak_mb"]
     if seen is None:
-        return _Check(name, "warning", "cannot be read", "install psutil in the training's environment")
+        return DoctorCheck(name, "warning", "cannot be read", "install psutil in the training's environment")
     shown = "unknown (no CUDA in use)" if gpu is None else f"{gpu:.0f} MB"
-    return _Check(name, "ok", f"a section that took {seen:.0f} MB is seen; of a GPU {shown}")
+    return DoctorCheck(name, "ok", f"a section that took {seen:.0f} MB is seen; of a GPU {shown}")
 
 
-def _tried(name: str, check: Callable[[], _Check]) -> _Check:
+def _tried(name: str, check: Callable[[], DoctorCheck]) -> DoctorCheck:
     try:
         return check()
     except GpudebugError as e:
         where = f"{e.file}:{e.line}: " if e.file and e.line else f"{e.file}: " if e.file else ""
-        return _Check(name, "failed", where + e.message, e.next)
+        return DoctorCheck(name, "failed", where + e.message, e.next)
 
 
-def _machine(directory: Path) -> Iterator[_Check]:
-    yield _Check("python", "ok", f"{platform.python_version()} on {platform.system()}")
-    yield _tried("git", lambda: _Check("git", "ok", f"work tree {git.identify(directory).top}"))
+def _machine(directory: Path) -> Iterator[DoctorCheck]:
+    yield DoctorCheck("python", "ok", f"{platform.python_version()} on {platform.system()}")
+    yield _tried("git", lambda: DoctorCheck("git", "ok", f"work tree {git.identify(directory).top}"))
     yield _tried("device", lambda: _device("device", "auto"))
     yield _tried("containment", _containment)
     yield _disk(directory)
     yield _tried("locks", lambda: _locks(directory))
 
 
-def _device(name: str, setting: str, root: Path | None = None) -> _Check:
+def _device(name: str, setting: str, root: Path | None = None) -> DoctorCheck:
     resolved = devices.resolve(setting, os.environ, root)
     names = ", ".join(f"{d['name']} ({d['uuid']})" for d in resolved.devices)
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
@@ -152,46 +144,48 @@ def _device(name: str, setting: str, root: Path | None = None) -> _Check:
     advice = "choose a whole GPU with CUDA_VISIBLE_DEVICES if gpu_util is among them"
     if resolved.spec["kind"] == "cpu":
         advice = "on a machine with an NVIDIA GPU, install its driver"
-    return _Check(name, "warning" if warn else "ok", text, advice if warn else None)
+    return DoctorCheck(name, "warning" if warn else "ok", text, advice if warn else None)
 
 
-def _containment() -> _Check:
+def _containment() -> DoctorCheck:
     found = containment()
     missing = [name for name, works in found.items() if not works]
     if "subreaper" in missing:
-        return _Check("containment", "failed", "no child subreaper", "use Linux 3.4 or newer")
+        return DoctorCheck("containment", "failed", "no child subreaper", "use Linux 3.4 or newer")
     text = ", ".join(name for name, works in found.items() if works)
-    return _Check("containment", "ok", text + (f" (without {', '.join(missing)})" if missing else ""))
+    return DoctorCheck("containment", "ok", text + (f" (without {', '.join(missing)})" if missing else ""))
 
 
-def _disk(directory: Path) -> _Check:
+def _disk(directory: Path) -> DoctorCheck:
     free = host.free_disk_mb(directory)
     if free < _LOW_DISK_MB:
-        return _Check(
+        return DoctorCheck(
             "disk", "warning", f"{free:.0f} MB free", "free some space: runs write logs and samples"
         )
-    return _Check("disk", "ok", f"{free / 1024:.0f} GB free")
+    return DoctorCheck("disk", "ok", f"{free / 1024:.0f} GB free")
 
 
-def _locks(directory: Path) -> _Check:
+def _locks(directory: Path) -> DoctorCheck:
     root = store.find_root(directory) or directory
     store.check_locks(root)
-    return _Check("locks", "ok", f"files can be written and locked in {root}")
+    return DoctorCheck("locks", "ok", f"files can be written and locked in {root}")
 
 
-def _campaign(directory: Path, ask: bool) -> Iterator[_Check]:
+def _campaign(directory: Path, ask: bool) -> Iterator[DoctorCheck]:
     root = store.find_root(directory)
     if root is None:
-        yield _Check("campaign", "warning", "no gpudebug.yaml here or above", "gpudebug init --command '…'")
+        yield DoctorCheck(
+            "campaign", "warning", "no gpudebug.yaml here or above", "gpudebug init --command '…'"
+        )
         return
     workspace = store.Workspace(root)
     try:
         config = read_config(workspace)
     except GpudebugError as e:
         where = f"{e.file}:{e.line}: " if e.line else ""
-        yield _Check("config", "failed", where + e.message, e.next)
+        yield DoctorCheck("config", "failed", where + e.message, e.next)
         return
-    yield _Check("config", "ok", f"campaign {config.campaign}")
+    yield DoctorCheck("config", "ok", f"campaign {config.campaign}")
     yield _tried("progress", lambda: _progress(workspace, config))
     if config.device != "auto":
         yield _tried("campaign device", lambda: _device("campaign device", config.device, root))
@@ -200,12 +194,12 @@ def _campaign(directory: Path, ask: bool) -> Iterator[_Check]:
             yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w, ask))  # type: ignore[misc]
 
 
-def _progress(workspace: store.Workspace, config: Any) -> _Check:
+def _progress(workspace: store.Workspace, config: Any) -> DoctorCheck:
     document = read_progress(progress_path(workspace, config))
-    return _Check("progress", "ok", f"{len(document.hypotheses)} hypotheses in {document.file}")
+    return DoctorCheck("progress", "ok", f"{len(document.hypotheses)} hypotheses in {document.file}")
 
 
-def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) -> _Check:
+def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) -> DoctorCheck:
     argv = workload.argv()
     env = training_environment(workload)
     path = launcher.find_command(argv, str(workspace.root / workload.cwd), env)
@@ -213,8 +207,8 @@ def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) ->
     shown = f"{path}; {named}" if (named := _framework(of, path, env, ask)) else path
     advice = frameworks.log_advice(argv, adapters.known(), program=of.program)
     if advice:
-        return _Check(part, "warning", f"{shown}; logs too rarely to judge the loss", advice.text)
-    return _Check(part, "ok", shown)
+        return DoctorCheck(part, "warning", f"{shown}; logs too rarely to judge the loss", advice.text)
+    return DoctorCheck(part, "ok", shown)
 
 
 def _framework(of: adapters.Known, path: str, env: dict[str, str], ask: bool) -> str | None:

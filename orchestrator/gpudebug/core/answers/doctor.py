@@ -1,0 +1,25 @@
+"""What `doctor` answers: each check with its finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudebug.core.answers.answer import Answer
+
+
+@dataclass(frozen=True)
+class DoctorCheck:
+    """One check: `result` is ok, warning or failed; `next` mends it, null if nothing is to be mended."""
+
+    name: str
+    result: str
+    found: str
+    next: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorAnswer(Answer):
+    """`doctor`: `ok` is false if a check failed. Warnings do not fail."""
+
+    ok: bool
+    checks: tuple[DoctorCheck, ...]
