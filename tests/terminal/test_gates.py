@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from tests.support.answers import read
 
 from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.answers.sample import SampledDevice, UtilisationSpread
 from gpudebug.terminal import fit
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen, short
@@ -48,13 +49,12 @@ def test_long_titles_are_cut(text: str, width: int, shown: str) -> None:
     assert short(text, width) == shown
 
 
-def device(**changes: Any) -> dict[str, Any]:
-    spread = {"mean": 15.04, "p5": 14.0, "p50": 15.0, "p95": 16.0}
-    return {"index": 1, "uuid": "GPU-1", "name": "x", "gpu_util": spread, "reason": None, **changes}
+SPREAD = UtilisationSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
+DEVICE = SampledDevice(index=1, uuid="GPU-1", name="x", gpu_util=SPREAD, reason=None)
 
 
 def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
-    known, unknown = devices([device(), device(uuid="CPU", gpu_util=None, reason="too short")])
+    known, unknown = devices([DEVICE, replace(DEVICE, uuid="CPU", gpu_util=None, reason="too short")])
     assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
     assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
     assert "0.0" not in unknown

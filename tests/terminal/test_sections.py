@@ -8,6 +8,7 @@ from typing import Any
 from tests.support.answers import read
 from tests.support.section_reports import a_section, node, report, section
 
+from gpudebug.core.answers.analyze import SectionsAnswer
 from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside import sections as core
@@ -15,8 +16,8 @@ from gpudebug.core.inside.sections import Node, Report
 from gpudebug.terminal.sections import ROWS, beside, head, of_run, sections
 
 
-def answer(made: Report, **more: Any) -> dict[str, Any]:
-    return {"kind": "sections", "file": "sections.json", **core.analysis(made), **more}
+def answer(made: Report, **more: Any) -> SectionsAnswer:
+    return SectionsAnswer(file="sections.json", **core.analysis(made), **more)
 
 
 # The figures of the table that people know.
@@ -28,7 +29,7 @@ KNOWN = report(
 )
 
 
-def known() -> dict[str, Any]:
+def known() -> SectionsAnswer:
     return answer(core.read_report(json.dumps(KNOWN).encode(), "f"))
 
 

@@ -63,7 +63,7 @@ def sample(
     with LiveLine() as live:
         answer = engine(folder, command or (), live, output=output, force=force, **how)
     print_(answer, render)
-    raise typer.Exit(answer["exit_status"])
+    raise typer.Exit(answer.exit_status)
 
 
 @app.command(

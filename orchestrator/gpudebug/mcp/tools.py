@@ -166,13 +166,13 @@ def _compare(place: Client, asked: Compare, _: Report) -> Answer:
     return compare_recorded(place.folder, asked.a, asked.b)
 
 
-def _sample_workload(place: Client, _: Nothing, report: Report) -> dict[str, Any]:
+def _sample_workload(place: Client, _: Nothing, report: Report) -> Answer:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, (), report)
 
 
-def _sample(place: Client, asked: Sample, report: Report) -> dict[str, Any]:
+def _sample(place: Client, asked: Sample, report: Report) -> Answer:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, asked.command, report)

@@ -2,58 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
+from gpudebug.core.answers.sample import SampleAnswer, SampledDevice
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
 
-Answer = Mapping[str, Any]
 
-
-def sample(answer: Answer) -> str:
-    why = f" ({answer['why']})" if answer["why"] else ""
-    lines = [f"{answer['outcome']}{why}, exit status {answer['exit_status']}"]
-    window = answer["window"]
+def sample(answer: SampleAnswer) -> str:
+    why = f" ({answer.why})" if answer.why else ""
+    lines = [f"{answer.outcome}{why}, exit status {answer.exit_status}"]
+    window = answer.window
     if window:
-        lines[0] += f"; {window_text(window)}"
-    lines += devices(answer["devices"])
-    rate = answer["throughput"]["steps_per_s"]
+        lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
+    lines += devices(answer.devices)
+    rate = answer.throughput.steps_per_s
     # The probe's own stands among its figures.
-    if rate is not None and rate != (answer["probe"] or {}).get("steps_per_s"):
+    if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
-    lines += [f"note: {line}" for line in answer["notes"]]
-    told = {"run": "probe", "probe": answer["probe"], "probe_reason": answer["probe_reason"]}
-    lines += [*inside([side("probe", [told])]), *places(answer["stacks"])]
-    if answer["sections"]:
+    lines += [f"note: {line}" for line in answer.notes]
+    told = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
+    lines += [*inside([side("probe", [told])]), *places(answer.stacks)]
+    if answer.sections:
         from gpudebug.terminal import sections
 
-        lines += sections.of_run(answer["sections"])
-    return "\n".join([*lines, f"samples {answer['csv']}", f"log     {answer['log']}", *_trace(answer)])
+        lines += sections.of_run(answer.sections)
+    return "\n".join([*lines, f"samples {answer.csv}", f"log     {answer.log}", *_trace(answer)])
 
 
-def _trace(answer: Answer) -> list[str]:
-    if not answer.get("trace"):
+def _trace(answer: SampleAnswer) -> list[str]:
+    if not answer.trace:
         return []
     from gpudebug.terminal.torchprofile import trace
 
-    return trace(answer["trace"])
+    return trace(answer.trace)
 
 
-def devices(rows: list[Answer]) -> list[str]:
+def devices(rows: Sequence[SampledDevice]) -> list[str]:
     lines = []
     for d in rows:
-        util = d["gpu_util"]
-        label = f"GPU {d['index']}" if d["uuid"] != "CPU" else "CPU stand-in"
+        util = d.gpu_util
+        label = f"GPU {d.index}" if d.uuid != "CPU" else "CPU stand-in"
         if util is None:
-            lines.append(f"{label} ({d['uuid']}): gpu_util unknown: {d['reason']}")
+            lines.append(f"{label} ({d.uuid}): gpu_util unknown: {d.reason}")
         else:
-            spread = f"p5 {util['p5']:.0f}, p50 {util['p50']:.0f}, p95 {util['p95']:.0f}"
-            lines.append(f"{label} ({d['uuid']}): gpu_util {util['mean']:.1f}%  ({spread})")
+            spread = f"p5 {util.p5:.0f}, p50 {util.p50:.0f}, p95 {util.p95:.0f}"
+            lines.append(f"{label} ({d.uuid}): gpu_util {util.mean:.1f}%  ({spread})")
     return lines
 
 
-def window_text(window: Answer) -> str:
-    return f"window {window['start_s']:.1f} to {window['end_s']:.1f} s, {window['samples']} samples"
+def window_text(start_s: float, end_s: float, samples: int) -> str:
+    return f"window {start_s:.1f} to {end_s:.1f} s, {samples} samples"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.analyze import SectionsAnswer
 from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
 
-Answer = Mapping[str, Any]
+Document = Mapping[str, Any]
 WIDTH = 100
 # Rows of a table on a terminal; a file holds all of them.
 ROWS = 40
@@ -20,12 +21,12 @@ _PEAKS = ("Mem Peak(MB)", "GPU Peak(MB)")
 _SHOWN_OF_A_RUN, _SHOWN_BESIDE = 5, 8
 
 
-def sections(answer: Answer, *, whole: bool = False) -> str:
+def sections(answer: SectionsAnswer, *, whole: bool = False) -> str:
     """One report, or several merged: head, summary, bottlenecks, recommendations, categories, tree, notes.
 
     Unless `whole`, long tables end after `ROWS` rows and say how many they leave out.
     """
-    most = max(ROWS, len(answer["sections"]), len(answer["recommendations"])) if whole else ROWS
+    most = max(ROWS, len(answer.sections), len(answer.recommendations)) if whole else ROWS
     parts = [
         [head(answer)],
         _summary(answer, most),
@@ -33,26 +34,26 @@ def sections(answer: Answer, *, whole: bool = False) -> str:
         _recommendations(answer, most),
         _categories(answer),
         _tree(answer, whole),
-        [line for note in answer["notes"] for line in _behind("note: ", note)],
+        [line for note in answer.notes for line in _behind("note: ", note)],
     ]
-    if answer.get("comparison"):
-        parts.append(_comparison(answer["comparison"], most))
+    if answer.comparison:
+        parts.append(_comparison(answer.comparison, most))
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
-def head(answer: Answer) -> str:
+def head(answer: SectionsAnswer) -> str:
     """One line: where from, how much, where most of the time went."""
-    count, ranked = answer["processes"], answer["rank"] is not None
-    who = f"{count} processes" if count > 1 else f"rank {answer['rank']}" if ranked else "one process"
-    said = [f"{answer['file']}: sections of {who}", f"{numbers.number(answer['profiled_s'], 's')} profiled"]
-    if answer["iterations"]:
-        said.append(f"{answer['iterations']} iterations")
-    if answer["iterations_per_s"] is not None:
-        said.append(f"{numbers.number(answer['iterations_per_s'], 'iterations/s')}")
-    if answer["warmup"]:
-        said.append(f"{answer['warmup']} of warm-up left out")
-    if answer["sections"]:
-        first = answer["sections"][0]
+    count, ranked = answer.processes, answer.rank is not None
+    who = f"{count} processes" if count > 1 else f"rank {answer.rank}" if ranked else "one process"
+    said = [f"{answer.file}: sections of {who}", f"{numbers.number(answer.profiled_s, 's')} profiled"]
+    if answer.iterations:
+        said.append(f"{answer.iterations} iterations")
+    if answer.iterations_per_s is not None:
+        said.append(f"{numbers.number(answer.iterations_per_s, 'iterations/s')}")
+    if answer.warmup:
+        said.append(f"{answer.warmup} of warm-up left out")
+    if answer.sections:
+        first = answer.sections[0]
         said.append(f"most in {short(first['name'], 40)} ({100 * first['share']:.1f}%)")
     return ", ".join(said)
 
@@ -61,8 +62,8 @@ def _name_width(names: Sequence[str]) -> int:
     return max(_LEAST_NAME, min(max(map(len, names), default=0), _LONGEST_NAME))
 
 
-def _summary(answer: Answer, most: int) -> list[str]:
-    rows = answer["sections"][:most]
+def _summary(answer: SectionsAnswer, most: int) -> list[str]:
+    rows = answer.sections[:most]
     if not rows:
         return []
     width = _name_width([r["name"] for r in rows])
@@ -78,7 +79,7 @@ def _summary(answer: Answer, most: int) -> list[str]:
         cells = "".join(f" {v:>{size - 1}}" for v, (_, size) in zip(values, _COLUMNS, strict=True))
         peaks = "".join(f"{_peak(r[key]):>14}" for key in ("mem_peak_mb", "gpu_peak_mb"))
         lines.append(f"{short(r['name'], width):<{width}}{cells}{peaks}")
-    return lines + _more(len(answer["sections"]) - len(rows))
+    return lines + _more(len(answer.sections) - len(rows))
 
 
 def _peak(value: float | None) -> str:
@@ -89,9 +90,9 @@ def _more(count: int) -> list[str]:
     return [f"… and {count} more (--output and --detailed write them all)"] if count > 0 else []
 
 
-def _bottlenecks(answer: Answer) -> list[str]:
-    by_name = {r["name"]: r for r in answer["sections"]}
-    rows = [by_name[name] for name in answer["bottlenecks"]]
+def _bottlenecks(answer: SectionsAnswer) -> list[str]:
+    by_name = {r["name"]: r for r in answer.sections}
+    rows = [by_name[name] for name in answer.bottlenecks]
     if not rows:
         return []
     width = _name_width([r["name"] for r in rows])
@@ -110,8 +111,8 @@ def _ms(seconds: float) -> str:
     return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
-def _recommendations(answer: Answer, most: int) -> list[str]:
-    rows = answer["recommendations"]
+def _recommendations(answer: SectionsAnswer, most: int) -> list[str]:
+    rows = answer.recommendations
     lines = [
         line
         for r in rows[:most]
@@ -120,16 +121,16 @@ def _recommendations(answer: Answer, most: int) -> list[str]:
     return ["RECOMMENDATIONS:", *lines, *_more(len(rows) - most)] if lines else []
 
 
-def _categories(answer: Answer) -> list[str]:
-    rows = answer["categories"]
+def _categories(answer: SectionsAnswer) -> list[str]:
+    rows = answer.categories
     width = max((len(short(r["name"], 30)) for r in rows), default=0)
     lines = [f"  {short(r['name'], 30):<{width}} {100 * r['share']:6.1f}%  {r['self_s']:.3f} s" for r in rows]
     return ["CATEGORIES (own time, what is below a section left out):", *lines] if rows else []
 
 
-def _tree(answer: Answer, whole: bool) -> list[str]:
+def _tree(answer: SectionsAnswer, whole: bool) -> list[str]:
     """Each section below that it was entered from, with its share of that one's time."""
-    nodes = list(_walk(answer["tree"], 0, None))
+    nodes = list(_walk(answer.tree, 0, None))
     if not any(depth for _, depth, _ in nodes):
         return []
     shown = nodes if whole else nodes[:ROWS]
@@ -151,18 +152,18 @@ def _part(share: float) -> str:
 
 
 def _walk(
-    nodes: Sequence[Answer], depth: int, above: float | None
-) -> Iterator[tuple[Answer, int, float | None]]:
+    nodes: Sequence[Document], depth: int, above: float | None
+) -> Iterator[tuple[Document, int, float | None]]:
     for node in sorted(nodes, key=lambda n: (-n["total_s"], n["name"])):
         yield node, depth, above
         yield from _walk(node["children"], depth + 1, node["total_s"])
 
 
-def _own(node: Answer) -> float:
+def _own(node: Document) -> float:
     return float(node["total_s"] - sum(child["total_s"] for child in node["children"]))
 
 
-def _comparison(answer: Answer, most: int) -> list[str]:
+def _comparison(answer: Document, most: int) -> list[str]:
     a, b = answer["a"], answer["b"]
     lines = ["SIDE BY SIDE (ms a call):", *_behind("  A  ", a["label"]), *_behind("  B  ", b["label"]), ""]
     rows = answer["sections"][:most]
@@ -183,13 +184,13 @@ def _comparison(answer: Answer, most: int) -> list[str]:
     return [*lines, "", "CHECKLIST:", *(line for c in answer["checklist"] for line in _check(c))]
 
 
-def _check(check: Answer) -> list[str]:
+def _check(check: Document) -> list[str]:
     mark = " " if check["answer"] is None else "!" if check["concern"] else "x"
     lines = _behind(f"  [{mark}] ", check["question"])
     return lines if check["answer"] is None else lines + _behind("      ", check["answer"])
 
 
-def _verdict(answer: Answer) -> str:
+def _verdict(answer: Document) -> str:
     if answer["ratio"] is None:
         return f"cannot tell: {answer['why']}"
     figure = answer["figure"]
@@ -205,7 +206,7 @@ def _times(value: float) -> str:
     return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
 
 
-def of_run(found: Answer | None) -> list[str]:
+def of_run(found: Document | None) -> list[str]:
     """What the evidence of a run says of its sections: the first ones, or why there are none."""
     if not found:
         return []

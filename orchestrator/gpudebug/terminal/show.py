@@ -98,7 +98,11 @@ def _profile(found: Answer | None) -> list[str]:
 def _run(e: Answer) -> list[str]:
     window = e["window"]
     none = e["window_reason"] or f"window {numbers.UNKNOWN}"
-    span = f"{window_text(window)} (found by {window['rule']})" if window else none
+    span = (
+        f"{window_text(window['start_s'], window['end_s'], window['samples'])} (found by {window['rule']})"
+        if window
+        else none
+    )
     lines = labelled(f"Run {e['run']}: ", f"{e['outcome']}, {span}")
     figure, here = f"  gpu_util {numbers.percent(e['utilisation'])}   ", screen()
     lines.append(figure + here.spark(e["spark"], min(40, here.columns - len(figure))))

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.statistics import numbers
 
-Answer = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 _ROWS = 8
 _STEPS = 12
@@ -54,7 +55,7 @@ _CAUSES = {
 }
 
 
-def trace(answer: Answer) -> str:
+def trace(answer: TraceAnswer) -> str:
     """The page: the idle time by what the host did in it, ranked; then steps, copies, calls, operators."""
     parts = [
         _head(answer),
@@ -77,17 +78,17 @@ def cause(name: str) -> str:
     return _CAUSES[name][0] if name in _CAUSES else name
 
 
-def _head(answer: Answer) -> Iterator[str]:
-    steps = answer["steps"]
+def _head(answer: TraceAnswer) -> Iterator[str]:
+    steps = answer.steps
     marked = _plural(steps["count"], "step") if steps else "no steps marked"
-    of = f" of {answer['world_size']}" if answer["world_size"] is not None else ""
-    rank = f", rank {answer['rank']}{of}" if answer["rank"] is not None else ""
-    yield f"{answer['file']}: trace of {_s(answer['span_s'])}, {marked}, {answer['events']:,} events{rank}"
-    for note in answer["notes"]:
+    of = f" of {answer.world_size}" if answer.world_size is not None else ""
+    rank = f", rank {answer.rank}{of}" if answer.rank is not None else ""
+    yield f"{answer.file}: trace of {_s(answer.span_s)}, {marked}, {answer.events:,} events{rank}"
+    for note in answer.notes:
         yield f"note: {note}"
-    if answer["reason"]:
-        yield f"device utilisation unknown: {answer['reason']}"
-    for device in answer["devices"]:
+    if answer.reason:
+        yield f"device utilisation unknown: {answer.reason}"
+    for device in answer.devices:
         name = f" ({device['name']})" if device["name"] else ""
         yield (
             f"device {device['device']}{name}: busy {_share(device['busy_share'])} "
@@ -95,8 +96,8 @@ def _head(answer: Answer) -> Iterator[str]:
         )
 
 
-def _idle(answer: Answer) -> Iterator[str]:
-    gaps = answer["gaps"]
+def _idle(answer: TraceAnswer) -> Iterator[str]:
+    gaps = answer.gaps
     if not gaps or not gaps["by_cause"]:
         return
     yield f"Where the device idles: {_s(gaps['total_s'])} in {gaps['count']:,} gaps. Meanwhile the host was"
@@ -116,8 +117,8 @@ def _idle(answer: Answer) -> Iterator[str]:
     yield f"Try first: {_CAUSES[first][1]}"
 
 
-def _steps(answer: Answer) -> Iterator[str]:
-    steps = answer["steps"]
+def _steps(answer: TraceAnswer) -> Iterator[str]:
+    steps = answer.steps
     if not steps:
         return
     yield (
@@ -135,11 +136,11 @@ def _steps(answer: Answer) -> Iterator[str]:
         yield f"  and {steps['count'] - _STEPS:,} more (--json has {len(table)})"
 
 
-def _host(answer: Answer) -> Iterator[str]:
+def _host(answer: TraceAnswer) -> Iterator[str]:
     """Only of a trace without a device: there the host's own spans are all there is."""
-    if answer["devices"]:
+    if answer.devices:
         return
-    host = answer["host"]
+    host = answer.host
     yield f"Host: operators ran in {_share(host['operator_share'])} of {_s(host['span_s'])}"
     loading = host["data_loading"]
     if loading:
@@ -153,8 +154,8 @@ def _host(answer: Answer) -> Iterator[str]:
         yield "  no data loader in the trace"
 
 
-def _gap_sizes(answer: Answer) -> Iterator[str]:
-    gaps = answer["gaps"]
+def _gap_sizes(answer: TraceAnswer) -> Iterator[str]:
+    gaps = answer.gaps
     if not gaps or not gaps["count"]:
         return
     yield "Gaps by size"
@@ -169,8 +170,8 @@ def _gap_sizes(answer: Answer) -> Iterator[str]:
     )
 
 
-def _queue(answer: Answer) -> Iterator[str]:
-    for device in answer["devices"]:
+def _queue(answer: TraceAnswer) -> Iterator[str]:
+    for device in answer.devices:
         queue, launches = device["queue"], device["launches"]
         if queue and launches:
             yield (
@@ -187,11 +188,11 @@ def _queue(answer: Answer) -> Iterator[str]:
             )
 
 
-def _copies(answer: Answer) -> Iterator[str]:
-    if not answer["memcpy"]:
+def _copies(answer: TraceAnswer) -> Iterator[str]:
+    if not answer.memcpy:
         return
     yield "Copies"
-    for row in answer["memcpy"]:
+    for row in answer.memcpy:
         memory = f" {row['host_memory']}" if row["host_memory"] else ""
         size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] is not None else numbers.UNKNOWN
         yield (
@@ -200,20 +201,20 @@ def _copies(answer: Answer) -> Iterator[str]:
         )
 
 
-def _syncs(answer: Answer) -> Iterator[str]:
-    if not answer["syncs"]:
+def _syncs(answer: TraceAnswer) -> Iterator[str]:
+    if not answer.syncs:
         return
-    on_device = bool(answer["devices"])
+    on_device = bool(answer.devices)
     yield "Calls that wait for the device" if on_device else "Reads that would wait for a device"
-    for row in answer["syncs"][:_ROWS]:
+    for row in answer.syncs[:_ROWS]:
         yield f"  {_short(row['call'], 40):<40} {row['count']:>9,} {_s(row['seconds']):>9}"
         for stack in row["stacks"][:1]:
             frames = " < ".join(_short(f, 40) for f in stack["frames"][:3])
             yield f"      {stack['count']:,} in {frames}"
 
 
-def _communication(answer: Answer) -> Iterator[str]:
-    nccl = answer["nccl"]
+def _communication(answer: TraceAnswer) -> Iterator[str]:
+    nccl = answer.nccl
     if nccl:
         yield (
             f"NCCL: {_s(nccl['seconds'])}, {_share(nccl['share_of_busy'])} of the busy time; "
@@ -221,20 +222,20 @@ def _communication(answer: Answer) -> Iterator[str]:
         )
 
 
-def _kernels(answer: Answer) -> Iterator[str]:
-    if not answer["kernels"]:
+def _kernels(answer: TraceAnswer) -> Iterator[str]:
+    if not answer.kernels:
         return
-    a_step = numbers.number(answer["kernels_per_step"])
-    yield f"Kernels: {a_step} a step, {_us(answer['mean_kernel_us'])} each (mean)"
-    for row in answer["kernels"][:_ROWS]:
+    a_step = numbers.number(answer.kernels_per_step)
+    yield f"Kernels: {a_step} a step, {_us(answer.mean_kernel_us)} each (mean)"
+    for row in answer.kernels[:_ROWS]:
         yield (
             f"  {_short(row['name']):<{_WIDTH}} {row['count']:>8,} {_s(row['seconds']):>9} "
             f"{_us(row['mean_us']):>9}"
         )
 
 
-def _operators(answer: Answer) -> Iterator[str]:
-    rows = answer["operators"]
+def _operators(answer: TraceAnswer) -> Iterator[str]:
+    rows = answer.operators
     if not rows:
         return
     yield f"{'Operators':<{_WIDTH - 16}} {'calls':>8} {'host self':>10} {'host':>9} {'device':>9}"
@@ -245,7 +246,7 @@ def _operators(answer: Answer) -> Iterator[str]:
         )
 
 
-def _both(rows: Sequence[Answer]) -> list[Answer]:
+def _both(rows: Sequence[Row]) -> list[Row]:
     """The first by device time and the first by host time, each once."""
     by_device = sorted(rows, key=lambda r: -(r["device_s"] or 0.0))[: _ROWS // 2]
     by_host = sorted(rows, key=lambda r: -r["self_s"])[:_ROWS]

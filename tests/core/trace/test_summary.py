@@ -14,6 +14,7 @@ from tests.support import traces
 from tests.support.places import DATA
 from tests.support.traces import device, host
 
+from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
 from gpudebug.terminal.trace import trace
@@ -190,7 +191,7 @@ def test_no_damage_is_a_defect(damage: list[tuple[int, int, bytes]]) -> None:
         assert e.next
     else:
         json.dumps(answer, allow_nan=False)
-        assert trace({"file": "t.json", **answer})
+        assert trace(TraceAnswer(file="t.json", **answer))
 
 
 def test_oddities_are_noted() -> None:

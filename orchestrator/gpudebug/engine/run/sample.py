@@ -8,8 +8,15 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.sample import (
+    FailureLines,
+    SampleAnswer,
+    SampledDevice,
+    SampledRate,
+    SampledWindow,
+    UtilisationSpread,
+)
 from gpudebug.core.errors import UsageError
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
 from gpudebug.core.records import Evidence
@@ -44,7 +51,7 @@ def sample(
     timeout: float | None = None,
     torch_profile: TorchProfile | None = None,
     force: bool = False,
-) -> dict[str, Any]:
+) -> SampleAnswer:
     """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
     Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
@@ -61,9 +68,8 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output, force=force)
         launched, evidence, lost = _beside(bench, job, files)
-    notes = (*_replays(bench), *bench.notes, *lost, *_remarks(job, evidence))
-    answer = _answer(evidence, launched.exit_status, launched.signal, files, notes)
-    return answer | {"replayed": bench.replays}
+    remarks = [*lost, *_remarks(job, evidence)]
+    return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
 
 
 def _job(directory: Path, command: Sequence[str]) -> Job:
@@ -125,20 +131,14 @@ def _remarks(job: Job, evidence: Evidence) -> list[str]:
     return remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
 
 
-def _in_campaign(bench: Bench, job: Job) -> dict[str, Any]:
+def _in_campaign(bench: Bench, job: Job) -> SampleAnswer:
     with claim_of(bench.workspace, "gpudebug sample") as claim:
         bench = replace(bench, hold_fds=(claim.fd, *bench.hold_fds))
         measured = measure(bench, job)
         bench.workspace.seal(measured.folder)
     folder, record = measured.folder, measured.record
-    files = files_of(folder)
-    notes = (*_replays(bench), *bench.notes, *_remarks(job, measured.evidence))
-    answer = _answer(measured.evidence, record.exit_status, record.signal, files, notes)
-    return answer | {"replayed": bench.replays}
-
-
-def _replays(bench: Bench) -> tuple[str, ...]:
-    return (NOTE,) if bench.replays else ()
+    remarks = _remarks(job, measured.evidence)
+    return _answer(measured.evidence, record.exit_status, record.signal, files_of(folder), bench, remarks)
 
 
 def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
@@ -172,25 +172,24 @@ def _taken(output: Path) -> bool:
     return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
 
 
-def summary(evidence: Evidence) -> dict[str, Any]:
-    """`window` and `devices` as `sample` and `analyze` print them."""
-    window = evidence.window
-    return {
-        "window": None
-        if window is None
-        else {"start_s": window.start_s, "end_s": window.end_s, "samples": window.samples},
-        "reason": evidence.window_reason,
-        "devices": [
-            {
-                "index": d.index,
-                "uuid": d.uuid,
-                "name": d.name,
-                "gpu_util": d.gpu_util.model_dump() if d.gpu_util else None,
-                "reason": d.reason,
-            }
-            for d in evidence.devices
-        ],
-    }
+def window_in(evidence: Evidence) -> SampledWindow | None:
+    """The steady window of a run."""
+    found = evidence.window
+    return SampledWindow(start_s=found.start_s, end_s=found.end_s, samples=found.samples) if found else None
+
+
+def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
+    """What each device of a run did in its window."""
+    return tuple(
+        SampledDevice(
+            index=d.index,
+            uuid=d.uuid,
+            name=d.name,
+            gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
+            reason=d.reason,
+        )
+        for d in evidence.devices
+    )
 
 
 def _answer(
@@ -198,28 +197,29 @@ def _answer(
     exit_status: int | None,
     signal_: int | None,
     files: Files,
-    notes: tuple[str, ...],
-) -> dict[str, Any]:
-    return {
-        "outcome": str(evidence.outcome),
-        "why": evidence.reason,
-        "exit_status": shell_status(evidence.outcome, exit_status, signal_),
-        **summary(evidence),
-        "throughput": {"steps_per_s": evidence.steps_per_s},
-        "loss": evidence.loss.model_dump(mode="json"),
-        "failure": {"class": evidence.failure.kind, "lines": list(evidence.failure.lines)}
-        if evidence.failure
-        else None,
-        "probe": evidence.probe.model_dump(mode="json") if evidence.probe else None,
-        "probe_reason": evidence.probe_reason,
-        "sections": evidence.sections.model_dump(mode="json") if evidence.sections else None,
-        "stacks": evidence.stacks.model_dump(mode="json") if evidence.stacks else None,
-        "trace": located(evidence.trace, files.samples.parent),
-        "missing": evidence.missing,
-        "notes": list(notes),
-        "csv": str(files.samples),
-        "log": str(files.log),
-    }
+    bench: Bench,
+    remarks: Sequence[str],
+) -> SampleAnswer:
+    document = evidence.model_dump(mode="json", include={"loss", "probe", "sections", "stacks"})
+    failure = evidence.failure
+    return SampleAnswer(
+        outcome=str(evidence.outcome),
+        why=evidence.reason,
+        exit_status=shell_status(evidence.outcome, exit_status, signal_),
+        window=window_in(evidence),
+        reason=evidence.window_reason,
+        devices=devices_in(evidence),
+        throughput=SampledRate(steps_per_s=evidence.steps_per_s),
+        **document,
+        failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        probe_reason=evidence.probe_reason,
+        trace=located(evidence.trace, files.samples.parent),
+        missing=evidence.missing,
+        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *remarks),
+        csv=str(files.samples),
+        log=str(files.log),
+        replayed=bench.replays,
+    )
 
 
 def shell_status(outcome: Outcome, exit_status: int | None, signal_: int | None) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
 
 _READ = 1 << 20
 
 
-def trace(path: Path) -> dict[str, Any]:
-    """The answer for a trace, JSON or JSON in gzip, with `kind` "trace" and `file`.
+def trace(path: Path) -> TraceAnswer:
+    """What a trace says, JSON or JSON in gzip.
 
     Raises GpudebugError if the file holds no trace.
     """
@@ -20,8 +20,7 @@ def trace(path: Path) -> dict[str, Any]:
 
     try:
         with path.open("rb") as f:
-            answer = summarise(iter(lambda: f.read(_READ), b"")).as_dict()
+            return TraceAnswer(file=str(path), **summarise(iter(lambda: f.read(_READ), b"")).as_dict())
     except GpudebugError as e:
         e.file = str(path)
         raise
-    return {"kind": answer["kind"], "file": str(path), **answer}

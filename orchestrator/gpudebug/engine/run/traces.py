@@ -38,7 +38,7 @@ def trace_of(folder: Path) -> dict[str, Any] | None:
     from gpudebug.engine.run.trace_file import trace
 
     try:
-        return {**record, "analysis": headline(trace(folder / record["file"]))}
+        return {**record, "analysis": headline(trace(folder / record["file"]).as_json())}
     except GpudebugError as e:
         return {**record, "analysis": None, "why": "; ".join(filter(None, (record.get("why"), e.message)))}
 

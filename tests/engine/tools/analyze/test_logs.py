@@ -39,4 +39,4 @@ def test_json_that_says_nothing_is_no_log(tmp_path: Path, text: str) -> None:
 def test_a_log_of_one_json_line_is_a_log(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text('{"step": 1, "loss": 2.5}\n')
-    assert log(path).answer["loss"]["points"] == 1
+    assert log(path).answer.as_json()["loss"]["points"] == 1

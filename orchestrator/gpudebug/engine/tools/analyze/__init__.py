@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, SectionsAnswer
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
@@ -27,9 +28,9 @@ def analyze(
     *,
     compare: Path | None = None,
     outputs: Outputs = _NOTHING,
-    text: Callable[[dict[str, Any]], str] = str,
-) -> dict[str, Any]:
-    """One answer for one file, `{"files": [...]}` for several, of section reports also `merged`.
+    text: Callable[[AnalyzeAnswer], str] = str,
+) -> AnalyzeAnswer:
+    """What one file says, or several, of section reports also together.
 
     `compare` is a section report to set beside these. `outputs` are written from the answer, as `text` shows
     it in full; their names are `written`.
@@ -46,17 +47,23 @@ def analyze(
         _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
     reports: list[Report] = []
     found = [_one(path, kind, packed, reports) for path, (kind, packed) in zip(files, kinds, strict=True)]
-    merged = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
+    together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
         against = read(compare, packed=_kind(compare)[1])
-        (merged or found[0]).answer["comparison"] = comparison(
-            reports, [against], ", ".join(map(str, files)), str(compare)
-        )
-    answer = _answer([one.answer for one in found], merged)
-    if outputs.paths:
-        detailed = _answer([{**one.answer, **one.more} for one in found], merged)
-        answer["written"] = outputs.write(answer, detailed, merged or found[0], text)
-    return answer
+        both = comparison(reports, [against], ", ".join(map(str, files)), str(compare))
+        if together:
+            together = replace(together, comparison=both)
+        elif isinstance(found[0].answer, SectionsAnswer):
+            found[0] = replace(found[0], answer=replace(found[0].answer, comparison=both))
+    answer: AnalyzeAnswer = found[0].answer
+    if len(found) > 1:
+        answer = FilesAnswer(files=tuple(one.answer for one in found), merged=together)
+    if not outputs.paths:
+        return answer
+    each = [one.detailed() for one in found]
+    detailed = {**answer.as_json(), "files": each} if len(each) > 1 else each[0]
+    picture = Found(together, charts.sections) if together else found[0]
+    return replace(answer, written=tuple(outputs.write(answer, detailed, picture, text)))
 
 
 def _refuse_twins(files: Sequence[Path]) -> None:
@@ -66,12 +73,6 @@ def _refuse_twins(files: Sequence[Path]) -> None:
         if os.path.realpath(path) in seen:
             raise UsageError(f"{path.name} is given twice", next="give each file once")
         seen.add(os.path.realpath(path))
-
-
-def _answer(answers: list[dict[str, Any]], merged: Found | None) -> dict[str, Any]:
-    if len(answers) == 1:
-        return dict(answers[0])
-    return {"files": answers, **({"merged": merged.answer} if merged else {})}
 
 
 def _kind(path: Path) -> tuple[Kind, bool]:
@@ -86,9 +87,9 @@ def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
     """What one file says; a section report is added to `reports`."""
     if kind is Kind.SECTIONS:
         reports.append(read(path, packed=packed))
-        return sections(reports[-1:], str(path))
+        return Found(sections(reports[-1:], str(path)), charts.sections)
     if kind is Kind.TRACE:
-        return Found(trace(path), draw=charts.trace)
+        return Found(trace(path), charts.trace)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
     return samples(path) if kind is Kind.SAMPLES else log(path)

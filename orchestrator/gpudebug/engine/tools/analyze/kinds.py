@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpudebug.core.answers.analyze import OneFile
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Word
 
@@ -35,14 +36,18 @@ class Kind(Word):
 
 @dataclass(frozen=True)
 class Found:
-    """What one file holds: `answer` is what `--json` prints of one file, `more` what `--detailed` adds to it.
+    """What one file holds: its `answer`, and `more` that `--detailed` adds to it.
 
     `draw` makes the picture of `--charts`, PNG bytes, of both together.
     """
 
-    answer: dict[str, Any]
+    answer: OneFile
     draw: Callable[[dict[str, Any]], bytes]
     more: dict[str, Any] = field(default_factory=dict)
+
+    def detailed(self) -> dict[str, Any]:
+        """All that is known of the file."""
+        return {**self.answer.as_json(), **self.more}
 
 
 def kind_of(head: bytes) -> tuple[Kind, bool]:

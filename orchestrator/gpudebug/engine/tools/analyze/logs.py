@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
+from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.build import finite
 from gpudebug.core.redaction.redact import Redactor
@@ -24,25 +26,23 @@ def log(path: Path) -> Found:
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
         )
-    answer = {
-        "kind": "training_log",
-        "file": str(path),
-        "framework": found.framework,
-        "loss": {
-            "name": found.loss_name,
-            "trend": found.trend.value,
-            "points": found.points,
-            "first": finite(found.first),
-            "last": finite(found.last),
-        },
-        "steps": found.steps,
-        "steps_per_s": finite(found.steps_per_s),
-        "data_s": finite(found.data_s),
-        "update_s": finite(found.update_s),
-        "failure": {"class": found.failure.kind, "lines": list(found.failure.lines)}
-        if found.failure
-        else None,
-    }
+    failure = found.failure
+    answer = LogAnswer(
+        file=str(path),
+        framework=found.framework,
+        loss=LoggedLoss(
+            name=found.loss_name,
+            trend=found.trend.value,
+            points=found.points,
+            first=finite(found.first),
+            last=finite(found.last),
+        ),
+        steps=found.steps,
+        steps_per_s=finite(found.steps_per_s),
+        data_s=finite(found.data_s),
+        update_s=finite(found.update_s),
+        failure=FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None,
+    )
     series = {
         "loss": _series(found.loss),
         "step_times": _series(found.durations),

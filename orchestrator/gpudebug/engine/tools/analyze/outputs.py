@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.analyze import AnalyzeAnswer
+from gpudebug.core.answers.answer import with_texts
 from gpudebug.core.errors import UsageError
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.redaction.redact import Redactor
@@ -61,15 +63,15 @@ class Outputs:
 
     def write(
         self,
-        answer: dict[str, Any],
+        answer: AnalyzeAnswer,
         detailed: dict[str, Any],
         picture: Found,
-        text: Callable[[dict[str, Any]], str],
+        text: Callable[[AnalyzeAnswer], str],
     ) -> list[str]:
         """Write what was asked for; the names of the files. `charts` draws `picture`."""
         redact = Redactor(os.environ).redact
         if self.output is not None:
-            body = text(dict(scrubbed_record(answer, redact)))
+            body = text(with_texts(answer, scrubbed_record(answer.as_json(), redact)))
             self._put(self.output, f"{body}\n\n{outputs.TEXT_MARK}\n".encode(), outputs.is_text)
         if self.detailed is not None:
             whole = {"written_by": outputs.JSON_MARK, **dict(scrubbed_record(detailed, redact))}
@@ -78,6 +80,6 @@ class Outputs:
                 self.detailed, document.encode("utf-8", "backslashreplace") + b"\n", outputs.is_document
             )
         if self.charts is not None:
-            drawn = picture.draw(dict(scrubbed_record({**picture.answer, **picture.more}, redact)))
+            drawn = picture.draw(dict(scrubbed_record(picture.detailed(), redact)))
             self._put(self.charts, drawn, outputs.is_picture)
         return [str(path) for path in self.paths]

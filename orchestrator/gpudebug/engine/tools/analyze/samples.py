@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.build import build
 from gpudebug.core.samples.table import read_samples
@@ -12,7 +13,7 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
 from gpudebug.engine.run.evidence import log_beside, read_log
-from gpudebug.engine.run.sample import summary
+from gpudebug.engine.run.sample import devices_in, window_in
 from gpudebug.engine.tools.analyze.kinds import Found
 
 _POINTS = 4000
@@ -31,11 +32,12 @@ def samples(path: Path) -> Found:
         samples=found,
         log=read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary(),
     )
-    answer = {
-        "kind": "samples",
-        "file": str(path),
-        **summary(evidence),
-        "rows": len(found.rows),
-        "unreadable_rows": found.unreadable,
-    }
+    answer = SamplesAnswer(
+        file=str(path),
+        window=window_in(evidence),
+        reason=evidence.window_reason,
+        devices=devices_in(evidence),
+        rows=len(found.rows),
+        unreadable_rows=found.unreadable,
+    )
     return Found(answer, charts.samples, {"timeline": timelines(found, _POINTS)})

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.analyze import SectionsAnswer
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import sections as core
 from gpudebug.core.inside.sections import Report
-from gpudebug.edges import charts, store
-from gpudebug.engine.tools.analyze.kinds import Found
+from gpudebug.edges import store
 
 _LARGEST = 64 << 20
 _AGAIN = "copy it again, or record it again"
@@ -28,10 +28,9 @@ def read(path: Path, *, packed: bool) -> Report:
     return core.read_report(_unpacked(data, path) if packed else data, str(path))
 
 
-def sections(reports: Sequence[Report], label: str) -> Found:
+def sections(reports: Sequence[Report], label: str) -> SectionsAnswer:
     """What one report says, or several together."""
-    merged = core.merge(reports)
-    return Found({"kind": "sections", "file": label, **core.analysis(merged)}, draw=charts.sections)
+    return SectionsAnswer(file=label, **core.analysis(core.merge(reports)))
 
 
 def comparison(a: Sequence[Report], b: Sequence[Report], label: str, other: str) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""What `analyze` answers, by the kind of file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledWindow
+
+Table = list[dict[str, Any]]
+"""Rows of a trace or of a section report, with the keys that docs/reference lists and --detailed writes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplesAnswer(Answer):
+    """Samples: their steady window, and what each device did in it; `reason` says why there is no window."""
+
+    kind: str = "samples"
+    file: str
+    window: SampledWindow | None
+    reason: str | None
+    devices: tuple[SampledDevice, ...]
+    rows: int
+    unreadable_rows: int
+    written: tuple[str, ...] | None = omitted()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedLoss:
+    """The loss of a log: `points` counts its values."""
+
+    name: str | None
+    trend: str
+    points: int
+    first: float | None
+    last: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogAnswer(Answer):
+    """A training log. `data_s` and `update_s` are seconds a step; null is not printed."""
+
+    kind: str = "training_log"
+    file: str
+    framework: str | None
+    loss: LoggedLoss
+    steps: int | None
+    steps_per_s: float | None
+    data_s: float | None
+    update_s: float | None
+    failure: FailureLines | None
+    written: tuple[str, ...] | None = omitted()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionsAnswer(Answer):
+    """A section report, or several together.
+
+    Seconds; shares are 0 to 1 of `profiled_s`. `sections` are by total time, `bottlenecks` the names with the
+    highest scores. `comparison` is with the report of `--compare`.
+    """
+
+    kind: str = "sections"
+    file: str
+    profiled_s: float
+    wall_s: float | None
+    processes: int
+    rank: int | None
+    iterations: int | None
+    iterations_per_s: float | None
+    warmup: int
+    sync: bool
+    capped: int
+    open: list[str]
+    sections: Table
+    bottlenecks: list[str]
+    recommendations: Table
+    categories: Table
+    tree: Table
+    notes: list[str]
+    comparison: dict[str, Any] | None = omitted()
+    written: tuple[str, ...] | None = omitted()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceAnswer(Answer):
+    """A trace: what the devices did, why they idled, and what ran. Keys with `_s` are seconds, `_us`
+    microseconds, shares are 0 to 1; null is not known. `reason` says why no utilisation is known."""
+
+    kind: str = "trace"
+    file: str
+    truncated: bool
+    notes: list[str]
+    events: int
+    device_events: int
+    span_s: float
+    rank: int | None
+    world_size: int | None
+    busy_share: float | None
+    reason: str | None
+    devices: Table
+    gaps: dict[str, Any] | None
+    kernels_per_step: float | None
+    mean_kernel_us: float | None
+    kernels: Table
+    memcpy: Table
+    syncs: Table
+    nccl: dict[str, Any] | None
+    operators: Table
+    steps: dict[str, Any] | None
+    host: dict[str, Any]
+    written: tuple[str, ...] | None = omitted()
+
+
+OneFile = SamplesAnswer | LogAnswer | SectionsAnswer | TraceAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesAnswer(Answer):
+    """Several files; `merged` is what all section reports say together."""
+
+    files: tuple[OneFile, ...]
+    merged: SectionsAnswer | None = omitted()
+    written: tuple[str, ...] | None = omitted()
+
+
+AnalyzeAnswer = OneFile | FilesAnswer

@@ -1,0 +1,82 @@
+"""What `sample` answers: one run, its steady window, and what each device did in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.answers.answer import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledWindow:
+    """The steady window, in seconds from the start of the run, and the samples in it."""
+
+    start_s: float
+    end_s: float
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UtilisationSpread:
+    """Utilisation in %: time-weighted mean and percentiles."""
+
+    mean: float
+    p5: float
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledDevice:
+    """One device in the window; `reason` says why its utilisation is null."""
+
+    index: int
+    uuid: str
+    name: str
+    gpu_util: UtilisationSpread | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledRate:
+    """Steps a second in the window; null is not known."""
+
+    steps_per_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureLines:
+    """Why a run failed: its class, and the lines of the log that say so."""
+
+    class_: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleAnswer(Answer):
+    """`sample`: how the run ended, and what it shows; `reason` says why there is no window.
+
+    `loss`, `probe`, `sections`, `stacks` and `trace` are as evidence.json has them; a trace has the `path` of
+    its file. `missing` says by name why something was not measured. `replayed` is true of a recording.
+    """
+
+    outcome: str
+    why: str | None
+    exit_status: int
+    window: SampledWindow | None
+    reason: str | None
+    devices: tuple[SampledDevice, ...]
+    throughput: SampledRate
+    loss: dict[str, Any]
+    failure: FailureLines | None
+    probe: dict[str, Any] | None
+    probe_reason: str | None
+    sections: dict[str, Any] | None
+    stacks: dict[str, Any] | None
+    trace: dict[str, Any] | None
+    missing: dict[str, str]
+    notes: tuple[str, ...]
+    csv: str
+    log: str
+    replayed: bool
