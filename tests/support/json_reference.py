@@ -94,7 +94,7 @@ def _record(kind: type, seen: dict[type, None], without: Any) -> Iterator[str]:
         if field.name in without:
             continue
         left_out = ", or left out" if may_be_left_out(field) else ""
-        constant = isinstance(field.default, str) and field.name == "action"
+        constant = isinstance(field.default, str) and field.name in ("action", "kind")
         told = f'`"{field.default}"`' if constant else f"{_type(hints[field.name])}{left_out}"
         rows.append(f"| `{key_of(field.name)}` | {told} |")
     yield re.sub(r"\s*\n\s*\n\s*", "\n\n", re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(kind) or ""))

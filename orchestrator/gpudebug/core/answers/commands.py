@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from gpudebug.core.answers import next as cycle
+from gpudebug.core.answers.analyze import (
+    FilesAnswer,
+    LogAnswer,
+    SamplesAnswer,
+    SectionsAnswer,
+    TraceAnswer,
+)
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
 from gpudebug.core.answers.compare import CompareAnswer
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
+from gpudebug.core.answers.doctor import DoctorAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
     ExportAnswer,
@@ -15,6 +23,7 @@ from gpudebug.core.answers.hypotheses import (
     ReopenAnswer,
 )
 from gpudebug.core.answers.report import ReportAnswer
+from gpudebug.core.answers.sample import SampleAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
 from gpudebug.core.answers.verify import VerifyAnswer
 
@@ -34,6 +43,9 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "report": (ReportAnswer,),
     "verify": (VerifyAnswer,),
     "compare": (CompareAnswer,),
+    "sample": (SampleAnswer,),
+    "analyze": (LogAnswer, SamplesAnswer, SectionsAnswer, TraceAnswer, FilesAnswer),
+    "doctor": (DoctorAnswer,),
     "settings": (SettingsAnswer,),
 }
 """By the command's name; one of several by what was asked, or by `action`."""
