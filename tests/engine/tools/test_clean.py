@@ -23,7 +23,7 @@ def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Pat
 
 def test_the_text_names_each_thing_and_what_was_kept() -> None:
     left = Left("unused run", Path("/x/runs/0003-sample"), 3 << 20, (1, 2)).told()
-    listed = CleanAnswer(campaign="test", left=(left,), bytes=3 << 20, chosen=())
+    listed = CleanAnswer(action="listed", campaign="test", left=(left,), bytes=3 << 20, chosen=())
     assert "3.0 MB  unused run  /x/runs/0003-sample" in clean(listed)
     nothing = replace(listed, left=(), bytes=0)
     assert clean(nothing) == "gpudebug left nothing here"

@@ -22,14 +22,18 @@ from gpudebug.core.answers.hypotheses import (
     ReleaseAnswer,
     ReopenAnswer,
 )
+from gpudebug.core.answers.loop import LoopAnswer
 from gpudebug.core.answers.report import ReportAnswer
 from gpudebug.core.answers.sample import SampleAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
+from gpudebug.core.answers.setup import CleanAnswer, DefaultsAnswer, DemoAnswer, InitAnswer
 from gpudebug.core.answers.verify import VerifyAnswer
 
 _CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
 
 ANSWERS: dict[str, tuple[type[Answer], ...]] = {
+    "demo": (DemoAnswer,),
+    "init": (InitAnswer, DefaultsAnswer),
     "next": (*_CYCLE, cycle.Running, cycle.NothingRunning),
     "wait": (*_CYCLE, cycle.Running, cycle.NothingRunning),
     "baseline": (cycle.RecordedBaseline, cycle.RecordedAA, cycle.RecordedProfile),
@@ -40,6 +44,7 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "release": (ReleaseAnswer,),
     "reopen": (ReopenAnswer,),
     "export": (ExportAnswer,),
+    "loop": (LoopAnswer,),
     "report": (ReportAnswer,),
     "verify": (VerifyAnswer,),
     "compare": (CompareAnswer,),
@@ -47,5 +52,6 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "analyze": (LogAnswer, SamplesAnswer, SectionsAnswer, TraceAnswer, FilesAnswer),
     "doctor": (DoctorAnswer,),
     "settings": (SettingsAnswer,),
+    "clean": (CleanAnswer,),
 }
 """By the command's name; one of several by what was asked, or by `action`."""

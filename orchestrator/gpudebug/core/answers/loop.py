@@ -13,9 +13,9 @@ from gpudebug.core.answers.answer import Answer
 class LoopSession:
     """An agent's session: what it was asked (`action`), how it ended, and what came of it.
 
-    `exit_status` is null if a `signal` ended it, both and `outcome` if it was not seen to end. `proposed` are
-    numbers of hypotheses; `kept` is the change that was begun and given back. `hypothesis` is the one that
-    was tested, else the one that was asked for.
+    `exit_status` is null if a `signal` ended it; these and `outcome` are null if its end was not seen.
+    `proposed` are numbers of hypotheses; `kept` is the change that was begun and given back. `hypothesis` is
+    the one that was tested, else the one that was asked for.
     """
 
     session: str
@@ -34,10 +34,11 @@ class LoopSession:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopAnswer(Answer):
-    """`ending` is the word for why the loop ended; `hypotheses` are those of `status`, all of them.
+    """`hypotheses` are those of `status`, all of them.
 
-    `accepted` are their numbers in the order of their acceptance. `checkout_changed` are paths that changed
-    meanwhile, not by gpudebug.
+    `ending` is `failures`, `idle`, `settings changed` or `error` if the loop gave up, else the word for how
+    the campaign or a budget ended. `accepted` are numbers in the order of their acceptance,
+    `checkout_changed` paths that changed meanwhile, not by gpudebug.
     """
 
     action: str = "stop"

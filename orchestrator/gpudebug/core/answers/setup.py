@@ -30,7 +30,7 @@ class DefaultsAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DemoAnswer(Answer):
-    """What each `next` answered, in their order, and `status` at the end."""
+    """What each `next` answered, in their order, and what `status` answers at the end."""
 
     folder: str
     cycles: tuple[NextAnswer, ...]
@@ -58,9 +58,12 @@ class KeptPath:
 
 @dataclass(frozen=True, kw_only=True)
 class CleanAnswer(Answer):
-    """What is `left` here, `bytes` in all; `chosen` are the paths that the call asked to remove."""
+    """What was `left` here, `bytes` in all; `chosen` are the paths that the call asked to remove.
 
-    action: str = "listed"
+    `action` is `listed`, or `cleaned` after a removal: then `removed` and `kept` say what came of `chosen`.
+    """
+
+    action: str
     campaign: str
     left: tuple[LeftPath, ...]
     bytes: int

@@ -46,6 +46,7 @@ def survey(directory: Path) -> tuple[Loaded, list[Left]]:
 def listing(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
     """The answer before anything is removed; `chosen` is what `kinds` would remove."""
     return CleanAnswer(
+        action="listed",
         campaign=loaded.config.campaign,
         left=tuple(one.told() for one in left),
         bytes=sum(one.size for one in left),
