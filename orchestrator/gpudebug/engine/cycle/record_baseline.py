@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import RecordedBaseline
-from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
@@ -18,11 +17,8 @@ def record_baseline(
     directory: Path, role: str | None, report: Report, session: str | None = None
 ) -> RecordedBaseline:
     """`gpudebug baseline`: record one baseline now, valid or not; without a role, each that is needed."""
-    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
-        action = decide(cycle.loaded.campaign)
-        if action.kind is Kind.RECOVER:
-            recover.recover(cycle, action)
-    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as cycle:
+    with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as claimed:
+        cycle = recover.recovered(claimed)
         roles = (role,) if role else _needed(cycle)
         if not set(roles) <= set(cycle.loaded.roles):
             raise UsageError(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import LayerAnswer
-from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.diagnosis.layer_flags import Command, doubled, quiet
@@ -56,10 +55,7 @@ def record_layer(directory: Path, layer: str, report: Report, session: str | Non
     """
     name = layer_named(layer)
     with claimed_campaign(directory, report, f"{COMMAND} {shown(name)}", session) as claimed:
-        action = decide(claimed.loaded.campaign)
-        if action.kind is Kind.RECOVER:
-            recover.recover(claimed, action)
-        cycle = claimed.again()
+        cycle = recover.recovered(claimed)
         test = _test(cycle.loaded, name)
         measured = _run(cycle, test)
         return _answer(cycle, test, measured, load(directory, session))

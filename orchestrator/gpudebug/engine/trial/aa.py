@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core.answers.next import RecordedAA
-from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, Verdict
 from gpudebug.core.statistics import numbers
@@ -38,10 +37,7 @@ def record_aa(
     Imported if the baseline was imported, and what recording a baseline raises.
     """
     with claimed_campaign(directory, report, COMMAND, session) as claimed:
-        action = decide(claimed.loaded.campaign)
-        if action.kind is Kind.RECOVER:
-            recover.recover(claimed, action)
-        cycle, notes = _with_baseline(claimed.again())
+        cycle, notes = _with_baseline(recover.recovered(claimed))
         bench, job = _bench(cycle)
         wanted = runs or cycle.loaded.config.protocol.baseline_runs
         after = _already(cycle, bench, job)

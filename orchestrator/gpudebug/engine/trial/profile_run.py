@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.next import RecordedProfile
-from gpudebug.core.campaign.decide import Kind, decide
 from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
 from gpudebug.core.inside.torch_profile import OPTION, TorchProfile, remarks
 from gpudebug.engine.campaign.files import workload_of
@@ -37,10 +36,7 @@ def record_profile(
     `probe: false`, and what recording a baseline raises.
     """
     with claimed_campaign(directory, report, COMMAND, session) as claimed:
-        action = decide(claimed.loaded.campaign)
-        if action.kind is Kind.RECOVER:
-            recover.recover(claimed, action)
-        cycle = claimed.again()
+        cycle = recover.recovered(claimed)
         measured = _run(cycle, role, spec)
     trace = located(measured.evidence.trace, measured.folder.path)
     if trace is None:
