@@ -554,6 +554,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.noise": "engine/trial/test_noise.py",
     "gpudebug.core.answers.probe": "core/inside/probe/test_together.py",
     "gpudebug.core.answers.sample": "engine/run/test_sample.py",
+    "gpudebug.core.answers.sections": "core/inside/sections/test_analysis.py",
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
     "gpudebug.core.answers.report": "cli/test_golden.py",
     "gpudebug.core.answers.schema": "cli/test_golden.py",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tests.support.answers import read
 from tests.support.section_reports import a_section, node, report, section
 
-from gpudebug.core.answers.analyze import SectionsAnswer
 from gpudebug.core.answers.probe import SectionRow
+from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside import sections as core
 from gpudebug.core.inside.sections import Node, Report
@@ -17,7 +18,7 @@ from gpudebug.terminal.sections import ROWS, beside, head, of_run, sections
 
 
 def answer(made: Report, **more: Any) -> SectionsAnswer:
-    return SectionsAnswer(file="sections.json", **core.analysis(made), **more)
+    return replace(core.analysis(made, "sections.json"), **more)
 
 
 # The figures of the table that people know.
@@ -120,9 +121,7 @@ def test_the_head_says_how_much_and_where() -> None:
 
 
 def compared(a: Report, b: Report) -> str:
-    found = compare([a], [b])
-    sides = {s: {"label": f"{s}.json", **found[s]} for s in "ab"}
-    return sections(answer(a, comparison={**found, **sides}))
+    return sections(answer(a, comparison=compare([a], [b], ("a.json", "b.json"))))
 
 
 def test_two_reports_side_by_side() -> None:

@@ -8,8 +8,8 @@ from gpudebug.core.answers.analyze import (
     LogAnswer,
     OneFile,
     SamplesAnswer,
-    SectionsAnswer,
 )
+from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.statistics import numbers
 
 

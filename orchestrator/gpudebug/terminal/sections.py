@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.answers.analyze import SectionsAnswer
 from gpudebug.core.answers.probe import SectionRow
+from gpudebug.core.answers.sections import Check, Node, SectionsAnswer, SectionsComparison, SideSection
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
@@ -54,7 +54,7 @@ def head(answer: SectionsAnswer) -> str:
         said.append(f"{answer.warmup} of warm-up left out")
     if answer.sections:
         first = answer.sections[0]
-        said.append(f"most in {short(first['name'], 40)} ({100 * first['share']:.1f}%)")
+        said.append(f"most in {short(first.name, 40)} ({100 * first.share:.1f}%)")
     return ", ".join(said)
 
 
@@ -66,19 +66,19 @@ def _summary(answer: SectionsAnswer, most: int) -> list[str]:
     rows = answer.sections[:most]
     if not rows:
         return []
-    width = _name_width([r["name"] for r in rows])
+    width = _name_width([r.name for r in rows])
     titles = "".join(f"{title:>{size}}" for title, size in _COLUMNS)
     heading = f"{'Operation':<{width}}{titles}" + "".join(f"{title:>14}" for title in _PEAKS)
     lines = ["PROFILING SUMMARY:", "-" * len(heading), heading, "-" * len(heading)]
     for r in rows:
         values = (
-            str(r["calls"]),
-            f"{r['total_s']:.3f}",
-            *(f"{r[key]:.6f}" for key in ("mean_s", "min_s", "max_s")),
+            str(r.calls),
+            f"{r.total_s:.3f}",
+            *(f"{v:.6f}" for v in (r.mean_s, r.min_s, r.max_s)),
         )
         cells = "".join(f" {v:>{size - 1}}" for v, (_, size) in zip(values, _COLUMNS, strict=True))
-        peaks = "".join(f"{_peak(r[key]):>14}" for key in ("mem_peak_mb", "gpu_peak_mb"))
-        lines.append(f"{short(r['name'], width):<{width}}{cells}{peaks}")
+        peaks = "".join(f"{_peak(peak):>14}" for peak in (r.mem_peak_mb, r.gpu_peak_mb))
+        lines.append(f"{short(r.name, width):<{width}}{cells}{peaks}")
     return lines + _more(len(answer.sections) - len(rows))
 
 
@@ -91,17 +91,17 @@ def _more(count: int) -> list[str]:
 
 
 def _bottlenecks(answer: SectionsAnswer) -> list[str]:
-    by_name = {r["name"]: r for r in answer.sections}
+    by_name = {r.name: r for r in answer.sections}
     rows = [by_name[name] for name in answer.bottlenecks]
     if not rows:
         return []
-    width = _name_width([r["name"] for r in rows])
+    width = _name_width([r.name for r in rows])
     rule = "-" * (width + 30)
     lines = ["TOP 10 BOTTLENECKS:", rule]
     lines += [f"{'Operation':<{width}} {'Score':<9}{'Time%':<8}{'Avg(ms)':<10}{'Calls':<9}".rstrip(), rule]
     for r in rows:
-        figures = f"{r['score']:<9.1f}{100 * r['share']:<8.1f}{_ms(r['mean_s']):<10}{r['calls']:<9}"
-        lines.append(f"{short(r['name'], width):<{width}} {figures}".rstrip())
+        figures = f"{r.score:<9.1f}{100 * r.share:<8.1f}{_ms(r.mean_s):<10}{r.calls:<9}"
+        lines.append(f"{short(r.name, width):<{width}} {figures}".rstrip())
     return lines
 
 
@@ -116,15 +116,15 @@ def _recommendations(answer: SectionsAnswer, most: int) -> list[str]:
     lines = [
         line
         for r in rows[:most]
-        for line in _behind(f"  {r['level']:<11} ", f"{short(r['section'], _LONGEST_NAME)} {r['text']}")
+        for line in _behind(f"  {r.level:<11} ", f"{short(r.section, _LONGEST_NAME)} {r.text}")
     ]
     return ["RECOMMENDATIONS:", *lines, *_more(len(rows) - most)] if lines else []
 
 
 def _categories(answer: SectionsAnswer) -> list[str]:
     rows = answer.categories
-    width = max((len(short(r["name"], 30)) for r in rows), default=0)
-    lines = [f"  {short(r['name'], 30):<{width}} {100 * r['share']:6.1f}%  {r['self_s']:.3f} s" for r in rows]
+    width = max((len(short(r.name, 30)) for r in rows), default=0)
+    lines = [f"  {short(r.name, 30):<{width}} {100 * r.share:6.1f}%  {r.self_s:.3f} s" for r in rows]
     return ["CATEGORIES (own time, what is below a section left out):", *lines] if rows else []
 
 
@@ -135,13 +135,13 @@ def _tree(answer: SectionsAnswer, whole: bool) -> list[str]:
         return []
     shown = nodes if whole else nodes[:ROWS]
     slowest = max(range(len(nodes)), key=lambda i: _own(nodes[i][0]))
-    labels = [f"{'  ' * (depth + 1)}{short(node['name'], _LONGEST_NAME)}" for node, depth, _ in shown]
+    labels = [f"{'  ' * (depth + 1)}{short(node.name, _LONGEST_NAME)}" for node, depth, _ in shown]
     width = max(map(len, labels))
     lines = []
     for i, (label, (node, _, above)) in enumerate(zip(labels, shown, strict=True)):
-        part = _part(node["total_s"] / above) if above else ""
-        mean = f"{_ms(node['total_s'] / node['calls'])} ms" if node["calls"] else ""
-        line = f"{label:<{width}} {node['total_s']:>11.3f} s {part:>7} {node['calls']:>9} x {mean:>11}"
+        part = _part(node.total_s / above) if above else ""
+        mean = f"{_ms(node.total_s / node.calls)} ms" if node.calls else ""
+        line = f"{label:<{width}} {node.total_s:>11.3f} s {part:>7} {node.calls:>9} x {mean:>11}"
         lines.append(line.rstrip() + ("  <-- BOTTLENECK" if i == slowest else ""))
     return ["TREE (total, share of the section above, calls, mean):", *lines, *_more(len(nodes) - len(shown))]
 
@@ -151,58 +151,60 @@ def _part(share: float) -> str:
     return f"{100 * share:.1f}%" if share < 10 else f"{share:.0f}x"
 
 
-def _walk(
-    nodes: Sequence[Document], depth: int, above: float | None
-) -> Iterator[tuple[Document, int, float | None]]:
-    for node in sorted(nodes, key=lambda n: (-n["total_s"], n["name"])):
+def _walk(nodes: Sequence[Node], depth: int, above: float | None) -> Iterator[tuple[Node, int, float | None]]:
+    for node in sorted(nodes, key=lambda n: (-n.total_s, n.name)):
         yield node, depth, above
-        yield from _walk(node["children"], depth + 1, node["total_s"])
+        yield from _walk(node.children, depth + 1, node.total_s)
 
 
-def _own(node: Document) -> float:
-    return float(node["total_s"] - sum(child["total_s"] for child in node["children"]))
+def _own(node: Node) -> float:
+    return float(node.total_s - sum(child.total_s for child in node.children))
 
 
-def _comparison(answer: Document, most: int) -> list[str]:
-    a, b = answer["a"], answer["b"]
-    lines = ["SIDE BY SIDE (ms a call):", *_behind("  A  ", a["label"]), *_behind("  B  ", b["label"]), ""]
-    rows = answer["sections"][:most]
-    width = _name_width([r["name"] for r in rows])
+def _comparison(answer: SectionsComparison, most: int) -> list[str]:
+    a, b = answer.a, answer.b
+    lines = ["SIDE BY SIDE (ms a call):", *_behind("  A  ", a.label), *_behind("  B  ", b.label), ""]
+    rows = answer.sections[:most]
+    width = _name_width([r.name for r in rows])
     titles = "".join(f"{f'{letter} {what}':>10}" for letter in "AB" for what in ("mean", "min", "max"))
     lines.append(f"{'Operation':<{width}}{titles}  speed of B")
     for r in rows:
-        cells = "".join(
-            f" {numbers.UNKNOWN if r[side] is None else _ms(r[side][key]):>9}"
-            for side in "ab"
-            for key in ("mean_s", "min_s", "max_s")
-        )
-        ratio = f"  {_times(r['ratio'])}" if r["ratio"] is not None else ""
-        lines.append(f"{short(r['name'], width):<{width}}{cells}{ratio}")
-    lines += _more(len(answer["sections"]) - most)
-    rates = [numbers.number(side["iterations_per_s"], "iterations/s") for side in (a, b)]
+        cells = "".join(f" {ms:>9}" for side in (r.a, r.b) for ms in _times_of(side))
+        ratio = f"  {_times(r.ratio)}" if r.ratio is not None else ""
+        lines.append(f"{short(r.name, width):<{width}}{cells}{ratio}")
+    lines += _more(len(answer.sections) - most)
+    rates = [numbers.number(side.iterations_per_s, "iterations/s") for side in (a, b)]
     lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_behind("Verdict: ", _verdict(answer))]
-    return [*lines, "", "CHECKLIST:", *(line for c in answer["checklist"] for line in _check(c))]
+    return [*lines, "", "CHECKLIST:", *(line for c in answer.checklist for line in _check(c))]
 
 
-def _check(check: Document) -> list[str]:
-    mark = " " if check["answer"] is None else "!" if check["concern"] else "x"
-    lines = _behind(f"  [{mark}] ", check["question"])
-    return lines if check["answer"] is None else lines + _behind("      ", check["answer"])
+def _times_of(side: SideSection | None) -> tuple[str, ...]:
+    if side is None:
+        return (numbers.UNKNOWN,) * 3
+    return _ms(side.mean_s), _ms(side.min_s), _ms(side.max_s)
 
 
-def _verdict(answer: Document) -> str:
-    if answer["ratio"] is None:
-        return f"cannot tell: {answer['why']}"
-    figure = answer["figure"]
+def _check(check: Check) -> list[str]:
+    mark = " " if check.answer is None else "!" if check.concern else "x"
+    lines = _behind(f"  [{mark}] ", check.question)
+    return lines if check.answer is None else lines + _behind("      ", check.answer)
+
+
+def _verdict(answer: SectionsComparison) -> str:
+    figure = answer.figure
+    if answer.ratio is None or answer.ratio_ci is None or figure is None:
+        return f"cannot tell: {answer.why}"
     by = "throughput" if figure == "throughput" else f"the mean time of {short(figure, 40)}"
-    low, high = (_times(bound) for bound in answer["ratio_ci"])
-    said = f"B is {_times(answer['ratio'])} as fast as A by {by} (95% CI {low} to {high}"
-    if answer["verdict"] == "cannot_tell":
+    low, high = (_times(bound) for bound in answer.ratio_ci)
+    said = f"B is {_times(answer.ratio)} as fast as A by {by} (95% CI {low} to {high}"
+    if answer.verdict == "cannot_tell":
         return f"cannot tell: {said}, which holds 1.00x); compare several reports of each"
-    return f"{answer['verdict']}: {said})"
+    return f"{answer.verdict}: {said})"
 
 
-def _times(value: float) -> str:
+def _times(value: float | None) -> str:
+    if value is None:
+        return numbers.UNKNOWN
     return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
 
 

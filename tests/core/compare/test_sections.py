@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.section_reports import a_section
 
+from gpudebug.core.answers.sections import SideSection
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside.sections import Report, Section
 
@@ -43,41 +44,36 @@ VERDICTS: dict[str, tuple[list[Report], list[Report], str, str | None]] = {
 @pytest.mark.parametrize(("a", "b", "verdict", "figure"), VERDICTS.values(), ids=VERDICTS)
 def test_the_verdict_is_of_b(a: list[Report], b: list[Report], verdict: str, figure: str | None) -> None:
     found = compare(a, b)
-    assert (found["verdict"], found["figure"]) == (verdict, figure)
-    assert (found["ratio"] is None) == (figure is None) == (found["why"] is not None)
+    assert (found.verdict, found.figure) == (verdict, figure)
+    assert (found.ratio is None) == (figure is None) == (found.why is not None)
     if figure:
-        low, high = found["ratio_ci"]
-        assert low < found["ratio"] < high
+        assert found.ratio is not None and found.ratio_ci is not None
+        low, high = found.ratio_ci
+        assert low < found.ratio < high
 
 
 def test_turned_around_it_says_the_contrary() -> None:
     there, back = (compare(x, y) for x, y in (([of()], [of(seconds=5.0)]), ([of(seconds=5.0)], [of()])))
-    assert there["ratio"] == pytest.approx(1 / back["ratio"])
-    assert (there["verdict"], back["verdict"]) == ("faster", "slower")
+    assert there.ratio == pytest.approx(1 / back.ratio)
+    assert (there.verdict, back.verdict) == ("faster", "slower")
 
 
 def test_each_section_has_its_figures_on_both_sides() -> None:
     a = of(a_section("step", mean=0.04), a_section("old", mean=0.01), a_section("never", mean=0.0))
     b = of(a_section("step", mean=0.02), a_section("new", mean=0.09), a_section("never", mean=0.0))
-    rows = {r["name"]: r for r in compare([a], [b])["sections"]}
+    rows = {r.name: r for r in compare([a], [b]).sections}
     assert list(rows) == ["new", "step", "old", "never"]
-    assert rows["step"]["ratio"] == 2.0
-    assert rows["step"]["b"] == {
-        "calls": 100,
-        "total_s": 2.0,
-        "mean_s": 0.02,
-        "min_s": 0.01,
-        "max_s": 0.04,
-    }
-    assert (rows["old"]["b"], rows["new"]["a"], rows["new"]["ratio"]) == (None, None, None)
-    assert rows["never"]["ratio"] is None
+    assert rows["step"].ratio == 2.0
+    assert rows["step"].b == SideSection(calls=100, total_s=2.0, mean_s=0.02, min_s=0.01, max_s=0.04)
+    assert (rows["old"].b, rows["new"].a, rows["new"].ratio) == (None, None, None)
+    assert rows["never"].ratio is None
 
 
 def test_the_checklist_is_filled_in_by_what_is_known() -> None:
     a = of(a_section("policy_inference", mean=0.1), a_section("queue_merge", mean=0.02), sync=True)
     b = of(a_section("policy_inference", mean=0.2), a_section("queue_merge", mean=0.001), iterations=8)
-    found = compare([a], [b])["checklist"]
-    answers = [c["answer"] for c in found]
+    found = compare([a], [b]).checklist
+    answers = [c.answer for c in found]
     assert answers == [
         "yes: 'policy_inference' 100 ms a call in A, 200 ms in B",
         "yes: 'queue_merge' 17% in A",
@@ -88,11 +84,11 @@ def test_the_checklist_is_filled_in_by_what_is_known() -> None:
         None,
         None,
     ]
-    assert [c["concern"] for c in found] == [True, True, True, True, False, False, False, False]
+    assert [c.concern for c in found] == [True, True, True, True, False, False, False, False]
 
 
 def test_what_reports_do_not_tell_stays_open() -> None:
-    found = {c["question"]: c["answer"] for c in compare([Report(())], [Report(())])["checklist"]}
+    found = {c.question: c.answer for c in compare([Report(())], [Report(())]).checklist}
     assert [answer for answer in found.values() if answer is not None] == [
         "no, in neither: on a GPU they time the host alone",
         "yes",
@@ -102,8 +98,6 @@ def test_what_reports_do_not_tell_stays_open() -> None:
 
 def test_other_pythons_and_other_sections_are_a_concern() -> None:
     a = of(*(a_section(f"s{i}") for i in range(8)), python="3.11.4")
-    found = {
-        c["answer"]: c["concern"] for c in compare([a], [of(a_section("x"), python="3.12.1")])["checklist"]
-    }
+    found = {c.answer: c.concern for c in compare([a], [of(a_section("x"), python="3.12.1")]).checklist}
     assert found["no: Python 3.11.4 in A, 3.12.1 in B"]
     assert found["no: only in A: 's0', 's1', 's2', 's3', 's4' and 3 more; only in B: 'x'"]

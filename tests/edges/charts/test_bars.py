@@ -21,7 +21,7 @@ HOSTILE = (
 
 
 def answer(*sections: Any, **more: Any) -> dict[str, Any]:
-    return {"kind": "sections", "file": "sections.json", **analysis(Report(sections, **more))}
+    return analysis(Report(sections, **more), "sections.json").as_json()
 
 
 def many(count: int) -> list[Any]:

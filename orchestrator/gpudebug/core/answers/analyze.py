@@ -7,9 +7,10 @@ from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledWindow
+from gpudebug.core.answers.sections import SectionsAnswer
 
 Table = list[dict[str, Any]]
-"""Rows of a trace or of a section report, with the keys that docs/reference lists and --detailed writes."""
+"""Rows of a trace, with the keys that docs/reference lists and --detailed writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,36 +51,6 @@ class LogAnswer(Answer):
     data_s: float | None
     update_s: float | None
     failure: FailureLines | None
-    written: tuple[str, ...] | None = omitted()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SectionsAnswer(Answer):
-    """A section report, or several together.
-
-    Seconds; shares are 0 to 1 of `profiled_s`. `sections` are by total time, `bottlenecks` the names with the
-    highest scores. `comparison` is with the report of `--compare`.
-    """
-
-    kind: str = "sections"
-    file: str
-    profiled_s: float
-    wall_s: float | None
-    processes: int
-    rank: int | None
-    iterations: int | None
-    iterations_per_s: float | None
-    warmup: int
-    sync: bool
-    capped: int
-    open: list[str]
-    sections: Table
-    bottlenecks: list[str]
-    recommendations: Table
-    categories: Table
-    tree: Table
-    notes: list[str]
-    comparison: dict[str, Any] | None = omitted()
     written: tuple[str, ...] | None = omitted()
 
 

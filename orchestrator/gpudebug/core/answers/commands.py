@@ -7,7 +7,6 @@ from gpudebug.core.answers.analyze import (
     FilesAnswer,
     LogAnswer,
     SamplesAnswer,
-    SectionsAnswer,
     TraceAnswer,
 )
 from gpudebug.core.answers.answer import Answer
@@ -25,6 +24,7 @@ from gpudebug.core.answers.hypotheses import (
 from gpudebug.core.answers.loop import LoopAnswer
 from gpudebug.core.answers.report import ReportAnswer
 from gpudebug.core.answers.sample import SampleAnswer
+from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
 from gpudebug.core.answers.setup import CleanAnswer, DefaultsAnswer, DemoAnswer, InitAnswer
 from gpudebug.core.answers.verify import VerifyAnswer

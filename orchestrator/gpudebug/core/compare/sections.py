@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from gpudebug.core.answers.sections import (
+    Check,
+    ReportSide,
+    Section,
+    SectionPair,
+    SectionsComparison,
+    SideSection,
+)
 from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, judge
 from gpudebug.core.inside.sections.cost import profiled_s, share
 from gpudebug.core.inside.sections.many_reports import merge
-from gpudebug.core.inside.sections.report import Report, Section
+from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import contrast, intervals, numbers
 
@@ -25,38 +31,27 @@ _NAMED = 5
 _QUEUES = ("queue", "merge", "merging", "buffer")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One question to ask of any comparison; `answer` is None if the reports cannot tell."""
-
-    question: str
-    answer: str | None = None
-    concern: bool = False
-
-
-def compare(a: Sequence[Report], b: Sequence[Report]) -> dict[str, Any]:
-    """A and B: their sections, throughput, and the verdict of B: `faster`, `slower` or `cannot_tell`.
+def compare(
+    a: Sequence[Report], b: Sequence[Report], labels: tuple[str, str] = ("A", "B")
+) -> SectionsComparison:
+    """A and B: their sections, throughput, and the verdict of B.
 
     What is compared is iterations a second; if one side has none, the mean time of the section that
-    both spent the most time in, and `figure` is its name. `ratio` is B's speed over A's.
-    With one report a side its interval rests on the usual spread between runs.
+    both spent the most time in. With one report a side the interval rests on the usual spread between runs.
     """
     merged = (merge(a), merge(b))
     figure, ratio = _ratio(a, b, merged)
-    verdict = judge(ratio)
-    return {
-        "verdict": str(verdict),
-        "figure": figure,
-        "ratio": ratio.value if ratio else None,
-        "ratio_ci": [ratio.low, ratio.high] if ratio else None,
-        "a": _side(a, merged[0]),
-        "b": _side(b, merged[1]),
-        "sections": _sections(*merged),
-        "checklist": [
-            {"question": c.question, "answer": c.answer, "concern": c.concern} for c in _checklist(*merged)
-        ],
-        "why": None if ratio else "they have neither iterations nor a section in common",
-    }
+    return SectionsComparison(
+        verdict=str(judge(ratio)),
+        figure=figure,
+        ratio=ratio.value if ratio else None,
+        ratio_ci=(ratio.low, ratio.high) if ratio else None,
+        a=_side(labels[0], a, merged[0]),
+        b=_side(labels[1], b, merged[1]),
+        sections=_sections(*merged),
+        checklist=_checklist(*merged),
+        why=None if ratio else "they have neither iterations nor a section in common",
+    )
 
 
 def _ratio(
@@ -99,47 +94,50 @@ def _main(a: Report, b: Report, *, own: bool = False) -> str | None:
     return max(both, key=lambda n: min(w[n] for w in weights), default=None)
 
 
-def _side(reports: Sequence[Report], merged: Report) -> dict[str, Any]:
-    return {
-        "reports": len(reports),
-        "iterations": merged.iterations,
-        "iterations_per_s": merged.iterations_per_s,
-        "warmup": merged.warmup,
-        "profiled_s": profiled_s(merged),
-    }
+def _side(label: str, reports: Sequence[Report], merged: Report) -> ReportSide:
+    return ReportSide(
+        label=label,
+        reports=len(reports),
+        iterations=merged.iterations,
+        iterations_per_s=merged.iterations_per_s,
+        warmup=merged.warmup,
+        profiled_s=profiled_s(merged),
+    )
 
 
-def _sections(a: Report, b: Report) -> list[dict[str, Any]]:
-    """All sections of both, those with the most time first. `ratio` is B's speed over A's in it."""
+def _sections(a: Report, b: Report) -> tuple[SectionPair, ...]:
+    """All sections of both, those with the most time first."""
     sides = [{s.name: s for s in report.sections} for report in (a, b)]
     names = sorted(
         dict.fromkeys((*sides[0], *sides[1])),
         key=lambda n: (-max(s[n].total_s for s in sides if n in s), n),
     )
-    return [
-        {
-            "name": name,
-            "a": _figures(sides[0].get(name)),
-            "b": _figures(sides[1].get(name)),
-            "ratio": _speed(sides[0].get(name), sides[1].get(name)),
-        }
-        for name in names
-    ]
+    pairs = ((name, sides[0].get(name), sides[1].get(name)) for name in names)
+    return tuple(
+        SectionPair(name=name, a=_figures(one), b=_figures(other), ratio=_speed(one, other))
+        for name, one, other in pairs
+    )
 
 
-def _figures(section: Section | None) -> dict[str, Any] | None:
+def _figures(section: Section | None) -> SideSection | None:
     if section is None:
         return None
-    return {key: getattr(section, key) for key in ("calls", "total_s", "mean_s", "min_s", "max_s")}
+    return SideSection(
+        calls=section.calls,
+        total_s=section.total_s,
+        mean_s=section.mean_s,
+        min_s=section.min_s,
+        max_s=section.max_s,
+    )
 
 
 def _speed(a: Section | None, b: Section | None) -> float | None:
     return a.mean_s / b.mean_s if a and b and a.mean_s > 0 and b.mean_s > 0 else None
 
 
-def _checklist(a: Report, b: Report) -> list[Check]:
+def _checklist(a: Report, b: Report) -> tuple[Check, ...]:
     """What to ask before a comparison is believed, answered as far as the reports tell."""
-    return [
+    return (
         _slower(a, b),
         _queues(a, b),
         _enough(a, b),
@@ -148,7 +146,7 @@ def _checklist(a: Report, b: Report) -> list[Check]:
         _surroundings(a, b),
         Check("Is torch.compile used in both, or in neither?"),
         Check("Does a call do enough work, the same in both (batch size, execution horizon of 10 or more)?"),
-    ]
+    )
 
 
 def _slower(a: Report, b: Report) -> Check:

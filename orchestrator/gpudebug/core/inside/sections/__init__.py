@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpudebug.core.answers.sections import Node, Section
 from gpudebug.core.inside.sections.analysis import analysis
 from gpudebug.core.inside.sections.evidence import beside, outline, sections_evidence, unreadable
 from gpudebug.core.inside.sections.many_reports import merge
 from gpudebug.core.inside.sections.parser import read_report
-from gpudebug.core.inside.sections.report import Node, Report, Section
+from gpudebug.core.inside.sections.report import Report
 
 __all__ = [
     "Node",

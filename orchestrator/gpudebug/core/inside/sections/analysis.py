@@ -5,58 +5,48 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
+from gpudebug.core.answers.sections import Node, ScoredSection, SectionAdvice, SectionsAnswer
 from gpudebug.core.inside.sections.categories import category_of, category_shares
 from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
-from gpudebug.core.inside.sections.report import Node, Report
+from gpudebug.core.inside.sections.report import Report
 
 BOTTLENECKS = 10
 # What taking the profiler's own time off a call may be wrong by.
 _CLOCKS_S = 1e-6
 
 
-def analysis(report: Report) -> dict[str, Any]:
-    """Seconds; `_mb` is 2**20 bytes; shares 0 to 1 of `profiled_s`; scores 0 to 100. None is not known.
-
-    `sections` are by total time, `bottlenecks` the names with the highest scores.
-    """
+def analysis(report: Report, file: str) -> SectionsAnswer:
+    """What a report says, or several merged ones; `file` names where it is from."""
     profiled = profiled_s(report)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for section in sorted(report.sections, key=lambda s: (-s.total_s, s.name)):
         part = share(section, profiled)
         figures = {**asdict(section), "category": category_of(section, report)}
-        rows.append({**figures, "share": part, "score": score(section, part)})
-    worst = sorted(rows, key=lambda r: (-r["score"], r["name"]))[:BOTTLENECKS]
-    return {
-        "profiled_s": profiled,
-        "wall_s": report.wall_s,
-        "processes": report.processes,
-        "rank": report.rank,
-        "iterations": report.iterations,
-        "iterations_per_s": report.iterations_per_s,
-        "warmup": report.warmup,
-        "sync": report.sync,
-        "capped": report.capped,
-        "open": list(report.open),
-        "sections": rows,
-        "bottlenecks": [r["name"] for r in worst],
-        "recommendations": [
-            {"level": str(r.level), "section": r.section, "text": r.text} for r in recommendations(report)
-        ],
-        "categories": [asdict(c) for c in category_shares(report)],
-        "tree": [_node(n) for n in report.tree],
-        "notes": [*report.notes, *remarks(report)],
-    }
-
-
-def _node(node: Node) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "calls": node.calls,
-        "total_s": node.total_s,
-        "children": [_node(child) for child in node.children],
-    }
+        rows.append(ScoredSection(**figures, share=part, score=score(section, part)))
+    worst = sorted(rows, key=lambda r: (-r.score, r.name))[:BOTTLENECKS]
+    advice = recommendations(report)
+    return SectionsAnswer(
+        file=file,
+        profiled_s=profiled,
+        wall_s=report.wall_s,
+        processes=report.processes,
+        rank=report.rank,
+        iterations=report.iterations,
+        iterations_per_s=report.iterations_per_s,
+        warmup=report.warmup,
+        sync=report.sync,
+        capped=report.capped,
+        open=report.open,
+        sections=tuple(rows),
+        bottlenecks=tuple(r.name for r in worst),
+        recommendations=tuple(
+            SectionAdvice(level=str(r.level), section=r.section, text=r.text) for r in advice
+        ),
+        categories=tuple(category_shares(report)),
+        tree=report.tree,
+        notes=(*report.notes, *remarks(report)),
+    )
 
 
 def remarks(report: Report) -> list[str]:

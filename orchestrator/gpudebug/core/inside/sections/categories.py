@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from gpudebug.core.inside.sections.report import Report, Section
+from gpudebug.core.answers.sections import CategoryShare, Section
+from gpudebug.core.inside.sections.report import Report
 
 DEFAULTS = {
     "env_": "Environment",
@@ -16,15 +16,6 @@ DEFAULTS = {
     "simulated_": "Training",
 }
 NONE = "(no category)"
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryShare:
-    """`self_s` are the seconds in sections of this category and in none below; `share` of all these."""
-
-    name: str
-    self_s: float
-    share: float
 
 
 def category_of(section: Section, report: Report) -> str | None:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gpudebug.core.answers.sections import Node, Section
 from gpudebug.core.inside.sections import hints
-from gpudebug.core.inside.sections.report import Node, Report, Section
+from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.words import Word
 
 # The weights, what makes a part of the score full, and what is named, are those of the profiling system

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from gpudebug.core.answers.probe import SectionMean, SectionRow
+from gpudebug.core.answers.sections import Node
 from gpudebug.core.inside.sections.analysis import remarks
 from gpudebug.core.inside.sections.categories import category_of
 from gpudebug.core.inside.sections.cost import profiled_s, share
-from gpudebug.core.inside.sections.report import Node, Report
+from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.records import Evidence, SectionFigures, SectionsEvidence
 
 Facts: TypeAlias = "Mapping[str, Any]"

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
+from gpudebug.core.answers.sections import Node, Section
 from gpudebug.core.inside.sections.cost import profiled_s
-from gpudebug.core.inside.sections.report import Node, Report, Section
+from gpudebug.core.inside.sections.report import Report
 
 _Number = TypeVar("_Number", int, float)
 ESTIMATED = "p50 and p95 are estimates: of sections in several reports, the mean of theirs, weighted by calls"

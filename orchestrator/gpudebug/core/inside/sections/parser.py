@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from gpudebug.core.answers.sections import Node, Section
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.sections.report import Node, Report, Section
+from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.text.json_lines import line_of, parse
 
 FORMAT = "gpudebug-sections"

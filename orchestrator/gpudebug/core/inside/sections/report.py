@@ -5,37 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A named span of code. Seconds; `_mb` is 2**20 bytes, None if not measured.
-
-    `calls` counts every entry, `total_s` the time of the outermost ones, `self_s` that less its children's.
-    """
-
-    name: str
-    calls: int
-    total_s: float
-    self_s: float
-    mean_s: float
-    min_s: float
-    max_s: float
-    p50_s: float | None = None
-    p95_s: float | None = None
-    errors: int = 0
-    category: str | None = None
-    mem_peak_mb: float | None = None
-    gpu_peak_mb: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A section below the one that it was entered from."""
-
-    name: str
-    calls: int
-    total_s: float
-    children: tuple[Node, ...] = ()
+from gpudebug.core.answers.sections import Node, Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, SectionsAnswer
+from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer
+from gpudebug.core.answers.sections import SectionsAnswer
+from gpudebug.core.compare.sections import compare as compare_reports
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
@@ -16,7 +18,7 @@ from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, Kind, kind_o
 from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
-from gpudebug.engine.tools.analyze.sections import comparison, read, sections
+from gpudebug.engine.tools.analyze.sections import read, sections
 
 __all__ = ["Outputs", "analyze"]
 
@@ -50,7 +52,7 @@ def analyze(
     together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
         against = read(compare, packed=_kind(compare)[1])
-        both = comparison(reports, [against], ", ".join(map(str, files)), str(compare))
+        both = compare_reports(reports, [against], (", ".join(map(str, files)), str(compare)))
         if together:
             together = replace(together, comparison=both)
         elif isinstance(found[0].answer, SectionsAnswer):

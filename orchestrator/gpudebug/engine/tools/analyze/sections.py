@@ -5,10 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from gpudebug.core.answers.analyze import SectionsAnswer
-from gpudebug.core.compare.sections import compare
+from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import sections as core
 from gpudebug.core.inside.sections import Report
@@ -30,13 +28,7 @@ def read(path: Path, *, packed: bool) -> Report:
 
 def sections(reports: Sequence[Report], label: str) -> SectionsAnswer:
     """What one report says, or several together."""
-    return SectionsAnswer(file=label, **core.analysis(core.merge(reports)))
-
-
-def comparison(a: Sequence[Report], b: Sequence[Report], label: str, other: str) -> dict[str, Any]:
-    """The two sides with their names."""
-    found = compare(a, b)
-    return {**found, "a": {"label": label, **found["a"]}, "b": {"label": other, **found["b"]}}
+    return core.analysis(core.merge(reports), label)
 
 
 def _unpacked(data: bytes, path: Path) -> bytes:
