@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.bench.verdicts.traces import BASELINE, INTERVAL, Floats, Scenario, Traces, simulate
 
 from gpudebug.core.evidence import build as evidence
+from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.records import Evidence, Outcome, Trend
 from gpudebug.core.samples.table import Sample, Samples
 from gpudebug.core.trainlog import LogSummary
@@ -90,14 +91,9 @@ def _run(traces: Traces, i: int, steps_known: bool, looks: bool) -> Run:
 
     def seen(until: float, ended: bool) -> Evidence:
         count = len(rows) if ended else int(until / INTERVAL)
-        return evidence.build(
-            run=f"{i:04d}",
-            role="simulated",
-            outcome=Outcome.COMPLETED,
-            samples=Samples(rows[:count]),
-            log=_log(done[:count], start, min(until, end), steps_known),
-            duration_s=until,
-        )
+        run = EndedRun(name=f"{i:04d}", role="simulated", outcome=Outcome.COMPLETED, duration_s=until)
+        log = _log(done[:count], start, min(until, end), steps_known)
+        return evidence.build(run, RunReadings(samples=Samples(rows[:count]), log=log))
 
     last = len(rows) * INTERVAL
     marks = np.arange(start + LOOK_EVERY, end - 1e-9, LOOK_EVERY) if looks else ()

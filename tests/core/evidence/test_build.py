@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.probe_lines import line, training
 from tests.support.readings import GPU, phases, row, sampled, samples, steady_steps, steps_log
 
 from gpudebug.core.evidence import build as evidence
+from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.inside.probe import read_probe
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, Window
 from gpudebug.core.samples.table import Sample, Samples
@@ -24,8 +26,10 @@ WINDOW = Window(start_s=10, end_s=40, samples=150, rule="steps")
 
 
 def build(rows: Samples, log: LogSummary | None = None, **more: Any) -> Evidence:
-    ending = {"outcome": Outcome.COMPLETED, **more}
-    return evidence.build(run="0001-x", role="h1", samples=rows, log=log or LogSummary(), **ending)
+    how = {name: more.pop(name) for name in ("warmup", "advice", "scrub") if name in more}
+    ending = {f.name: more.pop(f.name) for f in fields(EndedRun) if f.name in more}
+    run = EndedRun(**{"name": "0001-x", "role": "h1", "outcome": Outcome.COMPLETED, **ending})
+    return evidence.build(run, RunReadings(samples=rows, log=log or LogSummary(), **more), **how)
 
 
 def info(index: int) -> DeviceInfo:
@@ -366,16 +370,11 @@ class TestLoss:
 
 def test_how_the_run_ended_is_kept() -> None:
     failure = Failure(kind="oom_gpu", lines=("CUDA out of memory",))
-    found = evidence.build(
-        run="r",
-        role="h2",
-        outcome=Outcome.CRASHED,
-        samples=Samples(rows=[Sample(1.0, 5.0, 900.0, 0, "GPU-0", 1, 321.0, 5)]),
-        log=LogSummary(),
-        exit_status=1,
-        failure=failure,
-        duration_s=1.25,
+    run = EndedRun(
+        name="r", role="h2", outcome=Outcome.CRASHED, exit_status=1, failure=failure, duration_s=1.25
     )
+    rows = [Sample(1.0, 5.0, 900.0, 0, "GPU-0", 1, 321.0, 5)]
+    found = evidence.build(run, RunReadings(samples=Samples(rows=rows), log=LogSummary()))
     assert (found.outcome, found.exit_status, found.failure) == (Outcome.CRASHED, 1, failure)
     assert (found.peak_rss_mb, found.peak_device_mb, found.duration_s) == (321, 900, 1.25)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.evidence import speed
@@ -37,71 +38,92 @@ SPARK = 40
 _TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
 
 
+@dataclass(frozen=True, kw_only=True)
+class EndedRun:
+    """What a run was and how it ended. None is not known.
+
+    `devices` are those that it was sampled on, `missing` says by a figure's name why it could not be read,
+    `batch_flags` are the command's flags that set its batch, `cpu_quota` is how many cores it was given.
+    """
+
+    name: str
+    role: str
+    outcome: Outcome
+    exit_status: int | None = None
+    signal: int | None = None
+    failure: Failure | None = None
+    reason: str | None = None
+    duration_s: float | None = None
+    devices: Sequence[DeviceInfo] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    batch_flags: Mapping[str, str] = field(default_factory=dict)
+    cpu_quota: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReadings:
+    """What was read of a run: samples, log (of `log_bytes` now) and the configuration that it `printed`.
+
+    `loaded` is what its processes imported, `told` what they reported of training, `probe_reason` why none
+    did, `watched` where their threads were.
+    """
+
+    samples: Samples
+    log: LogSummary
+    log_bytes: int | None = None
+    printed: Mapping[str, str] = field(default_factory=dict)
+    loaded: LoadedFiles | None = None
+    told: probe.ProbeRecord | None = None
+    probe_reason: str | None = None
+    watched: stacks.StacksRecord | None = None
+
+
 def build(
+    run: EndedRun,
+    read: RunReadings,
     *,
-    run: str,
-    role: str,
-    outcome: Outcome,
-    samples: Samples,
-    log: LogSummary,
     warmup: float | None = None,
-    exit_status: int | None = None,
-    signal: int | None = None,
-    failure: Failure | None = None,
-    reason: str | None = None,
-    duration_s: float | None = None,
-    devices: Sequence[DeviceInfo] = (),
-    missing: dict[str, str] | None = None,
     advice: Callable[[LogSummary], str | None] | None = None,
-    batch_flags: Mapping[str, str] | None = None,
-    printed: Mapping[str, str] | None = None,
-    log_bytes: int | None = None,
-    loaded: LoadedFiles | None = None,
-    told: probe.ProbeRecord | None = None,
-    probe_reason: str | None = None,
-    watched: stacks.StacksRecord | None = None,
     scrub: Callable[[str], str] = str,
-    cpu_quota: float | None = None,
 ) -> Evidence:
-    """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide. `batch_flags` are
-    the command's flags that set its batch, `printed` the configuration that the program printed, `log_bytes`
-    the size of its log now, `loaded` what its processes imported, `told` what they reported of training,
-    `probe_reason` why none did, `watched` where their threads were; `scrub` takes secrets out of source, and
-    `cpu_quota` is how many cores they were given.
+    """Summarise one run. `warmup` is a fixed span in seconds, None lets the data decide; `scrub` takes
+    secrets out of source.
 
     A figure that the run did not yield is None, with the reason beside it.
     """
-    missing = missing or {}
-    names = {d.uuid: d.name for d in devices}
+    samples, log = read.samples, read.log
+    names = {d.uuid: d.name for d in run.devices}
     series = {device: stretches(samples.rows, device) for device in samples.devices}
-    ended = duration_s if outcome is Outcome.COMPLETED else None
-    doubt = conditions.doubt(samples, ended, log_bytes)
-    main = told.main if told else None
+    ended = run.duration_s if run.outcome is Outcome.COMPLETED else None
+    doubt = conditions.doubt(samples, ended, read.log_bytes)
+    main = read.told.main if read.told else None
     steady = probe.steady(main) if main else None
     window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup, steady)
-    inside = probe.evidence_of(told, window)
+    inside = probe.evidence_of(read.told, window)
     per_device = (
         *(
-            _device(device, names.get(device[1], ""), readings, window, window_reason, missing, samples.rows)
+            _device(
+                device, names.get(device[1], ""), readings, window, window_reason, run.missing, samples.rows
+            )
             for device, readings in series.items()
         ),
-        *_silent(devices, samples.devices),
+        *_silent(run.devices, samples.devices),
     )
     rate = Rates() if doubt else rates(log, window, inside)
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
     complete = bool(known) and len(known) == len(spreads)
-    cores = conditions.usable(cpu_quota, inside.facts.get("cpus") if inside else None)
+    cores = conditions.usable(run.cpu_quota, inside.facts.get("cpus") if inside else None)
     errors = [d.standard_error for d in per_device if d.standard_error is not None]
     return Evidence(
-        run=run,
-        role=role,
-        outcome=outcome,
-        exit_status=exit_status,
-        signal=signal,
-        failure=failure,
-        reason=reason,
-        duration_s=duration_s,
+        run=run.name,
+        role=run.role,
+        outcome=run.outcome,
+        exit_status=run.exit_status,
+        signal=run.signal,
+        failure=run.failure,
+        reason=run.reason,
+        duration_s=run.duration_s,
         window=window,
         window_reason=window_reason if window is None else None,
         devices=per_device,
@@ -113,7 +135,7 @@ def build(
         steps_by=rate.steps_by,
         step_unit=log.step_unit,
         progress_per_s=rate.progress_per_s,
-        **(speed.figures(log, window, rate[:2], batch_flags or {}, inside) if not doubt else {}),
+        **(speed.figures(log, window, rate[:2], run.batch_flags, inside) if not doubt else {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,
@@ -128,13 +150,13 @@ def build(
         ),
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
-        missing=missing,
+        missing=dict(run.missing),
         conditions=conditions.observed(samples.rows, window, cores),
-        printed=dict(printed or {}),
-        loaded=loaded,
-        probe=_checked(inside, rate, devices),
-        probe_reason=probe_reason if inside is None else None,
-        stacks=stacks.stacks_evidence(watched, window, main.pid if main else None, scrub),
+        printed=dict(read.printed),
+        loaded=read.loaded,
+        probe=_checked(inside, rate, run.devices),
+        probe_reason=read.probe_reason if inside is None else None,
+        stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else None, scrub),
         spark=_spark(series),
     )
 

@@ -15,7 +15,7 @@ from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
-from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome
@@ -132,12 +132,12 @@ def _of_samples(path: Path) -> Facts:
     """Samples beside their log show neither the command nor the inside of the training."""
     samples, log = read_run_samples(path), log_beside(path)
     evidence = build(
-        run=path.stem,
-        role="sample",
-        outcome=Outcome.COMPLETED,
-        samples=samples,
-        log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
-        probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+        EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
+        RunReadings(
+            samples=samples,
+            log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
+            probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+        ),
     )
     return facts_of([evidence.model_dump(mode="json")])
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.command import batch
 from gpudebug.core.errors import StoreError
-from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import absent
@@ -159,30 +159,34 @@ def read_evidence(
         redactor=redactor,
     )
     evidence = build(
-        run=run,
-        role=role,
-        outcome=outcome,
-        samples=samples,
-        log=log,
+        EndedRun(
+            name=run,
+            role=role,
+            outcome=outcome,
+            exit_status=ended.exit_status,
+            signal=ended.signal,
+            # Our ending of a run is not its failure; its log would show only the interrupt.
+            failure=log.failure if outcome is Outcome.CRASHED else None,
+            reason=ended.reason,
+            duration_s=ended.duration_s,
+            devices=devices,
+            missing=_missing(files.notes, notes),
+            batch_flags=batch.flags(argv),
+            cpu_quota=cpu_quota,
+        ),
+        RunReadings(
+            samples=samples,
+            log=log,
+            log_bytes=files.log.stat().st_size if files.log.is_file() else None,
+            printed=_configuration(files, redactor or Redactor()),
+            loaded=_loaded(files.folder) if files.folder else None,
+            told=found,
+            probe_reason=absent.reason(argv, probed, found),
+            watched=stacks.read_stacks(text),
+        ),
         warmup=warmup,
-        exit_status=ended.exit_status,
-        signal=ended.signal,
-        # Our ending of a run is not its failure; its log would show only the interrupt.
-        failure=log.failure if outcome is Outcome.CRASHED else None,
-        reason=ended.reason,
-        duration_s=ended.duration_s,
-        devices=devices,
-        missing=_missing(files.notes, notes),
         advice=lambda summary: loss_advice(argv, summary),
-        batch_flags=batch.flags(argv),
-        printed=_configuration(files, redactor or Redactor()),
-        log_bytes=files.log.stat().st_size if files.log.is_file() else None,
-        loaded=_loaded(files.folder) if files.folder else None,
-        told=found,
-        probe_reason=absent.reason(argv, probed, found),
-        watched=stacks.read_stacks(text),
         scrub=(redactor or Redactor()).redact,
-        cpu_quota=cpu_quota,
     )
     if files.reports is None:
         return evidence

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.samples.table import read_samples
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.trainlog import LogReader
@@ -25,12 +25,10 @@ def samples(path: Path) -> Found:
     if found.refused:
         raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
     log = log_beside(path)
+    summary = read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary()
     evidence = build(
-        run=path.stem,
-        role="sample",
-        outcome=Outcome.COMPLETED,
-        samples=found,
-        log=read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary(),
+        EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
+        RunReadings(samples=found, log=summary),
     )
     answer = SamplesAnswer(
         file=str(path),
