@@ -262,8 +262,8 @@ def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
     substitute(sound.progress, AFTER, AFTER + "  - GPU util after: 99.9%\n")
     substitute(sound.progress, BASELINE, BASELINE[:-1] + ", 99.9% on an A100\n")
     told = status_of(load(sound.folder))
-    assert [h["verified"] for h in told["hypotheses"]] == [False, True, True, None, None]
-    assert told["baselines"]["workload"]["verified"] is False
+    assert [h.verified for h in told.hypotheses] == [False, True, True, None, None]
+    assert told.baselines["workload"].verified is False
 
 
 @pytest.fixture
@@ -284,8 +284,8 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     loaded = load(recorded.folder)
     assert (loaded.stack, loaded.accepted) == ((), ())
     assert loaded.code.digest != before.code.digest
-    [row, *_] = status_of(loaded)["hypotheses"]
-    assert (row["accepted"], row["accepted_by_hand"]) == (None, True)
+    [row, *_] = status_of(loaded).hypotheses
+    assert (row.accepted, row.accepted_by_hand) == (None, True)
     said = recorded.run("status").expect(0).out
     assert "UNVERIFIED: it changes nothing; next: gpudebug accept 1" in said
     [problem] = answer(recorded).problems

@@ -6,12 +6,15 @@ import re
 import shutil
 from typing import Any
 
+from tests.support.answers import read
 from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal, rewrite
 
+from gpudebug.core.answers.status import HypothesisRow, StatusAnswer
+
 _UNKNOWN = (
-    "verified intervention cause claim accepted why delta_pp delta_ci metric improvement improvement_ci "
-    "throughput_ratio loss cost_s ended age_s claimed sparks problem"
+    "verified replayed intervention cause claim accepted why delta_pp delta_ci metric improvement "
+    "improvement_ci throughput_ratio throughput_source loss cost_s ended age_s claimed sparks problem"
 )
 SPARK = [round(100 * i / 39, 1) for i in range(40)]
 
@@ -26,7 +29,8 @@ def ageless(answer: Any) -> Any:
 def hypothesis(number: int, status: str = "UNTESTED", **more: Any) -> dict[str, Any]:
     """One of `status`'s hypotheses."""
     given = {"number": number, "title": f"Cause {number}", "status": status, "runs": []}
-    return {**dict.fromkeys(_UNKNOWN.split()), **given, **more}
+    none = {"weaker_terms": [], "doubts": [], "accepted_by_hand": False}
+    return {**dict.fromkeys(_UNKNOWN.split()), **none, **given, **more}
 
 
 def judged(number: int, status: str = "VALIDATED", **more: Any) -> dict[str, Any]:
@@ -47,6 +51,11 @@ def judged(number: int, status: str = "VALIDATED", **more: Any) -> dict[str, Any
     return hypothesis(number, status, **given | more)
 
 
+def row(number: int, **more: Any) -> HypothesisRow:
+    """A record of `hypothesis`."""
+    return read(HypothesisRow, hypothesis(number, **more))
+
+
 STORY = (
     judged(1, "REJECTED", delta_pp=-0.6, delta_ci=[-16.1, 14.9], throughput_ratio=1.03),
     hypothesis(2, title="Single precision moves twice the bytes that half precision would move, as we know"),
@@ -64,6 +73,7 @@ def baseline(**more: Any) -> dict[str, Any]:
         "valid": True,
         "why": None,
         "verified": True,
+        "replayed": False,
         "gpu_util": 24.9,
         "gpu_util_text": "24.9% (95% CI 18.4 to 31.4, 2 runs)",
         "steps_per_s": 12.4,
@@ -80,12 +90,12 @@ def baseline(**more: Any) -> dict[str, Any]:
     }
 
 
-def answer(*hypotheses: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """`status`'s JSON of these hypotheses."""
-    return {
+def answer(*hypotheses: dict[str, Any], **more: Any) -> StatusAnswer:
+    """`status`'s answer of these hypotheses."""
+    document = {
         "campaign": "demo",
         "goal": "Keep the device busy.",
-        "device": {"setting": "cpu:1", "devices": [{"name": "AMD EPYC", "uuid": "CPU"}]},
+        "device": {"setting": "cpu:1", "devices": [{"name": "AMD EPYC", "uuid": "CPU"}], "replayed": False},
         "running": False,
         "progress": None,
         "metric": "gpu_util",
@@ -94,6 +104,7 @@ def answer(*hypotheses: dict[str, Any], **more: Any) -> dict[str, Any]:
         "baselines": {"workload": baseline(), "reference": None},
         "hypotheses": list(hypotheses),
         "shown": [h["number"] for h in hypotheses],
+        "unlisted": [],
         "sweeps": [],
         "resolution": None,
         "expected": [],
@@ -111,8 +122,13 @@ def answer(*hypotheses: dict[str, Any], **more: Any) -> dict[str, Any]:
             "device_time_used_s": 47.3,
             "device_time_left_s": 7152.7,
         },
+        "order": None,
+        "recorded": None,
+        "settings": {"pinned": True, "differences": [], "problem": None, "replayed": False},
+        "files": {"progress": "/a/progress/demo.md", "runs": "/a/runs"},
         **more,
     }
+    return read(StatusAnswer, document)
 
 
 def multiply(campaign: Campaign, count: int) -> None:

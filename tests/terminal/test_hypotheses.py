@@ -76,8 +76,8 @@ def test_another_metric_has_its_name() -> None:
 def test_what_is_left_out_is_counted() -> None:
     many = [judged(1), *(hypothesis(n) for n in range(2, 1000)), judged(1000, "REJECTED")]
     rows = [
-        {"value": n, "hypothesis": n, "status": "UNTESTED", "verified": None, "throughput_ratio": None}
-        | {"delta_pp": None, "improvement": None}
+        {"value": str(n), "hypothesis": n, "status": "UNTESTED", "verified": None, "throughput_ratio": None}
+        | dict.fromkeys(("delta_pp", "delta_ci", "improvement", "improvement_ci"))
         for n in range(2, 1000)
     ]
     of_one, of_none = (

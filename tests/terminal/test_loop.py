@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.answers import read
+from tests.support.statuses import hypothesis
 
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
 from gpudebug.terminal.loop import loop, session
@@ -46,20 +47,13 @@ def test_a_session_is_a_line(changes: dict[str, Any], said: str) -> None:
 
 
 def test_the_end_says_why_what_came_and_what_is_next() -> None:
-    hypothesis = {
-        "number": 3,
-        "status": "VALIDATED",
-        "title": "Waiting",
-        "delta_pp": 40.04,
-        "verified": True,
-        "accepted": None,
-    }
+    told = hypothesis(3, "VALIDATED", title="Waiting", delta_pp=40.04, verified=True)
     answer: dict[str, Any] = {
         "ending": "out of budget",
         "campaign": "test",
         "why": "out of budget: 1 hypothesis tested, --hypotheses is 1",
         "sessions": [SESSION],
-        "hypotheses": [hypothesis, {**hypothesis, "number": 4, "verified": False, "delta_pp": None}],
+        "hypotheses": [told, {**told, "number": 4, "verified": False, "delta_pp": None}],
         "accepted": [],
         "checkout_changed": [],
         "next_command": "gpudebug accept 3",

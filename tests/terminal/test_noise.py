@@ -8,6 +8,7 @@ import pytest
 from tests.support.answers import read
 
 from gpudebug.core.answers.noise import Resolution
+from gpudebug.core.answers.status import ExpectedFigure, FlagSweep
 from gpudebug.terminal import noise
 from gpudebug.terminal.fit import Screen
 
@@ -88,6 +89,10 @@ def row(value: str, number: int, status: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def sweep(parameter: str, standing: str | None, rows: list[dict[str, Any]]) -> FlagSweep:
+    return read(FlagSweep, {"parameter": parameter, "standing": standing, "rows": rows})
+
+
 def test_a_sweep_is_a_table() -> None:
     rows = [
         row("1", 3, "VALIDATED", verified=True, delta_pp=24.0, delta_ci=[18.5, 29.5], throughput_ratio=1.9),
@@ -95,7 +100,7 @@ def test_a_sweep_is_a_table() -> None:
         row("10", 11, "UNTESTED"),
         row("quickly", 12, "REJECTED", verified=False),
     ]
-    assert noise.sweeps([{"parameter": "--denoising_steps", "standing": "4", "rows": rows}], Screen(80)) == [
+    assert noise.sweeps([sweep("--denoising_steps", "4", rows)], Screen(80)) == [
         "",
         "Sweep of --denoising_steps (now 4)",
         "  value      H  status        change                              throughput",
@@ -112,7 +117,7 @@ def test_a_sweep_where_a_table_is_too_wide() -> None:
         row("10", 11, "UNTESTED"),
         row("a/very/long/path/of/a/file", 12, "REJECTED"),
     ]
-    assert noise.sweeps([{"parameter": "--steps", "standing": None, "rows": rows}], Screen(40)) == [
+    assert noise.sweeps([sweep("--steps", None, rows)], Screen(40)) == [
         "",
         "Sweep of --steps",
         "  2: H 3 VALIDATED, +24.0pp (95% CI",
@@ -124,12 +129,12 @@ def test_a_sweep_where_a_table_is_too_wide() -> None:
 
 def test_expected_figures() -> None:
     row = {"figure": "steps_per_s", "device": "default", "range": [150.0, 250.0], "measured": 61.0}
-    assert noise.expected([{**row, "note": "less than half", "standing": "faulty"}]) == [
-        "Expected steps_per_s 150 to 250 (default), measured 61 steps/s: less than half"
-    ]
+    assert noise.expected(
+        [read(ExpectedFigure, {**row, "note": "less than half", "standing": "faulty"})]
+    ) == ["Expected steps_per_s 150 to 250 (default), measured 61 steps/s: less than half"]
     unknown = {**row, "measured": None, "note": "not measured yet", "standing": "unknown"}
     fine = {**row, "figure": "latency_p50", "range": [0.1, 0.3], "measured": 0.2, "note": None}
-    assert noise.expected([unknown, {**fine, "standing": "within"}]) == [
+    assert noise.expected([read(ExpectedFigure, r) for r in (unknown, {**fine, "standing": "within"})]) == [
         "Expected steps_per_s 150 to 250 (default), measured unknown: not measured yet",
         "Expected latency_p50 0.1 to 0.3 (default), measured 200 ms: within",
     ]

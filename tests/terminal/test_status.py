@@ -13,6 +13,7 @@ from tests.support.campaigns import Campaign, environment, make_campaign
 from tests.support.statuses import STORY, answer, baseline, hypothesis, judged
 from tests.support.terminals import run_in_terminal
 
+from gpudebug.core.answers.status import StatusAnswer
 from gpudebug.terminal.fit import width
 from gpudebug.terminal.status import status
 
@@ -28,7 +29,7 @@ HOSTILE = {
 }
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, columns: int, told: dict[str, Any], **env: str) -> list[str]:
+def shown(monkeypatch: pytest.MonkeyPatch, columns: int, told: StatusAnswer, **env: str) -> list[str]:
     for name, value in {"COLUMNS": str(columns), "LC_ALL": "C.UTF-8", **env}.items():
         monkeypatch.setenv(name, value)
     return status(told).split("\n")
@@ -68,7 +69,7 @@ def test_markup_is_shown_as_it_is_written_on_a_terminal(monkeypatch: pytest.Monk
     assert HOSTILE["markup"] in text
 
 
-def in_colour(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]) -> list[str]:
+def in_colour(monkeypatch: pytest.MonkeyPatch, told: StatusAnswer) -> list[str]:
     """What is written to a terminal of 100 columns; the terminal itself is real in another test."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -104,13 +105,17 @@ def test_baselines_say_what_is_wrong_with_them(monkeypatch: pytest.MonkeyPatch) 
     assert narrow[narrow.index("Baseline workload") + 1] == "     24.9% (95% CI 18.4 to 31.4, 2"
 
 
+def used(devices: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"setting": "auto", "devices": devices, "replayed": False}
+
+
 def test_many_devices_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = [{"name": "NVIDIA H100", "uuid": f"GPU-{n}"} for n in range(8)]
-    lines = shown(monkeypatch, 80, answer(device={"setting": "auto", "devices": devices}))
+    lines = shown(monkeypatch, 80, answer(device=used(devices)))
     assert "Device   8 x NVIDIA H100 [device: auto]" in lines
-    two = shown(monkeypatch, 80, answer(device={"setting": "auto", "devices": devices[:2]}))
+    two = shown(monkeypatch, 80, answer(device=used(devices[:2])))
     assert "Device   NVIDIA H100 (GPU-0), NVIDIA H100 (GPU-1) [device: auto]" in two
-    none = shown(monkeypatch, 80, answer(device={"setting": "auto", "devices": []}))
+    none = shown(monkeypatch, 80, answer(device=used([])))
     assert "Device   not used yet [device: auto]" in none
 
 

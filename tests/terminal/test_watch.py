@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.status import NextAction
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.engine.live.underway import RunningCommand
 from gpudebug.engine.status.watch import Device, Sight, State
@@ -40,7 +41,18 @@ RUNNING = Sight(
     "02:14:07",
     State.RUNNING,
     RunningCommand(4711, "gpudebug next --detach", "abc", "2026-11-21T02:10:00"),
-    Progress("0007-h3", "h3", 3, 1240, 5000, 760.0, 250.0, 61.2, 0.1234, 2),
+    Progress(
+        run="0007-h3",
+        role="h3",
+        hypothesis=3,
+        step=1240,
+        steps=5000,
+        left_s=760.0,
+        elapsed_s=250.0,
+        gpu_util=61.2,
+        loss=0.1234,
+        runs_done=2,
+    ),
     title="Too few loader workers",
     baseline={"gpu util": "27.4% (95% CI 26.1 to 28.6, 4 runs)", "throughput": "3.2 steps/s"},
     step_unit="step",
@@ -56,9 +68,9 @@ RUNNING = Sight(
     log_age_s=0.4,
     samples_age_s=0.2,
 )
-NEXT = {"action": "test", "hypothesis": 4, "role": None, "why": "hypothesis 4 is untested"}
+NEXT = NextAction(action="test", hypothesis=4, role=None, why="hypothesis 4 is untested")
 IDLE = replace(RUNNING, state=State.IDLE, holder=None, outcome="COMPLETED", next=NEXT)
-EMPTY = Sight("rtc", "02:14:07", next={**NEXT, "action": "record_baseline", "why": "there is none"})
+EMPTY = Sight("rtc", "02:14:07", next=replace(NEXT, action="record_baseline", why="there is none"))
 STATES = {
     "running": RUNNING,
     "two": replace(RUNNING, devices=(device(), device(1, throttle="sw_power_cap"))),
@@ -68,7 +80,7 @@ STATES = {
     ),
     "unknown": replace(
         RUNNING,
-        progress=Progress("0001-baseline-workload", "baseline-workload"),
+        progress=Progress(run="0001-baseline-workload", role="baseline-workload"),
         title=None,
         losses=(),
         loss_trend=None,
@@ -199,7 +211,7 @@ def test_nothing_hostile_reaches_the_terminal() -> None:
     gpu = replace(device(throttle=bad), name=bad)
     sight = replace(sight, devices=(gpu,), log=(bad,), log_bytes=1, problems=(bad,), loss_trend=bad)
     for state in State:
-        seen = text(replace(sight, state=state, next={"action": bad, "why": bad}), 100, 40)
+        seen = text(replace(sight, state=state, next=replace(NEXT, action=bad, why=bad)), 100, 40)
         assert "[bold]x[/]y" in seen
         assert all(c == "\n" or unicodedata.category(c)[0] != "C" for c in seen)
         assert "\x1b" not in line(replace(sight, state=state)) and "\n" not in line(sight)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,7 @@ def interpreter_identity(path: str | None) -> str:
 
 
 def host_name() -> str:
-    return platform.node()
+    return os.uname().nodename
 
 
 def cpu_quota() -> float | None:

@@ -96,13 +96,13 @@ class Tool:
             raise UsageError(f"{self.name}: {name}: {said}", next=f"its arguments are: {known}") from None
 
 
-def _status(place: Client, _: Nothing, __: Report) -> dict[str, Any]:
+def _status(place: Client, _: Nothing, __: Report) -> Answer:
     from gpudebug.engine.status.status import status
 
     return status(place.folder)
 
 
-def _show(place: Client, asked: Hypothesis, _: Report) -> dict[str, Any]:
+def _show(place: Client, asked: Hypothesis, _: Report) -> Answer:
     from gpudebug.engine.status.answer import show
 
     return show(place.folder, asked.hypothesis)

@@ -7,16 +7,17 @@ each other on 80 columns and named where there is no room for that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from gpudebug.core.answers.status import BaselineRow, HypothesisRow, StatusAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.terminal.colours import coloured, in_colour
 from gpudebug.terminal.fit import Screen, width
 
-Answer = Mapping[str, Any]
 # Lines of a reason; `show` has all of it.
 _REASON = 3
 _STATUS = len("INCONCLUSIVE")
@@ -49,17 +50,17 @@ class Grid(NamedTuple):
     rows: list[list[list[str]]]
 
 
-def hypotheses(answer: Answer, here: Screen) -> list[str]:
+def hypotheses(answer: StatusAnswer, here: Screen) -> list[str]:
     """The table, and what it leaves out."""
-    shown = set(answer["shown"])
-    rows = [row_of(h, answer["metric"]) for h in answer["hypotheses"] if h["number"] in shown]
+    shown = set(answer.shown)
+    rows = [row_of(h, answer.metric) for h in answer.hypotheses if h.number in shown]
     if not rows:
         return ["No hypotheses yet."]
-    delta = "delta" if answer["metric"] == GPU_UTIL else here.cut(answer["metric"], _NARROW)
+    delta = "delta" if answer.metric == GPU_UTIL else here.cut(answer.metric, _NARROW)
     table = grid(rows, here, (f"{delta} (95% CI)", *_HEADS))
     lines = _with_rich(table) if here.terminal else _plain(table)
-    others = [h["status"] for h in answer["hypotheses"] if h["number"] not in shown]
-    rest = Counter(answer.get("rest") or others)
+    others = [h.status for h in answer.hypotheses if h.number not in shown]
+    rest = Counter(answer.rest or others)
     if rest:
         counts = ", ".join(f"{count} {word}" for word, count in rest.items())
         said = f"and {rest.total()} more ({counts}): gpudebug status --json"
@@ -67,67 +68,68 @@ def hypotheses(answer: Answer, here: Screen) -> list[str]:
     return lines
 
 
-def row_of(h: Answer, metric: str) -> Row:
+def row_of(h: HypothesisRow, metric: str) -> Row:
     """The strings of one hypothesis in a campaign that goes by `metric`."""
-    return Row(str(h["number"]), h["status"], h["title"], _figures(h), _notes(h, metric), drawn(h))
+    return Row(str(h.number), h.status, h.title, _figures(h), _notes(h, metric), drawn(h))
 
 
-def _figures(h: Answer) -> tuple[str, ...]:
-    if not h["verified"] and h["cost_s"] is None:
+def _figures(h: HypothesisRow) -> tuple[str, ...]:
+    if not h.verified and h.cost_s is None:
         return ()
-    ratio, cost, age = h["throughput_ratio"], h["cost_s"], h["age_s"]
+    ratio, cost, age = h.throughput_ratio, h.cost_s, h.age_s
     # What nobody measured yet is no unknown figure.
-    unknown = numbers.UNKNOWN if h["verified"] else ""
+    unknown = numbers.UNKNOWN if h.verified else ""
     return (
         _delta(h) or unknown,
         unknown if ratio is None else f"{ratio:.2f}x",
-        h["loss"] or unknown,
+        h.loss or unknown,
         unknown if cost is None else numbers.span(cost),
         unknown if age is None else numbers.span(age),
     )
 
 
-def _delta(h: Answer) -> str:
-    if h["delta_pp"] is not None:
-        return numbers.points(_estimate(h["delta_pp"], h["delta_ci"]))
-    if h["improvement"] is not None:
-        return numbers.factor(_estimate(h["improvement"], h["improvement_ci"]))
+def _delta(h: HypothesisRow) -> str:
+    if h.delta_pp is not None:
+        return numbers.points(_estimate(h.delta_pp, h.delta_ci))
+    if h.improvement is not None:
+        return numbers.factor(_estimate(h.improvement, h.improvement_ci))
     return ""
 
 
-def _estimate(value: float, bounds: Sequence[float | None]) -> Answer:
-    return {"value": value, "low": bounds[0], "high": bounds[1]}
+def _estimate(value: float, bounds: Sequence[float | None] | None) -> dict[str, float | None]:
+    low, high = bounds or (None, None)
+    return {"value": value, "low": low, "high": high}
 
 
-def _notes(h: Answer, metric: str) -> list[str]:
+def _notes(h: HypothesisRow, metric: str) -> list[str]:
     notes = []
-    if h["verified"] is False:
-        notes.append(f"UNVERIFIED {h['claimed'] or ''}")
-    elif h["why"] and h["status"] != "VALIDATED" and not h["why"].startswith("delta:"):
-        notes.append(h["why"])
-    elif h["problem"]:
-        notes.append(h["problem"])
-    if h["claim"]:
-        session = h["claim"]["session"]
-        notes.append(f"held by {f'session {session}' if session else 'a person'} since {h['claim']['since']}")
-    notes += h.get("doubts", ())
-    if h["status"] == "VALIDATED" and h.get("throughput_source") == "log":
+    if h.verified is False:
+        notes.append(f"UNVERIFIED {h.claimed or ''}")
+    elif h.why and h.status != "VALIDATED" and not h.why.startswith("delta:"):
+        notes.append(h.why)
+    elif h.problem:
+        notes.append(h.problem)
+    if h.claim:
+        session = h.claim.session
+        notes.append(f"held by {f'session {session}' if session else 'a person'} since {h.claim.since}")
+    notes += h.doubts
+    if h.status == "VALIDATED" and h.throughput_source == "log":
         notes.append("throughput by the program's own word: no probe counted its steps")
-    if h["accepted"]:
+    if h.accepted:
         notes.append("accepted: its change is part of the workload")
-    elif h.get("accepted_by_hand"):
-        notes.append(f"Accepted by hand, UNVERIFIED: it changes nothing; next: gpudebug accept {h['number']}")
-    if h["metric"] not in (None, metric):
-        notes.append(f"judged by {h['metric']}")
-    broken = [s["run"] for s in h["sparks"] or () if s["spark"] is None]
-    if broken and h["verified"] is not False:
+    elif h.accepted_by_hand:
+        notes.append(f"Accepted by hand, UNVERIFIED: it changes nothing; next: gpudebug accept {h.number}")
+    if h.metric not in (None, metric):
+        notes.append(f"judged by {h.metric}")
+    broken = [s.run for s in h.sparks or () if s.spark is None]
+    if broken and h.verified is not False:
         notes.append(f"no evidence that can be read: {', '.join(broken)}")
     return notes
 
 
-def drawn(told: Answer) -> list[Sequence[float]]:
+def drawn(told: HypothesisRow | BaselineRow) -> list[Sequence[float]]:
     """The utilisation of those runs that have any."""
-    return [s["spark"] for s in told["sparks"] or () if s["spark"]]
+    return [s.spark for s in told.sparks or () if s.spark]
 
 
 def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
@@ -248,18 +250,18 @@ def _with_rich(table: Grid) -> list[str]:
     return [line.rstrip() for line in shown.get().split("\n")[:-1]]
 
 
-def sweeps(answer: Answer, here: Screen) -> list[str]:
+def sweeps(answer: StatusAnswer, here: Screen) -> list[str]:
     """The sweeps, of the hypotheses that the table shows."""
-    if not answer["sweeps"]:
+    if not answer.sweeps:
         return []
     from gpudebug.terminal import noise
 
     lines = []
-    for sweep in answer["sweeps"]:
-        rows = [row for row in sweep["rows"] if row["hypothesis"] in answer["shown"]]
+    for sweep in answer.sweeps:
+        rows = [row for row in sweep.rows if row.hypothesis in answer.shown]
         if not rows:
             continue
-        lines += noise.sweeps([{**sweep, "rows": rows}], here)
-        if len(rows) < len(sweep["rows"]):
-            lines.append(f"  {here.ellipsis} and {len(sweep['rows']) - len(rows)} more values")
+        lines += noise.sweeps([replace(sweep, rows=rows)], here)
+        if len(rows) < len(sweep.rows):
+            lines.append(f"  {here.ellipsis} and {len(sweep.rows) - len(rows)} more values")
     return lines

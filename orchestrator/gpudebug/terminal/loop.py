@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
+from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import short
@@ -57,9 +55,9 @@ def _ended(told: LoopSession) -> str:
     return ""
 
 
-def _hypothesis(h: Mapping[str, Any]) -> str:
-    delta = "" if h["delta_pp"] is None else f"  {h['delta_pp']:+.1f}pp"
-    unverified = "  UNVERIFIED" if h["verified"] is False else ""
-    accepted = "  accepted" if h["accepted"] else ""
-    status = coloured(h["status"], 12)
-    return f"{h['number']:>2}  {status}  {short(h['title'], _TITLE)}{delta}{unverified}{accepted}"
+def _hypothesis(h: HypothesisRow) -> str:
+    delta = "" if h.delta_pp is None else f"  {h.delta_pp:+.1f}pp"
+    unverified = "  UNVERIFIED" if h.verified is False else ""
+    accepted = "  accepted" if h.accepted else ""
+    status = coloured(h.status, 12)
+    return f"{h.number:>2}  {status}  {short(h.title, _TITLE)}{delta}{unverified}{accepted}"

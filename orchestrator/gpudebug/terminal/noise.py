@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.next import RecordedAA
-from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
+from gpudebug.core.answers.noise import DetectableFigure, Resolution
+from gpudebug.core.answers.status import ExpectedFigure, FlagSweep, SweepValue
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen
 
-Answer = Mapping[str, Any]
+if TYPE_CHECKING:
+    # A tenth of what `status` takes, which shows the noise too.
+    from gpudebug.core.answers.next import RecordedAA
+
 # The columns of a sweep's row but for those of its value.
 _BESIDE_VALUE = 69
 
@@ -72,64 +75,65 @@ def _needs(figure: DetectableFigure, max_runs: int) -> str:
     return text if runs.trial <= max_runs else f"{text} (max_runs: {runs.trial})"
 
 
-def sweeps(rows: list[Answer], here: Screen) -> list[str]:
+def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
     """A table for each sweep: a line a value, or a sentence where a line is too narrow."""
     lines: list[str] = []
     for sweep in rows:
-        standing = f" (now {sweep['standing']})" if sweep["standing"] is not None else ""
-        lines += ["", *here.wrapped(f"Sweep of {sweep['parameter']}{standing}", here.columns)]
-        width = max(5, *(len(str(row["value"])) for row in sweep["rows"]))
+        standing = f" (now {sweep.standing})" if sweep.standing is not None else ""
+        lines += ["", *here.wrapped(f"Sweep of {sweep.parameter}{standing}", here.columns)]
+        width = max(5, *(len(str(row.value)) for row in sweep.rows))
         if width + _BESIDE_VALUE > here.columns:
-            lines += [line for row in sweep["rows"] for line in _sweep_sentence(row, here)]
+            lines += [line for row in sweep.rows for line in _sweep_sentence(row, here)]
             continue
         lines.append(f"  {'value':<{width}}    H  {'status':<12}  {'change':<34}  throughput".rstrip())
-        lines += [_sweep_row(row, width) for row in sweep["rows"]]
+        lines += [_sweep_row(row, width) for row in sweep.rows]
     return lines
 
 
-def _sweep_sentence(row: Answer, here: Screen) -> list[str]:
+def _sweep_sentence(row: SweepValue, here: Screen) -> list[str]:
     said = (
-        f"H {row['hypothesis']} {row['status']}",
+        f"H {row.hypothesis} {row.status}",
         _change(row),
         _ratio(row) and f"throughput {_ratio(row)}",
     )
-    value = here.cut(str(row["value"]), here.columns // 2)
+    value = here.cut(str(row.value), here.columns // 2)
     return here.labelled(f"  {value}: ", ", ".join(filter(None, said)))
 
 
-def _sweep_row(row: Answer, width: int) -> str:
-    status = coloured(row["status"], 12)
+def _sweep_row(row: SweepValue, width: int) -> str:
+    status = coloured(row.status, 12)
     return (
-        f"  {row['value']!s:<{width}}  {row['hypothesis']:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
+        f"  {row.value!s:<{width}}  {row.hypothesis:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
     ).rstrip()
 
 
-def _ratio(row: Answer) -> str:
-    return "" if row["throughput_ratio"] is None else f"{row['throughput_ratio']:.2f}x"
+def _ratio(row: SweepValue) -> str:
+    return "" if row.throughput_ratio is None else f"{row.throughput_ratio:.2f}x"
 
 
-def _change(row: Answer) -> str:
-    if row["verified"] is False:
+def _change(row: SweepValue) -> str:
+    if row.verified is False:
         return "UNVERIFIED"
-    for key, bounds, text in (
-        ("delta_pp", "delta_ci", numbers.points),
-        ("improvement", "improvement_ci", numbers.factor),
+    for value, bounds, text in (
+        (row.delta_pp, row.delta_ci, numbers.points),
+        (row.improvement, row.improvement_ci, numbers.factor),
     ):
-        if row[key] is not None:
-            return text({"value": row[key], "low": row[bounds][0], "high": row[bounds][1]})
+        if value is not None:
+            low, high = bounds or (None, None)
+            return text({"value": value, "low": low, "high": high})
     return ""
 
 
-def expected(rows: list[Answer]) -> list[str]:
+def expected(rows: Sequence[ExpectedFigure]) -> list[str]:
     return [f"Expected {_expectation(row)}" for row in rows]
 
 
-def _expectation(row: Answer) -> str:
-    metric = Metric(row["figure"])
-    low, high = row["range"]
-    found = numbers.figure(metric, row["measured"])
-    said = f"{row['figure']} {low:g} to {high:g} ({row['device']}), measured {found}"
-    return f"{said}: {row['note'] or row['standing']}"
+def _expectation(row: ExpectedFigure) -> str:
+    metric = Metric(row.figure)
+    low, high = row.range
+    found = numbers.figure(metric, row.measured)
+    said = f"{row.figure} {low:g} to {high:g} ({row.device}), measured {found}"
+    return f"{said}: {row.note or row.standing}"
 
 
 def aa(answer: RecordedAA) -> str:
@@ -150,11 +154,3 @@ def aa(answer: RecordedAA) -> str:
     if answer.verdict == "VALIDATED":
         lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
     return "\n".join([*lines, f"Next: {answer.next_command}"])
-
-
-def _as_record(found: Answer) -> Resolution:
-    figures = (
-        DetectableFigure(**{**f, "goal_runs": GoalRuns(**f["goal_runs"]) if f["goal_runs"] else None})
-        for f in found["figures"]
-    )
-    return Resolution(**{**found, "figures": tuple(figures)})

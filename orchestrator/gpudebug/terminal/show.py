@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core.answers.gates import GateRow
-from gpudebug.core.answers.probe import SectionMean, SectionRow
-from gpudebug.core.inside.probe.together import side
+from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import labelled, screen
@@ -16,76 +14,60 @@ from gpudebug.terminal.probe import inside
 from gpudebug.terminal.sample import window_text
 from gpudebug.terminal.stacks import places
 
-Answer = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def show(answer: Answer) -> str:
-    lines = [f"Hypothesis {answer['number']}: {answer['title']}", ""]
-    lines.append(f"Status        {coloured(answer['status'])}" + _verified(answer))
-    labels = {"description": "Description", "test_method": "Test method", "cause": "Cause"}
-    for key, label in labels.items():
-        if answer[key]:
-            lines += labelled(f"{label:<13} ", answer[key])
-    lines += [line for n in answer.get("doubts", ()) for line in labelled("Doubt         ", n)]
-    if answer["intervention"]:
+def show(answer: ShowAnswer) -> str:
+    lines = [f"Hypothesis {answer.number}: {answer.title}", ""]
+    lines.append(f"Status        {coloured(answer.status)}" + _verified(answer))
+    texts = {"Description": answer.description, "Test method": answer.test_method, "Cause": answer.cause}
+    for label, text in texts.items():
+        if text:
+            lines += labelled(f"{label:<13} ", text)
+    lines += [line for n in answer.doubts for line in labelled("Doubt         ", n)]
+    if answer.intervention:
         # In one line, to be copied.
-        lines.append(f"Change        {answer['intervention']}")
-    if answer["why"]:
-        lines += labelled("Why           ", answer["why"])
-    lines += [line for n in answer["notes"] for line in labelled("Note          ", n)]
-    if answer["figures"]:
+        lines.append(f"Change        {answer.intervention}")
+    if answer.why:
+        lines += labelled("Why           ", answer.why)
+    lines += [line for n in answer.notes for line in labelled("Note          ", n)]
+    if answer.figures:
         lines += ["", "Result, as in the progress file:"]
-        lines += [line for k, v in answer["figures"].items() for line in labelled(f"  {k:<16} ", v)]
-    if answer["gates"]:
-        lines += ["", "Gates:", *gates([GateRow(**g) for g in answer["gates"]])]
-    for e in answer["evidence"]:
+        lines += [line for k, v in answer.figures.items() for line in labelled(f"  {k:<16} ", v)]
+    if answer.gates:
+        lines += ["", "Gates:", *gates(answer.gates)]
+    for e in answer.evidence:
         lines += ["", *_run(e)]
-    lines += [""] if answer["skipped"] else []
-    for s in answer["skipped"]:
-        lines += labelled(f"Run {s['run']}: ", f"no evidence that can be read: {s['why']}")
-    lines += places(next((s for e in reversed(answer["evidence"]) if (s := e.get("stacks"))), None))
-    lines += (
-        inside(
-            [
-                side(s["part"], [{"run": "", "probe": s["figures"], "probe_reason": s["reason"]}])
-                for s in answer["probe"]
-            ],
-            [""],
-        )
-        + _sections(answer)
-        + _profile(answer.get("profile"))
-    )
-    lines += ["", "Files:", *(f"  {f}" for f in answer["files"])]
+    lines += [""] if answer.skipped else []
+    for s in answer.skipped:
+        lines += labelled(f"Run {s.run}: ", f"no evidence that can be read: {s.why}")
+    lines += places(next((s for e in reversed(answer.evidence) if (s := e.get("stacks"))), None))
+    lines += inside(answer.probe, [""]) + _sections(answer) + _profile(answer.profile)
+    lines += ["", "Files:", *(f"  {f}" for f in answer.files)]
     return "\n".join(lines)
 
 
-def _verified(answer: Answer) -> str:
-    if answer["verified"] is False:
+def _verified(answer: ShowAnswer) -> str:
+    if answer.verified is False:
         return "  UNVERIFIED: no runs behind it"
-    words = ["weaker terms"] if answer.get("weaker_terms") else []
-    words += ["replayed"] if answer.get("replayed") else []
+    words = ["weaker terms"] if answer.weaker_terms else []
+    words += ["replayed"] if answer.replayed else []
     return f"  {', '.join(words)}" if words else ""
 
 
-def _sections(answer: Answer) -> list[str]:
+def _sections(answer: ShowAnswer) -> list[str]:
     """The sections that the training's code named, of baseline and trial, or why there are none."""
-    broken = [s for e in answer["evidence"] if (s := e.get("sections")) and not s["sections"]]
+    broken = [s for e in answer.evidence if (s := e.get("sections")) and not s["sections"]]
     notes = dict.fromkeys(note for s in broken for note in s["notes"])
-    if not (answer["sections"] or notes):
+    if not (answer.sections or notes):
         return []
     from gpudebug.terminal import sections
 
-    rows = sections.beside(
-        [
-            SectionRow(**{**r, **{s: SectionMean(**r[s]) if r[s] else None for s in "ab"}})
-            for r in answer["sections"]
-        ],
-        ("baseline", "trial"),
-    )
+    rows = sections.beside(answer.sections, ("baseline", "trial"))
     return ["", *rows, *(f"  note: {note}" for note in notes)]
 
 
-def _profile(found: Answer | None) -> list[str]:
+def _profile(found: Facts | None) -> list[str]:
     """What PyTorch's profiler recorded of the workload, where it did."""
     if not found:
         return []
@@ -95,7 +77,7 @@ def _profile(found: Answer | None) -> list[str]:
     return ["", heading, *(f"  {line}" for line in trace(dict(found)))]
 
 
-def _run(e: Answer) -> list[str]:
+def _run(e: Facts) -> list[str]:
     window = e["window"]
     none = e["window_reason"] or f"window {numbers.UNKNOWN}"
     span = (
@@ -118,6 +100,6 @@ def _run(e: Answer) -> list[str]:
     return lines
 
 
-def _throughput(e: Answer) -> str:
+def _throughput(e: Facts) -> str:
     value = e.get("progress_per_s") or e["steps_per_s"]
     return numbers.UNKNOWN if value is None else numbers.rate(value, e.get("step_unit"))

@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.status import (
+    BaselineRow,
+    OrderSource,
+    PinnedSettings,
+    RecordedAt,
+    StatusAnswer,
+    UnlistedVerdict,
+)
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import Screen, screen
 from gpudebug.terminal.hypotheses import drawn, hypotheses, sweeps
 
-Answer = Mapping[str, Any]
 _GOAL = 2
 _SETTINGS = 4
 # More devices or verdicts than this are counted, not listed.
@@ -19,11 +26,11 @@ _NAMED = 2
 _BESIDE, _INDENT = 44, 5
 
 
-def status(answer: Answer) -> str:
+def status(answer: StatusAnswer) -> str:
     here = screen()
     parts = [
         _head(answer, here),
-        [line for role, b in answer["baselines"].items() if b for line in _baseline(role, b, here)],
+        [line for role, b in answer.baselines.items() if b for line in _baseline(role, b, here)],
         _known(answer, here),
         [*hypotheses(answer, here), *sweeps(answer, here)],
         _ahead(answer, here),
@@ -31,123 +38,122 @@ def status(answer: Answer) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _head(answer: Answer, here: Screen) -> list[str]:
-    goal = here.labelled("Goal     ", answer["goal"], _GOAL) if answer["goal"].strip() else []
-    played = "replayed: " if answer["device"].get("replayed") else ""
-    seen = f"{played}{_devices(answer['device']['devices'])} [device: {answer['device']['setting']}]"
+def _head(answer: StatusAnswer, here: Screen) -> list[str]:
+    goal = here.labelled("Goal     ", answer.goal, _GOAL) if answer.goal.strip() else []
+    played = "replayed: " if answer.device.replayed else ""
+    seen = f"{played}{_devices(answer.device.devices)} [device: {answer.device.setting}]"
     return [
-        *here.labelled("Campaign ", answer["campaign"]),
+        *here.labelled("Campaign ", answer.campaign),
         *goal,
         *here.labelled("Device   ", seen),
-        *_settings(answer.get("settings"), here),
-        *_unlisted(answer.get("unlisted", ()), here),
+        *_settings(answer.settings, here),
+        *_unlisted(answer.unlisted, here),
     ]
 
 
-def _settings(told: Answer | None, here: Screen) -> list[str]:
+def _settings(told: PinnedSettings, here: Screen) -> list[str]:
     """What gpudebug.yaml has otherwise than a person pinned; nothing if it is the same."""
-    if not told or not (told["differences"] or told["problem"]):
+    if not (told.differences or told.problem):
         return []
-    said = told["problem"] or f"not what is pinned: {'; '.join(told['differences'])}"
+    said = told.problem or f"not what is pinned: {'; '.join(told.differences)}"
     return here.labelled("Settings ", f"{said}; see gpudebug settings", _SETTINGS)
 
 
-def _unlisted(found: Sequence[Answer], here: Screen) -> list[str]:
+def _unlisted(found: Sequence[UnlistedVerdict], here: Screen) -> list[str]:
     """Verdicts in runs/ that the progress file does not have."""
     if not found:
         return []
-    names = [f"runs/{u['run']} (hypothesis {u['hypothesis']}, {u['status']})" for u in found[:_NAMED]]
+    names = [f"runs/{u.run} (hypothesis {u.hypothesis}, {u.status})" for u in found[:_NAMED]]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     said = f"{', '.join(names)}{more} {'is' if len(found) == 1 else 'are'} listed by no entry"
     return here.labelled("Verdicts ", f"{said}; see gpudebug verify", _SETTINGS)
 
 
-def _devices(devices: Sequence[Answer]) -> str:
+def _devices(devices: Sequence[Mapping[str, Any]]) -> str:
     if len(devices) <= _NAMED:
         return ", ".join(f"{d['name']} ({d['uuid']})" for d in devices) or "not used yet"
     return ", ".join(f"{count} x {name}" for name, count in Counter(d["name"] for d in devices).items())
 
 
-def _baseline(role: str, b: Answer, here: Screen) -> list[str]:
+def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
     label = f"Baseline {role:<10} "
     beside = here.columns - len(label) >= _BESIDE
     indent = " " * (len(label) if beside else _INDENT)
     lines = here.labelled(label, _measured(b)) if beside else [label.rstrip()]
     lines += [] if beside else here.labelled(indent, _measured(b))
     lines += [indent + line for line in here.sparks(drawn(b), here.columns - len(indent))]
-    for advice in b["advice"]:
+    for advice in b.advice:
         lines += here.labelled(f"{indent}advice: ", advice)
     return lines
 
 
-def _measured(b: Answer) -> str:
+def _measured(b: BaselineRow) -> str:
     """A baseline's figures as they were written, how old they are, and what is wrong with them."""
-    if not b["valid"] and not b["runs"] and not b["gpu_util_text"]:
-        return str(b["why"])
-    own = f"{b['metric_text']}, " if b["metric_text"] else ""
-    figure = b["gpu_util_text"] or numbers.percent(b["gpu_util"])
-    rate = b["throughput_text"] or numbers.UNKNOWN
-    said = f"{own}{figure}, {rate}, loss {b['loss'] or numbers.UNKNOWN}"
-    if b["age_s"] is not None:
-        said += f", {numbers.span(b['age_s'])} ago"
-    if b.get("replayed"):
+    if not b.valid and not b.runs and not b.gpu_util_text:
+        return str(b.why)
+    own = f"{b.metric_text}, " if b.metric_text else ""
+    figure = b.gpu_util_text or numbers.percent(b.gpu_util)
+    rate = b.throughput_text or numbers.UNKNOWN
+    said = f"{own}{figure}, {rate}, loss {b.loss or numbers.UNKNOWN}"
+    if b.age_s is not None:
+        said += f", {numbers.span(b.age_s)} ago"
+    if b.replayed:
         said += ", replayed"
-    if not b["verified"]:
+    if not b.verified:
         said += "  UNVERIFIED"
-    if b["valid"]:
+    if b.valid:
         return said
-    return f"{said}  [stale: {b['why']}]" if b["verified"] else f"{said}  [{b['why']}]"
+    return f"{said}  [stale: {b.why}]" if b.verified else f"{said}  [{b.why}]"
 
 
-def _known(answer: Answer, here: Screen) -> list[str]:
+def _known(answer: StatusAnswer, here: Screen) -> list[str]:
     """What the baselines' noise lets a trial tell, and what was expected of them."""
-    if not (answer["resolution"] or answer["expected"]):
+    if not (answer.resolution or answer.expected):
         return []
     from gpudebug.terminal import noise
 
-    known = noise.resolution(noise._as_record(answer["resolution"])) if answer["resolution"] else []
-    known += noise.expected(answer["expected"])
+    known = noise.resolution(answer.resolution) if answer.resolution else []
+    known += noise.expected(answer.expected)
     return [line for text in known for line in here.labelled(text[:9], text[9:])]
 
 
-def _ahead(answer: Answer, here: Screen) -> list[str]:
+def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
     """The target, what is left to reach it, and what `next` would do."""
-    budget, after = answer["budget"], answer["next"]
-    left, total = (numbers.duration(budget[key]) for key in ("device_time_left_s", "device_time_s"))
+    budget, after = answer.budget, answer.next
+    left, total = map(numbers.duration, (budget.device_time_left_s, budget.device_time_s))
     said = (
-        f"{budget['hypotheses_left']} of {budget['hypotheses']} hypotheses and {left} of {total} device time "
-        f"left ({budget['hypotheses_used']} tested, {numbers.duration(budget['device_time_used_s'])} used)"
+        f"{budget.hypotheses_left} of {budget.hypotheses} hypotheses and {left} of {total} device time "
+        f"left ({budget.hypotheses_used} tested, {numbers.duration(budget.device_time_used_s)} used)"
     )
     lines = [
-        *here.labelled("Target   ", answer["target_text"]),
+        *here.labelled("Target   ", answer.target_text),
         *here.labelled("Budget   ", said),
-        *_next(f"{after['action']}: {after['why']}", here),
-        *_order(answer.get("order"), here),
-        *_recorded(answer.get("recorded"), here),
+        *_next(f"{after.action}: {after.why}", here),
+        *_order(answer.order, here),
+        *_recorded(answer.recorded, here),
     ]
-    if answer.get("progress"):
-        from gpudebug.core.answers.progress import Progress
+    if answer.progress:
         from gpudebug.terminal.underway import progress
 
-        lines += here.labelled("Progress ", progress(Progress(**answer["progress"])))
+        lines += here.labelled("Progress ", progress(answer.progress))
     return lines
 
 
-def _order(order: Answer | None, here: Screen) -> list[str]:
+def _order(order: OrderSource | None, here: Screen) -> list[str]:
     """When the order of what waits was recorded, and from which baseline."""
     if order is None:
         return []
-    age = numbers.UNKNOWN if order["age_s"] is None else f"{numbers.span(order['age_s'])} ago"
-    runs = [f"runs/{name}" for name in order["baseline"]]
+    age = numbers.UNKNOWN if order.age_s is None else f"{numbers.span(order.age_s)} ago"
+    runs = [f"runs/{name}" for name in order.baseline]
     made = f", from {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}" if runs else ""
-    return here.labelled("Order    ", f"recorded by {order['by']} {age}{made}")
+    return here.labelled("Order    ", f"recorded by {order.by} {age}{made}")
 
 
-def _recorded(found: Answer | None, here: Screen) -> list[str]:
+def _recorded(found: RecordedAt | None, here: Screen) -> list[str]:
     """That the figures are those that were recorded; nothing if the evidence was read."""
     if found is None:
         return []
-    age = numbers.UNKNOWN if found["age_s"] is None else f"{numbers.span(found['age_s'])} ago"
+    age = numbers.UNKNOWN if found.age_s is None else f"{numbers.span(found.age_s)} ago"
     return here.labelled("Figures  ", f"as recorded {age}; gpudebug verify proves them")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.next import Running
+from typing import TYPE_CHECKING
+
 from gpudebug.core.answers.progress import Progress
 from gpudebug.core.statistics import numbers
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.next import Running
 
 
 def progress(run: Progress | Running) -> str:

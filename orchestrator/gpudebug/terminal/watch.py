@@ -94,8 +94,7 @@ def _standing(pen: Pen, sight: Sight) -> list[Text]:
 
 
 def _next(sight: Sight) -> str:
-    found = sight.next or {}
-    return f"Next: {found.get('action')}: {found.get('why')}"
+    return f"Next: {sight.next.action}: {sight.next.why}" if sight.next else ""
 
 
 def _last_run(pen: Pen, sight: Sight, width: int) -> list[Text]:

@@ -107,8 +107,8 @@ def test_next_and_status_tell_how_far_it_is(long: Story) -> None:
     assert long.start()["action"] == "running"
     wait_for(lambda: (long.start()["step"] or 0) > 2)
     status = status_of(campaign.folder)
-    assert status["running"] and status["progress"]["run"] == "0001-baseline-workload"
-    assert status["progress"]["steps"] == 120 and status["progress"]["gpu_util"] == pytest.approx(20, abs=2)
+    assert status.running and status.progress.run == "0001-baseline-workload"
+    assert status.progress.steps == 120 and status.progress.gpu_util == pytest.approx(20, abs=2)
     assert "Progress 0001-baseline-workload, step" in campaign.run("status").out
     waited = campaign.run("wait", "--for", "100ms", "--json").expect(0)
     assert waited.json["action"] == "running" and waited.json["left_s"] > 0

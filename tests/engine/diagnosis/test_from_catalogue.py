@@ -30,7 +30,7 @@ def test_the_command_writes_the_catalogues_words(waiting: Campaign) -> None:
     assert "% likely. For it: the log's data time is 80% of a step" in entry.description
     assert "What should move: data_wait_share falls" in entry.test_method
     told = show(waiting.folder, 1)
-    assert told["cause"] == "dl-no-workers"
+    assert told.cause == "dl-no-workers"
     assert "Cause         dl-no-workers" in render.show(told)
 
 

@@ -39,9 +39,9 @@ def by_hand(campaign: Campaign, number: int, change: str, status: str) -> None:
 
 def test_status_and_next_offer_the_best_fit_in_the_same_words(waiting: Campaign) -> None:
     before = waiting.progress.read_bytes()
-    told, answer = status(waiting.folder)["next"], next_(waiting)
-    assert (told["action"], answer["action"]) == ("propose", "propose")
-    assert told["why"] == answer["why"]
+    told, answer = status(waiting.folder).next, next_(waiting)
+    assert (told.action, answer["action"]) == ("propose", "propose")
+    assert told.why == answer["why"]
     assert "the catalogue's best fit is dl-no-workers, " in answer["why"]
     assert answer["next_command"] == "gpudebug propose --from-catalogue dl-no-workers"
     first = answer["diagnosis"][0]
@@ -88,10 +88,10 @@ def test_what_is_locked_is_left_to_somebody_who_writes(waiting: Campaign) -> Non
 def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign) -> None:
     configured(waiting, AUTO)
     diagnose(waiting.folder)
-    told = status(waiting.folder)["next"]
-    assert told["action"] == "propose"
-    assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told["why"]
-    assert told["why"].endswith("with --set --num_workers=4")
+    told = status(waiting.folder).next
+    assert told.action == "propose"
+    assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told.why
+    assert told.why.endswith("with --set --num_workers=4")
     answer = next_cycle(waiting.folder, lambda _: None)
     assert isinstance(answer, RecordedVerdict)
     assert (answer.hypothesis, answer.verdict) == (1, "VALIDATED")

@@ -25,10 +25,10 @@ def add(campaign: Campaign, title: str, change: str) -> None:
 
 def test_next_records_what_follows_a_baseline(waiting: Campaign) -> None:
     told = status(waiting.folder)
-    assert told["order"]["by"] == "gpudebug next"
-    assert told["order"]["baseline"] == ["0001-baseline-workload"]
-    assert 0 <= told["order"]["age_s"] < 600
-    assert "the catalogue's best fit is dl-no-workers, " in told["next"]["why"]
+    assert told.order.by == "gpudebug next"
+    assert list(told.order.baseline) == ["0001-baseline-workload"]
+    assert 0 <= told.order.age_s < 600
+    assert "the catalogue's best fit is dl-no-workers, " in told.next.why
     out = command(waiting.folder, "status").out
     assert "Order    recorded by gpudebug next " in out
     assert " ago, from runs/0001-baseline-workload" in out
@@ -36,16 +36,16 @@ def test_next_records_what_follows_a_baseline(waiting: Campaign) -> None:
 
 def test_status_shows_no_order_that_is_not_recorded(waiting: Campaign) -> None:
     kept(waiting).unlink()
-    assert status(waiting.folder)["order"] is None
-    assert status(waiting.folder)["next"]["why"].endswith("no diagnosis is recorded yet: gpudebug diagnose")
+    assert status(waiting.folder).order is None
+    assert status(waiting.folder).next.why.endswith("no diagnosis is recorded yet: gpudebug diagnose")
     add(waiting, "One", "--x=1")
     add(waiting, "Two", "--num_workers=2")
-    assert status(waiting.folder)["next"]["why"] == (
+    assert status(waiting.folder).next.why == (
         "hypothesis 1, the first in the file: no order is recorded yet: gpudebug diagnose"
     )
     diagnose(waiting.folder)
     told = status(waiting.folder)
-    assert (told["order"]["by"], told["next"]["hypothesis"]) == ("gpudebug diagnose", 2)
+    assert (told.order.by, told.next.hypothesis) == ("gpudebug diagnose", 2)
     assert next_cycle(waiting.folder, lambda _: None).hypothesis == 2
 
 
@@ -53,7 +53,7 @@ def test_a_damaged_order_is_none(waiting: Campaign) -> None:
     for text in ("", "{", "[]", '{"when": 1}'):
         kept(waiting).write_text(text)
         assert recorded_order(load(waiting.folder)) is None
-        assert status(waiting.folder)["order"] is None
+        assert status(waiting.folder).order is None
 
 
 def test_an_order_in_another_unit_is_none(waiting: Campaign) -> None:

@@ -26,10 +26,10 @@ def test_what_promises_most_is_tested_first(waiting: Campaign) -> None:
     add(waiting, "No workers load the batches", "--num_workers=4")
     add(waiting, "Nothing", "--nothing=1")
     record_order(load(waiting.folder), "gpudebug next")
-    found = status(waiting.folder)["next"]
-    assert (found["action"], found["hypothesis"]) == ("test", 2)
-    assert "hypothesis 2, the best expected gain " in found["why"]
-    assert found["why"].count(" per second of 3 untested (") == 1
+    found = status(waiting.folder).next
+    assert (found.action, found.hypothesis) == ("test", 2)
+    assert "hypothesis 2, the best expected gain " in found.why
+    assert found.why.count(" per second of 3 untested (") == 1
     states = weighed(load(waiting.folder)).hypotheses
     assert max(states, key=lambda h: h.worth or 0).number == 2
     assert len({h.cost_s for h in states}) == 1
@@ -65,13 +65,12 @@ def test_a_broken_catalogue_keeps_nobody_from_testing(waiting: Campaign) -> None
     add(waiting, "Two", "--num_workers=2")
     add_cause(waiting, CAUSE + "unknown: 1\n")
     record_order(load(waiting.folder), "gpudebug next")
-    found = status(waiting.folder)["next"]
-    assert (found["action"], found["hypothesis"]) == ("test", 1)
+    found = status(waiting.folder).next
+    assert (found.action, found.hypothesis) == ("test", 1)
     assert (
-        "the first in the file: the catalogue cannot be read: hypotheses/too-little-work.yaml:2"
-        in found["why"]
+        "the first in the file: the catalogue cannot be read: hypotheses/too-little-work.yaml:2" in found.why
     )
-    assert "unknown key unknown" in found["why"]
+    assert "unknown key unknown" in found.why
 
 
 def test_status_loads_no_catalogue_even_for_a_choice(waiting: Campaign) -> None:

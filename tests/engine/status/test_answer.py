@@ -9,6 +9,7 @@ import pytest
 from tests.support.campaigns import Campaign, contents, make_replay_campaign
 from tests.support.processes import drop_privileges
 
+from gpudebug.core.answers.show import UnreadRun
 from gpudebug.engine.status.answer import show
 from gpudebug.terminal import show as render
 
@@ -69,8 +70,8 @@ def test_show_names_a_run_whose_evidence_cannot_be_read(
         path = told.folder / "runs" / name / "evidence.json"
         path.unlink() if content is None else path.write_text(content)
     answer = show(told.folder, 1)
-    assert ([e["run"] for e in answer["evidence"]], answer["probe"]) == (["0003-baseline-workload"], [])
-    assert answer["skipped"] == [{"run": "0002-h1", "why": why}]
+    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0003-baseline-workload"], ())
+    assert answer.skipped == [UnreadRun(run="0002-h1", why=why)]
     assert f"\nRun 0002-h1: no evidence that can be read: {why}\n" in render.show(answer)
 
 

@@ -8,10 +8,12 @@ import re
 from typing import Any
 
 import pytest
+from tests.support.answers import read
 from tests.support.campaigns import Campaign
-from tests.support.statuses import hypothesis, judged, multiply
+from tests.support.statuses import hypothesis, judged, multiply, row
 from tests.support.tampering import reseal, rewrite
 
+from gpudebug.core.answers.status import HypothesisRow, RunSpark
 from gpudebug.engine.status import listing
 from gpudebug.engine.status.status import status
 
@@ -48,14 +50,14 @@ def ended(record: Any) -> Any:
 )
 def test_cost_and_age(records: list[Any], cost: float | None, age: int | None) -> None:
     found = listing.spent([ended(record) for record in records])
-    assert found["cost_s"] == cost
-    assert found["age_s"] == (None if age is None else pytest.approx(age, abs=2))
-    assert (found["ended"] is None) is (age is None)
+    assert found.cost_s == cost
+    assert found.age_s == (None if age is None else pytest.approx(age, abs=2))
+    assert (found.ended is None) is (age is None)
 
 
 def test_few_are_all_shown_in_the_files_order() -> None:
-    told = [hypothesis(n) for n in (7, 3, *range(10, 10 + listing.SHOWN - 2))]
-    assert listing.shown(told, None) == [h["number"] for h in told]
+    told = [row(n) for n in (7, 3, *range(10, 10 + listing.SHOWN - 2))]
+    assert listing.shown(told, None) == [h.number for h in told]
 
 
 def test_of_many_what_happens_now_then_what_helps_then_what_was_tested_last() -> None:
@@ -63,12 +65,12 @@ def test_of_many_what_happens_now_then_what_helps_then_what_was_tested_last() ->
     told += [hypothesis(n) for n in range(901, 951)]
     told += [judged(951, age_s=10**6), judged(952, verified=False, age_s=None)]
     told += [hypothesis(960, "TESTING")]
-    found = listing.shown(told, 940)
+    found = listing.shown([read(HypothesisRow, h) for h in told], 940)
     assert found == [*range(1, listing.SHOWN - 2), 940, 951, 960]
 
 
 def test_of_many_that_wait_the_first() -> None:
-    told = [hypothesis(n) for n in range(1, 100)]
+    told = [row(n) for n in range(1, 100)]
     assert listing.shown(told, 99) == [*range(1, listing.SHOWN), 99]
 
 
@@ -131,8 +133,8 @@ def test_runs_that_cannot_be_read_are_named_and_the_rest_is_told(told: Campaign)
     found = told.json("status")["hypotheses"][0]
     assert (found["ended"], found["age_s"]) == (None, None) and found["cost_s"] > 0
     (run / "run.json").write_text("{")
-    found = status(told.folder)["hypotheses"][0]
-    assert (found["sparks"], found["cost_s"]) == ([{"run": run.name, "spark": None}], None)
+    found = status(told.folder).hypotheses[0]
+    assert (found.sparks, found.cost_s) == ([RunSpark(run=run.name, spark=None)], None)
 
 
 def test_a_loss_that_nobody_could_tell_is_null(told: Campaign) -> None:
@@ -150,9 +152,9 @@ def test_only_so_many_runs_are_read(told: Campaign, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(listing, "DRAWN", 3)
     monkeypatch.setattr(listing, "SHOWN", 5)
     found = status(told.folder)
-    assert len(found["shown"]) == 5
-    drawn = [h["number"] for h in found["hypotheses"] if h["sparks"]]
-    assert len(drawn) == 3 and set(drawn) <= set(found["shown"])
+    assert len(found.shown) == 5
+    drawn = [h.number for h in found.hypotheses if h.sparks]
+    assert len(drawn) == 3 and set(drawn) <= set(found.shown)
 
 
 def test_a_campaign_of_many_hypotheses_stays_readable(told: Campaign) -> None:

@@ -17,9 +17,10 @@ from gpudebug.engine.status.status import status
 from gpudebug.terminal.status import status as text
 answer = status(Path("."), every=False)
 text(answer)
-print(answer["recorded"] is not None)
+print(answer.recorded is not None)
 wanted = {"pydantic", "yaml", "rich", "typer", "git", "gpudebug.core.config"}
 ours = {"gpudebug.core.progress", "gpudebug.engine.campaign.load", "gpudebug.core.catalogue"}
+ours |= {"gpudebug.core.answers.next", "gpudebug.core.answers.probe"}
 print(sorted(sys.modules.keys() & (wanted | ours)))
 """
 
@@ -36,5 +37,5 @@ def test_a_recorded_answer_loads_no_configuration_and_no_evidence(told: Campaign
 def test_without_one_the_evidence_is_read(told: Campaign) -> None:
     (told.folder / "runs" / ".status" / "test" / "summary.json").unlink(missing_ok=True)
     answer = status(told.folder)
-    assert answer["recorded"] is None
-    assert answer["hypotheses"][0]["verified"]
+    assert answer.recorded is None
+    assert answer.hypotheses[0].verified

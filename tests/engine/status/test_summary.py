@@ -12,6 +12,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.commands import command
 
+from gpudebug.core.answers.status import StatusAnswer
 from gpudebug.edges.store.summary import encoded, read_summary
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.status import summary
@@ -26,7 +27,7 @@ RECORDED = "gpudebug verify proves them"
 def kept(told: Campaign) -> Campaign:
     """A campaign with a verdict and a hypothesis that waits, and its summary."""
     summary.record(told.folder, None, "gpudebug next")
-    assert status(told.folder)["recorded"] is not None
+    assert status(told.folder).recorded is not None
     return told
 
 
@@ -34,9 +35,9 @@ def path(campaign: Campaign) -> Path:
     return campaign.folder / "runs" / ".status" / "test" / "summary.json"
 
 
-def plain(answer: dict[str, Any]) -> Any:
+def plain(answer: StatusAnswer) -> Any:
     """An answer without ages, and without who says it."""
-    return json.loads(json.dumps(summary._plain({**answer, "recorded": None})))
+    return json.loads(json.dumps(summary._plain({**answer.as_json(), "recorded": None})))
 
 
 def forged(campaign: Campaign, **said: Any) -> None:
@@ -52,8 +53,8 @@ def forged(campaign: Campaign, **said: Any) -> None:
 def test_it_says_what_the_evidence_says(kept: Campaign) -> None:
     told = status(kept.folder)
     assert plain(told) == plain(status_of(load(kept.folder)))
-    assert told["recorded"]["age_s"] < 600
-    assert told["hypotheses"][0]["age_s"] is not None
+    assert told.recorded is not None and (told.recorded.age_s or 0) < 600
+    assert told.hypotheses[0].age_s is not None
     assert RECORDED in command(kept.folder, "status").out
     assert json.loads(command(kept.folder, "status", "--json").out)["recorded"]["when"]
     assert verify(kept.folder, also=summary.check_summary).ok
@@ -62,19 +63,19 @@ def test_it_says_what_the_evidence_says(kept: Campaign) -> None:
 def test_changes_that_are_accepted_and_patches_are_in_it(adopted: Campaign) -> None:
     summary.record(adopted.folder, None, "gpudebug next")
     told = status(adopted.folder)
-    assert told["recorded"] is not None
+    assert told.recorded is not None
     assert plain(told) == plain(status_of(load(adopted.folder)))
     assert verify(adopted.folder, also=summary.check_summary).ok
     patch = next((adopted.folder / "hypotheses" / "patches").iterdir())
     appended(patch)
-    assert status(adopted.folder)["recorded"] is None
+    assert status(adopted.folder).recorded is None
 
 
 def test_next_writes_it(kept: Campaign) -> None:
     path(kept).unlink()
-    assert status(kept.folder)["recorded"] is None
+    assert status(kept.folder).recorded is None
     kept.run("next").expect(0)
-    assert status(kept.folder)["recorded"] is not None
+    assert status(kept.folder).recorded is not None
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "altered", "link", "folder"])
@@ -93,9 +94,9 @@ def test_without_a_whole_one_the_evidence_is_read_and_nothing_is_written(kept: C
     elif damage == "folder":
         path(kept).mkdir()
     told = status(kept.folder)
-    assert told["recorded"] is None
-    assert told["hypotheses"][0]["status"] == "VALIDATED"
-    assert told["hypotheses"][0]["verified"]
+    assert told.recorded is None
+    assert told.hypotheses[0].status == "VALIDATED"
+    assert told.hypotheses[0].verified
     assert RECORDED not in command(kept.folder, "status").out
     assert damage != "missing" or not path(kept).exists()
 
@@ -128,40 +129,40 @@ def test_what_changed_since_is_read(kept: Campaign, file: str) -> None:
         appended(changed)
         os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
     told = status(kept.folder)
-    assert told["recorded"] is None
+    assert told.recorded is None
     assert plain(told) == plain(status_of(load(kept.folder)))
 
 
 def test_a_forged_entry_is_not_shown_as_recorded(kept: Campaign) -> None:
     kept.progress.write_text(kept.text.replace("VALIDATED", "REJECTED", 1))
-    row, _ = status(kept.folder)["hypotheses"]
-    assert (row["status"], row["verified"]) == ("REJECTED", False)
+    row, _ = status(kept.folder).hypotheses
+    assert (row.status, row.verified) == ("REJECTED", False)
 
 
 def test_evidence_that_is_gone_is_unknown(kept: Campaign) -> None:
     shutil.rmtree(next((kept.folder / "runs").glob("*-h1")))
     told = status(kept.folder)
-    assert told["recorded"] is None
-    assert told["hypotheses"][0]["cost_s"] is None
+    assert told.recorded is None
+    assert told.hypotheses[0].cost_s is None
 
 
 def test_another_environment_is_read_anew(kept: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     told = status(kept.folder)
-    assert told["recorded"] is None
-    assert "device changed" in told["baselines"]["workload"]["why"]
+    assert told.recorded is None
+    assert "device changed" in str(told.baselines["workload"])
 
 
 def test_a_copy_is_read_anew(kept: Campaign, tmp_path: Path) -> None:
     shutil.copytree(kept.folder, tmp_path / "copy", symlinks=True)
     told = status(tmp_path / "copy")
-    assert told["recorded"] is None
-    assert told["hypotheses"][0]["verified"]
+    assert told.recorded is None
+    assert told.hypotheses[0].verified
 
 
 def test_verify_names_a_forged_one(kept: Campaign) -> None:
     forged(kept, delta_pp=99.0)
-    assert status(kept.folder)["hypotheses"][0]["delta_pp"] == 99.0
+    assert status(kept.folder).hypotheses[0].delta_pp == 99.0
     answer = verify(kept.folder, also=summary.check_summary)
     assert not answer.ok
     assert {p.field for p in answer.problems} == {"summary: hypotheses", "summary: listed"}
@@ -193,17 +194,17 @@ def test_a_session_is_shown_what_a_person_is_only_where_both_measure_the_same(
     found = read_summary(path(kept))
     assert found is not None
     monkeypatch.setenv("GPUDEBUG_SESSION", "s1")
-    assert (status(kept.folder)["recorded"] is not None) == found.head["alike"]
+    assert (status(kept.folder).recorded is not None) == found.head["alike"]
     found.head["alike"] = False
     path(kept).write_bytes(encoded(found.head, found.files, found.every_row()))
-    assert status(kept.folder)["recorded"] is None
+    assert status(kept.folder).recorded is None
 
 
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_going_on(kept: Campaign) -> None:
     path(kept).unlink()
     path(kept).mkdir()
     summary.record(kept.folder, None, "gpudebug next")
-    assert status(kept.folder)["recorded"] is None
+    assert status(kept.folder).recorded is None
 
 
 def test_a_text_needs_no_other_rows(told: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +212,6 @@ def test_a_text_needs_no_other_rows(told: Campaign, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("gpudebug.engine.status.listing.SHOWN", 1)
     summary.record(told.folder, None, "gpudebug next")
     some = status(told.folder, every=False)
-    assert ([h["number"] for h in some["hypotheses"]], some["rest"]) == ([2], {"VALIDATED": 1})
+    assert ([h.number for h in some.hypotheses], some.rest) == ([2], {"VALIDATED": 1})
     assert "and 1 more (1 VALIDATED): gpudebug status --json" in command(told.folder, "status").out
-    assert len(status(told.folder)["hypotheses"]) == 2
+    assert len(status(told.folder).hypotheses) == 2

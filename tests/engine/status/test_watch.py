@@ -6,12 +6,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign
 from tests.support.growing import HOLDER, GrowingRun
 
+from gpudebug.core.answers.status import NextAction
 from gpudebug.core.errors import ConfigError
 from gpudebug.edges import store
 from gpudebug.engine.status import watch
@@ -121,7 +123,7 @@ def test_nothing_under_way_and_no_runs_yet(campaign: Campaign) -> None:
     campaign.progress.write_text("## Hypotheses\n")
     seen = Looker(campaign.folder).look()
     assert (seen.state, seen.over, seen.progress.run) == (State.IDLE, True, None)
-    assert seen.next == status(campaign.folder)["next"]
+    assert seen.next == status(campaign.folder).next
 
 
 def test_after_a_run_and_before_the_next(campaign: Campaign) -> None:
@@ -165,7 +167,7 @@ def test_a_run_that_nothing_works_on_any_more_is_not_live(campaign: Campaign) ->
         "0001-h3",
         None,
     )
-    assert seen.next is not None and seen.next["action"] == "recover"
+    assert seen.next is not None and seen.next.action == "recover"
     again = looker.look()
     assert (again.progress, again.next) == (seen.progress, seen.next)
 
@@ -232,13 +234,13 @@ def test_next_is_asked_again_only_where_something_changed(
 ) -> None:
     campaign.progress.write_text("## Hypotheses\n")
     asked = []
-    found = {"next": {"action": "test", "why": "w", "hypothesis": 1, "role": None}}
+    found = replace(status(campaign.folder), next=NextAction(action="test", why="w", hypothesis=1, role=None))
     monkeypatch.setattr("gpudebug.engine.status.status.status", lambda folder: asked.append(folder) or found)
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     looker = Looker(campaign.folder)
     for _ in range(3):
-        assert looker.look().next == found["next"]
+        assert looker.look().next == found.next
     assert len(asked) == 1
     campaign.progress.write_text("## Hypotheses\n\nAgain\n")
     looker.look()

@@ -24,9 +24,9 @@ def test_its_files_make_a_campaign_that_is_ready(tmp_path: Path) -> None:
             tmp_path, title=h.title, description=h.description, method=h.method, **options_of(h.intervention)
         )
     answer = status(tmp_path)
-    assert answer["next"]["action"] == "record_baseline"
-    assert [h["problem"] for h in answer["hypotheses"]] == [None] * len(HYPOTHESES)
-    assert len(answer["hypotheses"]) >= 4
+    assert answer.next.action == "record_baseline"
+    assert [h.problem for h in answer.hypotheses] == [None] * len(HYPOTHESES)
+    assert len(answer.hypotheses) >= 4
 
 
 @pytest.mark.parametrize("text", ["--set --a=b", "--unset --a", "--env K=V", "--set --a=1 --env B=2"])

@@ -92,7 +92,7 @@ def test_status_loads_nothing_heavy_for_it(recorded: Campaign) -> None:
         "from gpudebug.engine.status.status import status\n"
         "from gpudebug.terminal.status import status as shown\n"
         "answer = status(Path()); shown(answer)\n"
-        "assert answer['resolution'] and 'gpudebug.engine.trial.noise' in sys.modules\n"
+        "assert answer.resolution and 'gpudebug.engine.trial.noise' in sys.modules\n"
         "heavy = ('numpy', 'jinja2', 'gpudebug.core.records', 'gpudebug.core.verdict.gates')\n"
         "heavy += ('gpudebug.engine.trial.aa',)\n"
         "print([m for m in heavy if m in sys.modules])"

@@ -27,6 +27,8 @@ from gpudebug.core.answers.sample import SampleAnswer
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
 from gpudebug.core.answers.setup import CleanAnswer, DefaultsAnswer, DemoAnswer, InitAnswer
+from gpudebug.core.answers.show import ShowAnswer
+from gpudebug.core.answers.status import StatusAnswer
 from gpudebug.core.answers.verify import VerifyAnswer
 
 _CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
@@ -52,6 +54,8 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "analyze": (LogAnswer, SamplesAnswer, SectionsAnswer, TraceAnswer, FilesAnswer),
     "doctor": (DoctorAnswer,),
     "settings": (SettingsAnswer,),
+    "status": (StatusAnswer,),
+    "show": (ShowAnswer,),
     "clean": (CleanAnswer,),
 }
 """By the command's name; one of several by what was asked, or by `action`."""

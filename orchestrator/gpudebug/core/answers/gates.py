@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gpudebug.core.answers.answer import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class GateRow:
     """One gate: `value`, None if it is unknown, and `threshold` are as printed.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.status import HypothesisRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class LoopAnswer(Answer):
     why: str
     campaign: str
     sessions: tuple[LoopSession, ...]
-    hypotheses: tuple[Mapping[str, Any], ...]
+    hypotheses: tuple[HypothesisRow, ...]
     accepted: tuple[int, ...]
     checkout_changed: tuple[str, ...]
     next_command: str

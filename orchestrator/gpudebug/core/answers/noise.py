@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gpudebug.core.answers.answer import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class GoalRuns:
     """The fewest runs that confirm an effect: of the trial, and of the baseline beside it.
 
@@ -18,7 +18,7 @@ class GoalRuns:
     device_time_s: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class DetectableFigure:
     """One figure of a trial: the campaign's metric, or throughput. `unit` is `pp` or `x`.
 
@@ -39,7 +39,7 @@ class DetectableFigure:
     goal_runs: GoalRuns | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Resolution:
     """Which effects a trial can detect, and the runs that an effect takes.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gpudebug.core.answers.answer import record
 
 
-@dataclass(frozen=True)
+@record
 class Progress:
     """How far a run is. Seconds, percent; None is unknown.
 

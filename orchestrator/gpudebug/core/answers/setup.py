@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.next import NextAnswer
+from gpudebug.core.answers.status import StatusAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class DemoAnswer(Answer):
 
     folder: str
     cycles: tuple[NextAnswer, ...]
-    status: Mapping[str, Any]
+    status: StatusAnswer
     files: tuple[str, ...]
     next_command: str
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.redaction.names import OWNERS
@@ -45,9 +46,7 @@ def scrubbed(
     Names of keys stay; `name` is the key that leads to the value, `above` are those of secrets before it.
     A list may be a command, where a flag is before its value.
     """
-    from gpudebug.core.redaction.redact import REDACTED, secret_pair, sensitive_key
-
-    if isinstance(value, (dict, list, tuple)) and name and sensitive_key(name):
+    if isinstance(value, (dict, list, tuple)) and name and _secrets().sensitive_key(name):
         above |= {name}
     if isinstance(value, dict):
         owner = f"{name.rpartition('.')[2]}." if name.rpartition(".")[2].lower() in OWNERS else ""
@@ -58,8 +57,16 @@ def scrubbed(
         return [scrubbed(v, scrub, flag, above) for v, flag in zip(value, flags, strict=False)]
     if not isinstance(value, str) and not _long_number(value):
         return value
-    secret = any(secret_pair(key, str(value)) for key in (name, *above) if key)
-    return REDACTED if secret else scrub(value) if isinstance(value, str) else value
+    secret = any(_secrets().secret_pair(key, str(value)) for key in (name, *above) if key)
+    return _secrets().REDACTED if secret else scrub(value) if isinstance(value, str) else value
+
+
+@cache
+def _secrets() -> ModuleType:
+    """What knows secrets takes long to load, and is asked for each text."""
+    from gpudebug.core.redaction import redact
+
+    return redact
 
 
 def _long_number(value: Any) -> bool:
@@ -74,7 +81,7 @@ def scrubbed_record(value: Any, scrub: Callable[[str], str], key: str = "") -> A
 
 
 def _below(key: str, value: Any, scrub: Callable[[str], str], parent: str) -> Any:
-    if value is None or isinstance(value, (bool, float)):
+    if not isinstance(value, (str, dict, list, tuple)) and not _long_number(value):
         return value
     last = key.rpartition(".")[2]
     if last in _OUTSIDE:

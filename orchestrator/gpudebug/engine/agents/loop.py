@@ -9,13 +9,14 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
 from gpudebug.core.answers.next import NextAnswer, Request
+from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
@@ -297,18 +298,18 @@ class _Loop:
     def answer(self, end: End) -> LoopAnswer:
         self.close(end)
         where = status(self.root)
-        hypotheses = where["hypotheses"]
-        accepted = sorted((h for h in hypotheses if h["accepted"]), key=lambda h: h["accepted"])
+        hypotheses = where.hypotheses
+        accepted = sorted((h for h in hypotheses if h.accepted), key=lambda h: h.accepted or 0)
         return LoopAnswer(
             ending=str(end.ending),
             why=self.advised(end),
-            campaign=where["campaign"],
+            campaign=where.campaign,
             sessions=tuple(map(_told, self.begun)),
             hypotheses=tuple(hypotheses),
-            accepted=tuple(h["number"] for h in accepted),
+            accepted=tuple(h.number for h in accepted),
             checkout_changed=tuple(self.changed),
             next_command=_next_command(hypotheses),
-            files=(where["files"]["progress"], *(str(s.folder.path) for s in self.begun)),
+            files=(where.files.progress, *(str(s.folder.path) for s in self.begun)),
         )
 
     def close(self, end: End) -> None:
@@ -383,8 +384,8 @@ def _told(session: agents.Session) -> LoopSession:
     )
 
 
-def _next_command(hypotheses: list[dict[str, Any]]) -> str:
+def _next_command(hypotheses: Sequence[HypothesisRow]) -> str:
     """Accepting is a person's: the best that is validated and not accepted yet."""
-    ready = (h for h in hypotheses if h["status"] == "VALIDATED" and h["verified"] and not h["accepted"])
-    best = max(ready, key=lambda h: h["delta_pp"] or h["improvement"] or 0.0, default=None)
-    return f"gpudebug accept {best['number']}" if best else "gpudebug status"
+    ready = (h for h in hypotheses if h.status == "VALIDATED" and h.verified and not h.accepted)
+    best = max(ready, key=lambda h: h.delta_pp or h.improvement or 0.0, default=None)
+    return f"gpudebug accept {best.number}" if best else "gpudebug status"

@@ -59,7 +59,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     share = _HALF / (_HALF + len(loaded.document.hypotheses))
     room = hypotheses.Room(int(share * hypotheses.SIZE))
     entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, loaded.order(h), h.number))
-    known = {h["number"]: h for h in status["hypotheses"]}
+    known = {h.number: h for h in status.hypotheses}
     shown = {h.number: hypotheses.shown(loaded, runs, h, known[h.number], room) for h in entries}
     records, notes = _records(loaded, runs, shown.values(), share, doing)
     reference, causes, unread = _diagnosed(loaded)
@@ -68,7 +68,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "gpudebug": __version__,
         "made": now(),
         # Each of its hypotheses is below, with more.
-        "status": {key: value for key, value in status.items() if key != "hypotheses"},
+        "status": {key: value for key, value in status.as_json().items() if key != "hypotheses"},
         "story": story(loaded, runs),
         "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
         "machine": _machine(loaded, runs),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.campaign import gains
 from gpudebug.core.compare.checklist import command_of, surroundings
 from gpudebug.core.errors import GpudebugError
@@ -35,7 +36,7 @@ class Room:
 
 
 def shown(
-    loaded: Loaded, runs: Runs, entry: HypothesisEntry, known: Mapping[str, Any], room: Room
+    loaded: Loaded, runs: Runs, entry: HypothesisEntry, known: HypothesisRow, room: Room
 ) -> dict[str, Any]:
     """`known`, the entry of `status`, with everything else that a report says of it.
 
@@ -50,7 +51,7 @@ def shown(
     else:
         room.short += 1
     return {
-        **known,
+        **plain(known),
         "description": entry.description,
         "test_method": entry.test_method,
         "before": gains.figure_of(loaded.metric, verdict, "before"),

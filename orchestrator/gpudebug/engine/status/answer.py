@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.noise import Resolution
+from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.show import ShowAnswer, UnreadRun
+from gpudebug.core.answers.status import (
+    BaselineRow,
+    BudgetLeft,
+    CampaignFiles,
+    ExpectedFigure,
+    FlagSweep,
+    HypothesisClaim,
+    HypothesisRow,
+    NextAction,
+    OrderSource,
+    PinnedSettings,
+    RunSpark,
+    StatusAnswer,
+    SweepValue,
+    UnlistedVerdict,
+    UsedDevice,
+)
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, Order, ordered
 from gpudebug.core.progress import claims
@@ -22,18 +41,12 @@ from gpudebug.engine.status import listing
 from gpudebug.engine.status.recorded import age
 
 
-def status_of(loaded: Loaded) -> dict[str, Any]:
-    """`status`'s JSON of a campaign that is loaded.
-
-    Of a hypothesis, `cost_s` are the seconds that its runs held a device, those of the baseline beside it
-    among them, `ended` is when the last of them did and `age_s` how long ago that is. `shown` are the numbers
-    of the hypotheses that a text lists; of those, `sparks` is the utilisation of their own runs, oldest
-    first: null where it was not read (`listing.DRAWN`), and a `spark` null where it cannot be.
-    """
+def status_of(loaded: Loaded) -> StatusAnswer:
+    """What `status` answers of a campaign that is loaded; the evidence is read."""
     return answer_of(loaded, running=loaded.workspace.claimed())
 
 
-def answer_of(loaded: Loaded, *, running: bool) -> dict[str, Any]:
+def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
     """The same, with the word of the caller for whether a command runs something."""
     c = loaded.campaign
     order = recorded_order(loaded)
@@ -42,56 +55,56 @@ def answer_of(loaded: Loaded, *, running: bool) -> dict[str, Any]:
     made = listing.made(loaded)
     hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
     shown = listing.shown(hypotheses, action.hypothesis)
-    listing.draw(loaded, [h for h in hypotheses if h["number"] in shown])
-    return {
-        "campaign": loaded.config.campaign,
-        "goal": loaded.workspace.scrub(loaded.config.goal),
-        "device": _device(loaded),
-        "running": running,
-        "progress": _progress(loaded) if running else None,
-        "metric": loaded.config.metric,
-        "target": decide.goal(c),
-        "target_text": _target(loaded),
-        "baselines": {
-            role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")
-        },
-        "hypotheses": hypotheses,
-        "shown": shown,
-        "unlisted": [{"run": u.run, "hypothesis": u.hypothesis, "status": u.status} for u in loaded.unlisted],
-        "sweeps": _sweeps(loaded, hypotheses),
-        "resolution": _resolution(loaded),
-        "expected": _expected(loaded),
-        "next": {
-            "action": action.kind.value,
-            "hypothesis": action.hypothesis,
-            "role": action.role,
-            "why": action.why,
-        },
-        "order": _order(order, action),
-        "recorded": None,
-        "budget": {
-            "hypotheses": c.hypothesis_budget,
-            "hypotheses_used": c.tested,
-            "hypotheses_left": max(0, c.hypothesis_budget - c.tested),
-            "device_time_s": device_time,
-            "device_time_used_s": round(c.device_time, 1),
-            "device_time_left_s": round(max(0.0, device_time - c.device_time), 1),
-        },
-        "settings": _settings(loaded),
-        "files": {"progress": str(loaded.progress_path), "runs": str(loaded.workspace.runs)},
-    }
+    sparks = listing.sparks(loaded, [h for h in hypotheses if h.number in shown])
+    return StatusAnswer(
+        campaign=loaded.config.campaign,
+        goal=loaded.workspace.scrub(loaded.config.goal),
+        device=_device(loaded),
+        running=running,
+        progress=_progress(loaded) if running else None,
+        metric=loaded.config.metric,
+        target=decide.goal(c),
+        target_text=_target(loaded),
+        baselines={role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")},
+        hypotheses=[replace(h, sparks=sparks[h.number]) if h.number in sparks else h for h in hypotheses],
+        shown=shown,
+        unlisted=[
+            UnlistedVerdict(run=u.run, hypothesis=u.hypothesis, status=u.status) for u in loaded.unlisted
+        ],
+        sweeps=_sweeps(loaded, hypotheses),
+        resolution=_resolution(loaded),
+        expected=_expected(loaded),
+        next=NextAction(
+            action=action.kind.value, hypothesis=action.hypothesis, role=action.role, why=action.why
+        ),
+        order=_order(order, action),
+        recorded=None,
+        budget=BudgetLeft(
+            hypotheses=c.hypothesis_budget,
+            hypotheses_used=c.tested,
+            hypotheses_left=max(0, c.hypothesis_budget - c.tested),
+            device_time_s=device_time,
+            device_time_used_s=round(c.device_time, 1),
+            device_time_left_s=round(max(0.0, device_time - c.device_time), 1),
+        ),
+        settings=_settings(loaded),
+        files=CampaignFiles(progress=str(loaded.progress_path), runs=str(loaded.workspace.runs)),
+    )
 
 
-def _settings(loaded: Loaded) -> dict[str, Any]:
-    """Whether the settings are pinned, and a line for each that gpudebug.yaml has otherwise."""
+def _settings(loaded: Loaded) -> PinnedSettings:
     found = loaded.settings
     differing: list[str] = []
     if found.differences:
         from gpudebug.engine.campaign.settings import lines
 
         differing = lines(loaded)
-    pinned = found.pinned is not None
-    return {"pinned": pinned, "differences": differing, "problem": found.problem, "replayed": found.replay}
+    return PinnedSettings(
+        pinned=found.pinned is not None,
+        differences=differing,
+        problem=found.problem,
+        replayed=found.replay,
+    )
 
 
 def _next(loaded: Loaded, order: Order | None) -> decide.Action:
@@ -106,20 +119,18 @@ def _next(loaded: Loaded, order: Order | None) -> decide.Action:
 _BY_ORDER = (decide.Kind.TEST, decide.Kind.IMPLEMENT, decide.Kind.PROPOSE)
 
 
-def _order(order: Order | None, action: decide.Action) -> dict[str, Any] | None:
-    """When the order was recorded, by which command, and from which baseline; None if it decides nothing."""
+def _order(order: Order | None, action: decide.Action) -> OrderSource | None:
+    """Where the order is from; None if it decides nothing."""
     if order is None or action.kind not in _BY_ORDER:
         return None
-    made = {"when": order.when, "by": order.by, "baseline": list(order.baseline)}
-    return {**made, "age_s": age(order.when)}
+    return OrderSource(when=order.when, by=order.by, baseline=order.baseline, age_s=age(order.when))
 
 
-def _progress(loaded: Loaded) -> dict[str, Any] | None:
+def _progress(loaded: Loaded) -> Progress | None:
     """How far the run that is under way is."""
     from gpudebug.engine.live.underway import progress_of
 
-    found = progress_of(loaded.workspace)
-    return None if found is None else asdict(found)
+    return progress_of(loaded.workspace)
 
 
 def _target(loaded: Loaded) -> str:
@@ -146,46 +157,45 @@ def _under_way(loaded: Loaded, order: Order | None) -> decide.Action:
     return replace(after, why=f"{why}; after it: {after.why}")
 
 
-def _device(loaded: Loaded) -> dict[str, Any]:
+def _device(loaded: Loaded) -> UsedDevice:
     """The device as the last run saw it; the setting alone before the first."""
     records = reversed(loaded.records.values())
     seen: list[dict[str, Any]] = next((r["devices"] for r in records if r.get("devices")), [])
-    return {"setting": loaded.config.device, "devices": seen, "replayed": any(_plays(d) for d in seen)}
+    return UsedDevice(setting=loaded.config.device, devices=seen, replayed=any(_plays(d) for d in seen))
 
 
 def _plays(device: Mapping[str, Any]) -> bool:
     return device.get("kind") == "replay"
 
 
-def _baseline(loaded: Loaded, baseline: Baseline | None) -> dict[str, Any] | None:
+def _baseline(loaded: Loaded, baseline: Baseline | None) -> BaselineRow | None:
     if baseline is None:
         return None
     rates = [e["steps_per_s"] for e in baseline.evidence if e.get("steps_per_s")]
     entry = next((b for b in loaded.document.baselines if b.role == baseline.role), None)
-    return {
-        "valid": baseline.why is None,
-        "why": baseline.why,
-        "verified": not baseline.unverified and bool(baseline.evidence),
-        "replayed": _replayed(loaded, baseline),
-        "gpu_util": baseline.utilisation,
-        "gpu_util_text": entry.fields.get("gpu util") if entry else None,
-        "steps_per_s": sum(rates) / len(rates) if rates else None,
-        "metric_text": entry.fields.get("metric") if entry else None,
-        "throughput_text": entry.fields.get("throughput") if entry else None,
-        "loss": entry.fields.get("loss") if entry else None,
-        "advice": _advice(loaded, baseline),
-        "runs": list(baseline.runs),
-        **listing.spent([loaded.records.get(name) for name in baseline.runs]),
-        "sparks": [
-            {"run": name, "spark": listing.spark_of(found)}
+    written = entry.fields if entry else {}
+    spent = listing.spent([loaded.records.get(name) for name in baseline.runs])
+    return BaselineRow(
+        valid=baseline.why is None,
+        why=baseline.why,
+        verified=not baseline.unverified and bool(baseline.evidence),
+        replayed=played_back(loaded.workspace, baseline.runs, loaded.records),
+        gpu_util=baseline.utilisation,
+        gpu_util_text=written.get("gpu util"),
+        steps_per_s=sum(rates) / len(rates) if rates else None,
+        metric_text=written.get("metric"),
+        throughput_text=written.get("throughput"),
+        loss=written.get("loss"),
+        advice=_advice(loaded, baseline),
+        runs=baseline.runs,
+        cost_s=spent.cost_s,
+        ended=spent.ended,
+        age_s=spent.age_s,
+        sparks=[
+            RunSpark(run=name, spark=listing.spark_of(found))
             for name, found in zip(baseline.runs, baseline.evidence, strict=False)
         ],
-    }
-
-
-def _replayed(loaded: Loaded, baseline: Baseline) -> bool | None:
-    """Whether a run of it was played back; None if nothing tells."""
-    return played_back(loaded.workspace, baseline.runs, loaded.records)
+    )
 
 
 def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
@@ -196,7 +206,7 @@ def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> HypothesisRow:
     """One hypothesis; `made` are the records of the runs that were made for it."""
     trial = loaded.trials[entry.number]
     verdict = trial.verdict if trial.verified else None
@@ -206,40 +216,44 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
     ratio = (verdict or {}).get("throughput_ratio")
     loss = (verdict or {}).get("loss")
     gone = [None for name in entry.runs if name not in loaded.records]
-    return {
-        "number": entry.number,
-        "title": loaded.workspace.scrub(entry.title),
-        "status": entry.status.value,
-        "verified": trial.verified if entry.status in VERDICTS else None,
-        "weaker_terms": list(trial.doubts.weaker),
-        "replayed": trial.doubts.replayed,
-        "doubts": list(trial.doubts.against),
-        "intervention": entry.intervention,
-        "cause": entry.cause,
-        "claim": held._asdict() if (held := claims.on(entry)) else None,
-        "accepted": loaded.order(entry),
-        "accepted_by_hand": loaded.acceptances.by_hand(entry),
-        "why": verdict["why"] if verdict else None,
-        "delta_pp": delta["value"] if delta else None,
-        "delta_ci": [delta["low"], delta["high"]] if delta else None,
-        "metric": (verdict or {}).get("metric"),
-        "improvement": improvement["value"] if improvement else None,
-        "improvement_ci": [improvement["low"], improvement["high"]] if improvement else None,
-        "throughput_ratio": ratio["value"] if ratio else None,
-        "throughput_source": numbers.throughput_source(verdict),
-        "loss": loss if loss != Trend.UNKNOWN else None,
-        **listing.spent([*made, *gone]),
-        "claimed": numbers.known(entry.result.get("improvement")) if entry.status in VERDICTS else None,
-        "runs": list(entry.runs),
-        "sparks": None,
-        "problem": str(loaded.problems[entry.number])
-        if entry.status is Status.UNTESTED and entry.number in loaded.problems
-        else None,
-    }
+    spent = listing.spent([*made, *gone])
+    held = claims.on(entry)
+    judged = entry.status in VERDICTS
+    waits = entry.status is Status.UNTESTED and entry.number in loaded.problems
+    return HypothesisRow(
+        number=entry.number,
+        title=loaded.workspace.scrub(entry.title),
+        status=entry.status.value,
+        verified=trial.verified if judged else None,
+        weaker_terms=trial.doubts.weaker,
+        replayed=trial.doubts.replayed,
+        doubts=trial.doubts.against,
+        intervention=entry.intervention,
+        cause=entry.cause,
+        claim=HypothesisClaim(session=held.session, since=held.since) if held else None,
+        accepted=loaded.order(entry),
+        accepted_by_hand=loaded.acceptances.by_hand(entry),
+        why=verdict["why"] if verdict else None,
+        delta_pp=delta["value"] if delta else None,
+        delta_ci=[delta["low"], delta["high"]] if delta else None,
+        metric=(verdict or {}).get("metric"),
+        improvement=improvement["value"] if improvement else None,
+        improvement_ci=[improvement["low"], improvement["high"]] if improvement else None,
+        throughput_ratio=ratio["value"] if ratio else None,
+        throughput_source=numbers.throughput_source(verdict),
+        loss=loss if loss != Trend.UNKNOWN else None,
+        cost_s=spent.cost_s,
+        ended=spent.ended,
+        age_s=spent.age_s,
+        claimed=numbers.known(entry.result.get("improvement")) if judged else None,
+        runs=entry.runs,
+        sparks=None,
+        problem=str(loaded.problems[entry.number]) if waits else None,
+    )
 
 
-def _sweeps(loaded: Loaded, hypotheses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
+def _sweeps(loaded: Loaded, hypotheses: Sequence[HypothesisRow]) -> list[FlagSweep]:
+    """Hypotheses that set one flag or variable to different values."""
     changes = {h.number: change for h in loaded.document.hypotheses if (change := loaded.change_of(h))}
     if len(changes) < 2:
         return []
@@ -247,33 +261,39 @@ def _sweeps(loaded: Loaded, hypotheses: Sequence[dict[str, Any]]) -> list[dict[s
 
     workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
-    entries = {h["number"]: h for h in hypotheses}
-    found = sweep.sweeps(changes.items())
+    entries = {h.number: h for h in hypotheses}
     return [
-        {
-            "parameter": name,
-            "standing": sweep.standing(changes[rows[0][1]].changes[0], argv, env),
-            "rows": [{"value": value, **_figures(entries[number])} for value, number in rows],
-        }
-        for name, rows in found
+        FlagSweep(
+            parameter=name,
+            standing=sweep.standing(changes[rows[0][1]].changes[0], argv, env),
+            rows=[_sweep_value(value, entries[number]) for value, number in rows],
+        )
+        for name, rows in sweep.sweeps(changes.items())
     ]
 
 
-def _figures(entry: dict[str, Any]) -> dict[str, Any]:
-    """What a row of a sweep shows of a hypothesis."""
-    keys = ("status", "verified", "delta_pp", "delta_ci", "improvement", "improvement_ci", "throughput_ratio")
-    return {"hypothesis": entry["number"], **{key: entry[key] for key in keys}}
+def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
+    return SweepValue(
+        value=value,
+        hypothesis=row.number,
+        status=row.status,
+        verified=row.verified,
+        delta_pp=row.delta_pp,
+        delta_ci=row.delta_ci,
+        improvement=row.improvement,
+        improvement_ci=row.improvement_ci,
+        throughput_ratio=row.throughput_ratio,
+    )
 
 
-def _resolution(loaded: Loaded) -> dict[str, Any] | None:
+def _resolution(loaded: Loaded) -> Resolution | None:
     """The noise floor and what a trial can tell from it; None without a valid baseline."""
     if not _measured(loaded):
         return None
     # Arithmetic that a campaign without a baseline need not pay for.
     from gpudebug.engine.trial import noise
 
-    found = noise.floor(loaded)
-    return None if found is None else dict(plain(found))
+    return noise.floor(loaded)
 
 
 def _measured(loaded: Loaded) -> bool:
@@ -281,7 +301,7 @@ def _measured(loaded: Loaded) -> bool:
     return baseline.why is None and bool(baseline.evidence)
 
 
-def _expected(loaded: Loaded) -> list[dict[str, Any]]:
+def _expected(loaded: Loaded) -> list[ExpectedFigure]:
     """What gpudebug.yaml expects of the workload here, beside what its baseline measured."""
     if not loaded.config.expected:
         return []
@@ -289,15 +309,13 @@ def _expected(loaded: Loaded) -> list[dict[str, Any]]:
 
     baseline = loaded.baselines["workload"]
     devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
-    names = devices or [d["name"] for d in _device(loaded)["devices"]]
-    return expectations.rows(loaded.config.expected, names, baseline.evidence)
+    names = devices or [d["name"] for d in _device(loaded).devices]
+    rows = expectations.rows(loaded.config.expected, names, baseline.evidence)
+    return [ExpectedFigure(**row) for row in rows]
 
 
-def show(directory: Path, number: int) -> dict[str, Any]:
-    """`show H`: one hypothesis with its evidence, gates and files.
-
-    `skipped` names its runs whose evidence cannot be told, with the reason.
-    """
+def show(directory: Path, number: int) -> ShowAnswer:
+    """`show H`: one hypothesis with its evidence, gates and files."""
     from gpudebug.engine.campaign.premises import entry_of
     from gpudebug.engine.run.traces import newest_profile
     from gpudebug.engine.trial.sides import of_trial, readable
@@ -308,18 +326,19 @@ def show(directory: Path, number: int) -> dict[str, Any]:
     folders = [loaded.workspace.run(name) for name in entry.runs]
     evidence, lacking = readable(loaded, entry.runs)
     probe, sections = of_trial(loaded, number, entry.runs, trial.verdict)
-    return {
-        **_hypothesis(loaded, entry, listing.made(loaded).get(number, ())),
-        "description": scrub(entry.description),
-        "test_method": scrub(entry.test_method),
-        "line": entry.line,
-        "notes": trial.verdict["notes"] if trial.verdict else [],
-        "figures": {name: scrub(said) for name, said in entry.result.items()},
-        "gates": plain(numbers.gates(trial.verdict["gates"])) if trial.verdict else [],
-        "evidence": evidence,
-        "skipped": [{"run": name, "why": why} for name, why in lacking.items()],
-        "probe": plain(probe),
-        "sections": plain(sections),
-        "profile": newest_profile(loaded),
-        "files": [str(f.path) for f in folders if f.path.exists()] + [str(loaded.progress_path)],
-    }
+    row = _hypothesis(loaded, entry, listing.made(loaded).get(number, ()))
+    return ShowAnswer(
+        **vars(row),
+        description=scrub(entry.description),
+        test_method=scrub(entry.test_method),
+        line=entry.line,
+        notes=trial.verdict["notes"] if trial.verdict else (),
+        figures={name: scrub(text) for name, text in entry.result.items()},
+        gates=numbers.gates(trial.verdict["gates"]) if trial.verdict else (),
+        evidence=evidence,
+        skipped=[UnreadRun(run=name, why=why) for name, why in lacking.items()],
+        probe=probe,
+        sections=sections,
+        profile=newest_profile(loaded),
+        files=[*(str(f.path) for f in folders if f.path.exists()), str(loaded.progress_path)],
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from gpudebug.core.answers.status import HypothesisRow, RunSpark
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -22,6 +23,14 @@ _LARGEST = 1e9
 Record = Mapping[str, Any]
 
 
+class RunsSpent(NamedTuple):
+    """The seconds that runs held a device, when the last of them ended, and how long ago that is."""
+
+    cost_s: float | None
+    ended: str | None
+    age_s: int | None
+
+
 def made(loaded: Loaded) -> dict[int, list[Record]]:
     """The records of the runs that this campaign made for each hypothesis."""
     found: dict[int, list[Record]] = {}
@@ -32,51 +41,52 @@ def made(loaded: Loaded) -> dict[int, list[Record]]:
     return found
 
 
-def spent(records: Sequence[Record | None]) -> dict[str, Any]:
-    """What runs took of the device and since when they are over; null where a record is not here, None."""
+def spent(records: Sequence[Record | None]) -> RunsSpent:
+    """What runs took of the device and since when they are over; unknown if a record is None."""
     known = [r for r in records if r is not None]
     held = [r["duration_s"] for r in known if r.get("devices") and r.get("duration_s") is not None]
     cost = sum(held)
     sure = len(known) == len(records)
     ended = max((at for r in known if (at := moment(r.get("end")))), default=None) if sure else None
-    return {
-        "cost_s": round(cost, 1) if sure and held and 0 <= cost <= _LARGEST else None,
-        "ended": ended.isoformat() if ended else None,
-        "age_s": age(ended.isoformat()) if ended else None,
-    }
+    return RunsSpent(
+        cost_s=round(cost, 1) if sure and held and 0 <= cost <= _LARGEST else None,
+        ended=ended.isoformat() if ended else None,
+        age_s=age(ended.isoformat()) if ended else None,
+    )
 
 
-def shown(hypotheses: Sequence[Record], following: int | None) -> list[int]:
+def shown(hypotheses: Sequence[HypothesisRow], following: int | None) -> list[int]:
     """The numbers of at most `SHOWN` hypotheses, in the file's order.
 
     Of more, what happens now goes first: those that are TESTING and the one that is next. Then come those
     that a verdict on runs says to help, then what was tested last, then what waits, as the file has it.
     """
 
-    def place(h: Record) -> tuple[int, float]:
-        if h["status"] == Status.TESTING or h["number"] == following:
+    def place(h: HypothesisRow) -> tuple[int, float]:
+        if h.status == Status.TESTING or h.number == following:
             return (0, 0)
-        if h["status"] == Status.UNTESTED:
+        if h.status == Status.UNTESTED:
             return (3, 0)
-        helps = h["status"] == Status.VALIDATED and h["verified"]
-        return (1 if helps else 2, math.inf if h["age_s"] is None else h["age_s"])
+        helps = h.status == Status.VALIDATED and h.verified
+        return (1 if helps else 2, math.inf if h.age_s is None else h.age_s)
 
     listed = sorted(hypotheses, key=place)[:SHOWN]
-    numbers = {h["number"] for h in listed}
-    return [h["number"] for h in hypotheses if h["number"] in numbers]
+    numbers = {h.number for h in listed}
+    return [h.number for h in hypotheses if h.number in numbers]
 
 
-def draw(loaded: Loaded, hypotheses: Iterable[dict[str, Any]]) -> None:
-    """Put `sparks` into those that were tested last, as far as `DRAWN` goes."""
-    left = DRAWN
-    for h in sorted(hypotheses, key=lambda h: math.inf if h["age_s"] is None else h["age_s"]):
-        role = f"h{h['number']}"
+def sparks(loaded: Loaded, hypotheses: Iterable[HypothesisRow]) -> dict[int, list[RunSpark]]:
+    """The utilisation of the runs of those that were tested last, by number, as far as `DRAWN` goes."""
+    left, found = DRAWN, {}
+    for h in sorted(hypotheses, key=lambda h: math.inf if h.age_s is None else h.age_s):
+        role = f"h{h.number}"
         # Whose a run without a record is, nobody can tell.
-        own = [n for n in h["runs"] if loaded.records.get(n, {"role": role}).get("role") == role]
+        own = [n for n in h.runs if loaded.records.get(n, {"role": role}).get("role") == role]
         left -= len(own)
         if left < 0:
-            return
-        h["sparks"] = [{"run": name, "spark": _spark(loaded, name)} for name in own]
+            break
+        found[h.number] = [RunSpark(run=name, spark=_spark(loaded, name)) for name in own]
+    return found
 
 
 def _spark(loaded: Loaded, name: str) -> list[float] | None:

@@ -12,6 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
+from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
+from gpudebug.core.answers.status import (
+    BaselineRow,
+    BudgetLeft,
+    CampaignFiles,
+    ExpectedFigure,
+    FlagSweep,
+    HypothesisClaim,
+    HypothesisRow,
+    NextAction,
+    OrderSource,
+    PinnedSettings,
+    RecordedAt,
+    RunSpark,
+    StatusAnswer,
+    SweepValue,
+    UnlistedVerdict,
+    UsedDevice,
+)
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import git
@@ -21,7 +40,7 @@ from gpudebug.edges.store.summary import Summary, as_they_are, read_summary, run
 FORMAT = 1
 
 
-def recorded(directory: Path, session: str | None, *, every: bool) -> dict[str, Any] | None:
+def recorded(directory: Path, session: str | None, *, every: bool) -> StatusAnswer | None:
     """The recorded answer for this caller; None if there is none that still holds.
 
     Without `every` it has only the hypotheses that a text lists.
@@ -101,19 +120,55 @@ def _somebody_works(root: Path, campaign: str) -> bool:
     return claimed(runs / ".claim") or (leases.is_dir() and any(leases.iterdir())) or runs.is_symlink()
 
 
-def _answer(summary: Summary, every: bool) -> dict[str, Any]:
+def _answer(summary: Summary, every: bool) -> StatusAnswer:
     """The answer with its ages as they are now."""
     head = summary.head
-    answer: dict[str, Any] = dict(head["answer"])
-    answer["hypotheses"] = summary.every_row() if every else head["listed"]
-    if not every:
-        answer["rest"] = head["rest"]
-    for row in (*answer["hypotheses"], *filter(None, answer["baselines"].values())):
-        row["age_s"] = age(row["ended"])
-    if answer["order"] is not None:
-        answer["order"]["age_s"] = age(answer["order"]["when"])
-    answer["recorded"] = {"when": head["when"], "age_s": age(head["when"])}
-    return answer
+    answer: dict[str, Any] = head["answer"]
+    order, resolution = answer["order"], answer["resolution"]
+    made: dict[str, Any] = {
+        "device": UsedDevice(**answer["device"]),
+        "baselines": {role: _baseline(row) for role, row in answer["baselines"].items()},
+        "hypotheses": list(map(_hypothesis, summary.every_row() if every else head["listed"])),
+        "unlisted": [UnlistedVerdict(**verdict) for verdict in answer["unlisted"]],
+        "sweeps": list(map(_sweep, answer["sweeps"])),
+        "resolution": _resolution(resolution) if resolution else None,
+        "expected": [ExpectedFigure(**row) for row in answer["expected"]],
+        "next": NextAction(**answer["next"]),
+        "order": OrderSource(**{**order, "age_s": age(order["when"])}) if order else None,
+        "recorded": RecordedAt(when=head["when"], age_s=age(head["when"])),
+        "budget": BudgetLeft(**answer["budget"]),
+        "settings": PinnedSettings(**answer["settings"]),
+        "files": CampaignFiles(**answer["files"]),
+    }
+    return StatusAnswer(**{**answer, **made}, rest=None if every else head["rest"])
+
+
+def _baseline(row: dict[str, Any] | None) -> BaselineRow | None:
+    if row is None:
+        return None
+    sparks = [RunSpark(**spark) for spark in row["sparks"]]
+    return BaselineRow(**{**row, "age_s": age(row["ended"]), "sparks": sparks})
+
+
+def _hypothesis(row: dict[str, Any]) -> HypothesisRow:
+    row["age_s"] = age(row["ended"])
+    if row["claim"]:
+        row["claim"] = HypothesisClaim(**row["claim"])
+    if row["sparks"]:
+        row["sparks"] = [RunSpark(**spark) for spark in row["sparks"]]
+    return HypothesisRow(**row)
+
+
+def _sweep(sweep: dict[str, Any]) -> FlagSweep:
+    return FlagSweep(**{**sweep, "rows": [SweepValue(**row) for row in sweep["rows"]]})
+
+
+def _resolution(row: dict[str, Any]) -> Resolution:
+    figures = [
+        DetectableFigure(**{**f, "goal_runs": GoalRuns(**f["goal_runs"]) if f["goal_runs"] else None})
+        for f in row["figures"]
+    ]
+    return Resolution(**{**row, "figures": tuple(figures)})
 
 
 def age(when: object) -> int | None:

@@ -6,14 +6,14 @@ People and agents ask all the time, so nothing here imports more than the record
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from gpudebug.core.answers.status import StatusAnswer
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.status.recorded import recorded
 
 
-def status(directory: Path, *, every: bool = True) -> dict[str, Any]:
-    """`status`'s JSON. Reads only.
+def status(directory: Path, *, every: bool = True) -> StatusAnswer:
+    """Where a campaign is. Reads only.
 
     Without `every` the answer holds the hypotheses that a text lists; `rest` counts the others by status.
     """

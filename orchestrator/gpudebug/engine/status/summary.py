@@ -79,7 +79,7 @@ def _changed_since(path: Path, moment: int) -> bool:
 def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
     """The head, the paths and the rows of a summary."""
     root = loaded.workspace.root
-    answer = dict(scrubbed_record(answer_of(loaded, running=False), loaded.workspace.scrub))
+    answer = dict(scrubbed_record(answer_of(loaded, running=False).as_json(), loaded.workspace.scrub))
     rows = answer.pop("hypotheses")
     listed = [row for row in rows if row["number"] in set(answer["shown"])]
     others = Counter(row["status"] for row in rows if row["number"] not in set(answer["shown"]))

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.status import NextAction
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.live import LATELY_S
-from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.core.words import Word
 from gpudebug.edges import store
@@ -81,7 +81,7 @@ class Sight:
     log_bytes: int | None = None
     log_age_s: float | None = None
     samples_age_s: float | None = None
-    next: Mapping[str, Any] | None = None
+    next: NextAction | None = None
     problems: tuple[str, ...] = ()
 
     @property
@@ -199,10 +199,10 @@ class Looker:
         names = workspace.run_names()
         sealed = bool(names) and workspace.run(names[-1]).sealed
         try:
-            found = self._next.ask((self._stamp, len(names), tuple(names[-1:]), sealed, sight.state))
+            action = self._next.ask((self._stamp, len(names), tuple(names[-1:]), sealed, sight.state))
         except GpudebugError as e:
             return replace(sight, problems=(*sight.problems, self._said(e)))
-        return replace(sight, next=scrubbed_record(found, workspace.scrub))
+        return replace(sight, next=replace(action, why=workspace.scrub(action.why)) if action else None)
 
     def _reread(self) -> tuple[str, ...]:
         """Read configuration and progress file where they changed; what is wrong with them now."""
@@ -252,11 +252,11 @@ class _Next:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._of: tuple[object, ...] | None = None
-        self._found: dict[str, Any] | None = None
+        self._found: NextAction | None = None
         self._error: GpudebugError | None = None
         self._until = 0.0
 
-    def ask(self, stamp: tuple[object, ...]) -> dict[str, Any] | None:
+    def ask(self, stamp: tuple[object, ...]) -> NextAction | None:
         """Raises what `status` does."""
         if self._of != stamp or time.monotonic() >= self._until:
             self._of = stamp
@@ -271,7 +271,7 @@ class _Next:
         began = time.monotonic()
         self._found, self._error = None, None
         try:
-            self._found = dict(status(self._directory)["next"])
+            self._found = status(self._directory).next
         except GpudebugError as e:
             self._error = e
         took = time.monotonic() - began

@@ -1,0 +1,239 @@
+"""What `status` answers: where a campaign is, and what `next` would do.
+
+Times are ISO 8601 in UTC, ages and durations seconds, utilisation percent; None is unknown or does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.answers.answer import Answer, omitted, record
+from gpudebug.core.answers.noise import Resolution
+from gpudebug.core.answers.progress import Progress
+
+
+@record
+class UsedDevice:
+    """The `device` setting, and the devices of the newest run that has any, each as its run.json has it."""
+
+    setting: str
+    devices: Sequence[Mapping[str, Any]]
+    replayed: bool
+
+
+@record
+class RunSpark:
+    """The utilisation of one run as a small picture; `spark` is None if its evidence cannot be read."""
+
+    run: str
+    spark: Sequence[float] | None
+
+
+@record
+class BaselineRow:
+    """One baseline. `why` says why it is not valid; the texts are those of the progress file.
+
+    `cost_s` is what its runs held a device, `ended` when the last of them did.
+    """
+
+    valid: bool
+    why: str | None
+    verified: bool
+    replayed: bool | None
+    gpu_util: float | None
+    gpu_util_text: str | None
+    steps_per_s: float | None
+    metric_text: str | None
+    throughput_text: str | None
+    loss: str | None
+    advice: Sequence[str]
+    runs: Sequence[str]
+    cost_s: float | None
+    ended: str | None
+    age_s: int | None
+    sparks: Sequence[RunSpark]
+
+
+@record
+class HypothesisClaim:
+    """Who holds a hypothesis: a session, or a person if it is None."""
+
+    session: str | None
+    since: str
+
+
+@record
+class HypothesisRow:
+    """One hypothesis. `verified` says if runs support its verdict; None without a verdict.
+
+    `cost_s` are the seconds that its runs held a device, those of the baseline beside it among them; `ended`
+    is when the last of them ended. `delta_pp` is the verdict's difference of utilisation, `improvement` that
+    of another metric. `claimed` is the improvement that the progress file names. `sparks` are of its own
+    runs, oldest first, None if they were not read. `problem` is why it cannot be tested.
+    """
+
+    number: int
+    title: str
+    status: str
+    verified: bool | None
+    weaker_terms: Sequence[str]
+    replayed: bool | None
+    doubts: Sequence[str]
+    intervention: str | None
+    cause: str | None
+    claim: HypothesisClaim | None
+    accepted: int | None
+    accepted_by_hand: bool
+    why: str | None
+    delta_pp: float | None
+    delta_ci: Sequence[float | None] | None
+    metric: str | None
+    improvement: float | None
+    improvement_ci: Sequence[float | None] | None
+    throughput_ratio: float | None
+    throughput_source: str | None
+    loss: str | None
+    cost_s: float | None
+    ended: str | None
+    age_s: int | None
+    claimed: str | None
+    runs: Sequence[str]
+    sparks: Sequence[RunSpark] | None
+    problem: str | None
+
+
+@record
+class UnlistedVerdict:
+    """A sealed verdict that no entry of the progress file lists."""
+
+    run: str
+    hypothesis: int
+    status: str
+
+
+@record
+class SweepValue:
+    """One value of a sweep, and what its hypothesis came to."""
+
+    value: str
+    hypothesis: int
+    status: str
+    verified: bool | None
+    delta_pp: float | None
+    delta_ci: Sequence[float | None] | None
+    improvement: float | None
+    improvement_ci: Sequence[float | None] | None
+    throughput_ratio: float | None
+
+
+@record
+class FlagSweep:
+    """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
+
+    parameter: str
+    standing: str | None
+    rows: Sequence[SweepValue]
+
+
+@record
+class ExpectedFigure:
+    """What gpudebug.yaml expects of the workload on `device`, beside what its baseline measured."""
+
+    figure: str
+    device: str
+    range: Sequence[float]
+    measured: float | None
+    standing: str
+    note: str | None
+
+
+@record
+class NextAction:
+    """What `next` would do; while a command runs something, what that does."""
+
+    action: str
+    hypothesis: int | None
+    role: str | None
+    why: str
+
+
+@record
+class OrderSource:
+    """When the order of what waits was recorded, by which command, and from the baseline of which runs."""
+
+    when: str
+    by: str
+    baseline: Sequence[str]
+    age_s: int | None
+
+
+@record
+class RecordedAt:
+    """When the summary that the answer is read from was recorded."""
+
+    when: str
+    age_s: int | None
+
+
+@record
+class BudgetLeft:
+    """The hypotheses and the seconds of device time that the campaign may take."""
+
+    hypotheses: int
+    hypotheses_used: int
+    hypotheses_left: int
+    device_time_s: float
+    device_time_used_s: float
+    device_time_left_s: float
+
+
+@record
+class PinnedSettings:
+    """Whether the settings are pinned, and a line for each that gpudebug.yaml has otherwise."""
+
+    pinned: bool
+    differences: Sequence[str]
+    problem: str | None
+    replayed: bool
+
+
+@record
+class CampaignFiles:
+    """The progress file and the folder of the runs."""
+
+    progress: str
+    runs: str
+
+
+@record
+class StatusAnswer(Answer):
+    """What `status` answers. `shown` are the numbers of the hypotheses that a text lists.
+
+    `baselines` are by role. `progress` is that of a run under way, `resolution` None without a valid
+    baseline, `order` None if it decides nothing, `recorded` None if the evidence was read. For a text,
+    `hypotheses` may hold only those that it lists; `rest` then counts the others by status.
+    """
+
+    campaign: str
+    goal: str
+    device: UsedDevice
+    running: bool
+    progress: Progress | None
+    metric: str
+    target: float | None
+    target_text: str
+    baselines: Mapping[str, BaselineRow | None]
+    hypotheses: Sequence[HypothesisRow]
+    shown: Sequence[int]
+    unlisted: Sequence[UnlistedVerdict]
+    sweeps: Sequence[FlagSweep]
+    resolution: Resolution | None
+    expected: Sequence[ExpectedFigure]
+    next: NextAction
+    order: OrderSource | None
+    recorded: RecordedAt | None
+    budget: BudgetLeft
+    settings: PinnedSettings
+    files: CampaignFiles
+    rest: Mapping[str, int] | None = omitted()
