@@ -599,7 +599,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.edges.git.indexes": "edges/git/test_kept.py",
     "gpudebug.terminal.analyze": "engine/tools/analyze/test_analyze.py",
     "gpudebug.terminal.catalogue": "engine/diagnosis/test_catalogue_view.py",
-    "gpudebug.terminal.clean": "engine/tools/test_clean.py",
     "gpudebug.terminal.colours": "terminal/test_gates.py",
     "gpudebug.terminal.gauges": "terminal/test_panels.py",
     "gpudebug.terminal.next": "terminal/test_underway.py",

@@ -123,7 +123,7 @@ SAID: dict[str, tuple[Change, list[str]]] = {
     "the first one": (_latency, ["first", "unknown", "300 ms"]),
     "the slowest one": (_latency, ["max", "unknown", "1.5 s"]),
     "no GPU": (_stand_in, ["gpu_util", "31.2% (CPU)", "31.2%"]),
-    "no difference": (_no_difference, ["Differs: nothing that is known"]),
+    "no difference": (_no_difference, ["Differs: nothing known"]),
     "many packages": (_packages, ["and 28 more packages (--json)"]),
     "no matter": (_harmless, ["--lr", "1 -> 2", "(does not matter)"]),
 }

@@ -45,7 +45,7 @@ Diagnosis of act (2 runs): vision workload, lerobot, gpu_util 30.0%
    test     gpudebug propose --from-catalogue dl-no-workers, --set --num_workers=4 (40.0 s of the
             device)
 
-Missing: a trace (none). To have it: gpudebug baseline
+Missing: a trace (none). To get it: gpudebug baseline
 
 Next     gpudebug next"""
     )

@@ -109,7 +109,7 @@ def clean(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.tools import clean as engine
-    from gpudebug.terminal.clean import clean as render
+    from gpudebug.terminal.setup import clean as render
 
     chosen_kinds = [
         *((engine.EVIDENCE,) if runs else ()),

@@ -20,7 +20,7 @@ def accept(answer: AcceptAnswer) -> str:
 
 
 def settings(answer: SettingsAnswer) -> str:
-    """What is pinned, a line a setting, and what is changed."""
+    """List the pinned settings, a line each, and what changed since."""
     notes = ["every run is replayed: recordings are the device"] if answer.replayed else []
     if answer.action == "pinned":
         head = f"Pinned the settings of gpudebug.yaml for campaign {answer.campaign}."
@@ -56,7 +56,7 @@ def release(answer: ReleaseAnswer) -> str:
 
 
 def export(answer: ExportAnswer) -> str:
-    """A line a hypothesis, the combined figure last: it is not their sum."""
+    """List the hypotheses, and last the combined figure, which is not their sum."""
     lines = [f"wrote {file}" for file in answer.files]
     lines += [_alone(h) for h in answer.hypotheses]
     combined = answer.combined

@@ -14,14 +14,14 @@ from gpudebug.core.statistics import numbers
 
 
 def analyze(answer: AnalyzeAnswer, *, all_rows: bool = False) -> str:
-    """What one file says; of several, one below the other, and what section reports say together."""
+    """Render one file, or several below each other with merged section reports last."""
     parts = [_files(answer, all_rows) if isinstance(answer, FilesAnswer) else _one(answer, all_rows)]
     parts += ["\n".join(f"wrote {name}" for name in answer.written)] if answer.written else []
     return "\n\n".join(parts)
 
 
 def in_full(answer: AnalyzeAnswer) -> str:
-    """The same for a file: no table is cut, and nothing in it steers a terminal."""
+    """Render it for a file: no table is cut, and control characters are removed."""
     text = analyze(answer, all_rows=True)
     return "".join(c for c in text if c.isprintable() or c in "\n\t")
 

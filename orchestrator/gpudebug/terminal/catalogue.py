@@ -19,9 +19,9 @@ _LABEL = 9
 
 
 def overview(answer: CatalogueAnswer) -> str:
-    """Each group with its causes: id, title and how it shows."""
+    """List each group's causes: id, title and how it shows."""
     if not answer.groups:
-        return "No root cause here."
+        return "No root cause found."
     lines: list[str] = []
     for group in answer.groups:
         lines += [group.group]
@@ -37,7 +37,7 @@ def overview(answer: CatalogueAnswer) -> str:
 
 
 def one(answer: CauseAnswer) -> str:
-    """All of one cause."""
+    """Render one cause in full."""
     lines = [f"{answer.id}: {answer.title}", ""]
     for paragraph in answer.explanation.split("\n\n"):
         lines += [*_indented(paragraph, 0), ""]
@@ -64,7 +64,7 @@ def one(answer: CauseAnswer) -> str:
 
 
 def signals(answer: SignalsAnswer) -> str:
-    """The evidence that conditions can read."""
+    """List the evidence that conditions can read."""
     rows = answer.signals
     columns = zip(*((row.name, row.unit, row.source) for row in rows), strict=True)
     name, unit, source = (max(map(len, texts)) for texts in columns)
@@ -80,12 +80,12 @@ def _sign(sign: CauseSign) -> str:
 
 
 def _here(here: OffersHere) -> list[str]:
-    """What tests it in the command of gpudebug.yaml: what gpudebug can do by itself, else what to write."""
+    """List the changes to gpudebug.yaml's command that test the cause, else what to write."""
     changes = [offer.change for offer in here.offers if offer.change]
     lines = ["", "For the command in gpudebug.yaml", *(f"  {change}" for change in changes)]
     written = [offer.instructions for offer in here.offers if offer.instructions]
     if not changes:
-        lines += _indented(written[0] if written else "nothing that the catalogue knows", 2)
+        lines += _indented(written[0] if written else "the catalogue has no test for it", 2)
     return lines + [line for why in here.refused for line in _indented(f"not offered: {why}", 2)]
 
 

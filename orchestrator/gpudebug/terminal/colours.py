@@ -18,12 +18,12 @@ _COLOURS = {
 
 
 def coloured(word: str, width: int = 0) -> str:
-    """A status or gate result in its colour on a terminal; as it is in a pipe or under NO_COLOR."""
+    """Colour a status or gate result on a terminal; leave it plain in a pipe or under NO_COLOR."""
     text = word.ljust(width)
     code = _COLOURS.get(word)
     return text if code is None or not in_colour() else f"\033[{code}m{text}\033[0m"
 
 
 def in_colour() -> bool:
-    """Whether standard output shows colours and is to have them."""
+    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
     return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()

@@ -11,14 +11,14 @@ from gpudebug.terminal.fit import wrap
 
 WIDTH = 80
 _LABEL, _COLUMN = 16, 17
-# Of what is the same, the value is shown of these; of packages that differ, this many.
+# What is shown with its value if it is the same; how many differing packages are listed.
 _VALUED = ("compile", "warm-up", "device", "interpreter")
 _PACKAGES = 12
 _FIGURES = {"throughput": "throughput", "latency": "latency", "wall_time": "wall time"}
 
 
 def compare(answer: CompareAnswer) -> str:
-    """A table of A and B, the verdict in a sentence, what else differs, where the files are."""
+    """Render a table of A and B, the verdict, the differences and the files."""
     a, b = answer.a, answer.b
     lines = [*_behind("A  ", a.label), *_behind("B  ", b.label), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
@@ -45,9 +45,9 @@ def _row(label: str, a: str, b: str, ratio: str = "") -> str:
 
 
 def _utilisation(side: CompareSide) -> str:
-    """Of a device that stands in for a GPU, it is said."""
-    stands_in = side.stand_in and side.utilisation is not None
-    return numbers.percent(side.utilisation) + (" (CPU)" if stands_in else "")
+    """The utilisation, marked if the CPU stands in for a GPU."""
+    on_cpu = side.stand_in and side.utilisation is not None
+    return numbers.percent(side.utilisation) + (" (CPU)" if on_cpu else "")
 
 
 def _figure(name: str, label: str, answer: CompareAnswer) -> list[str]:
@@ -63,7 +63,7 @@ def _figure(name: str, label: str, answer: CompareAnswer) -> list[str]:
 
 
 def _values(side: CompareSide, name: str) -> dict[str, str] | None:
-    """A figure's mean, its ends and a first latency as texts; None if it is not known."""
+    """A figure's mean, its ends and a first latency as texts; None if unknown."""
     if name == "throughput":
         rate = side.throughput
         ends = (("mean", rate.mean), ("min", rate.min), ("max", rate.max)) if rate else ()
@@ -81,11 +81,11 @@ def _or_unknown(figure: Mapping[str, str] | None, which: str) -> str:
 
 
 def _ratio(answer: CompareAnswer, name: str) -> str:
-    found = answer.ratios[name]
-    if found is None:
+    ratio = answer.ratios[name]
+    if ratio is None:
         return ""
-    per = " a step" if found.unit == "s/step" else ""
-    return f"{times(found.value)} ({times(found.low)} to {times(found.high)}){per}"
+    per = " a step" if ratio.unit == "s/step" else ""
+    return f"{times(ratio.value)} ({times(ratio.low)} to {times(ratio.high)}){per}"
 
 
 def times(value: float | None) -> str:
@@ -102,7 +102,7 @@ def _memory(label: str, a: float | None, b: float | None) -> list[str]:
 
 
 def _inside(a: CompareSide, b: CompareSide) -> list[str]:
-    """What the trainings told of themselves; nothing where neither did, as of programs that train nothing."""
+    """Render what the probes recorded; nothing if neither program was a training."""
     if not (a.probe or b.probe):
         return []
     from gpudebug.terminal import probe
@@ -115,7 +115,7 @@ def _inside(a: CompareSide, b: CompareSide) -> list[str]:
 
 
 def _sections(answer: CompareAnswer) -> list[str]:
-    """The sections that the programs named, where they named any."""
+    """Render the sections that the programs named, if any."""
     if not answer.sections:
         return []
     from gpudebug.terminal import sections
@@ -129,13 +129,13 @@ def _verdict(answer: CompareAnswer) -> str:
     interval = f"95% CI {times(low).rstrip('x')} to {times(high).rstrip('x')}"
     by = f"by {_FIGURES[answer.figure]}"
     if answer.verdict == "cannot_tell":
-        return f"cannot tell: B is {ratio}x as fast as A {by} ({interval}, which holds 1.00)"
+        return f"cannot tell: B is {ratio}x as fast as A {by} ({interval}, which includes 1.00)"
     return f"{answer.verdict}: B is {ratio}x as fast as A {by} ({interval})"
 
 
 def _differences(answer: CompareAnswer) -> list[str]:
     if not answer.differences:
-        return ["Differs: nothing that is known"]
+        return ["Differs: nothing known"]
     lines = ["Differs:"]
     ordered = sorted(answer.differences, key=lambda d: not d.matters)
     shown = [d for d in ordered if not d.name.startswith("package ")]
@@ -143,15 +143,15 @@ def _differences(answer: CompareAnswer) -> list[str]:
     shown += packages[:_PACKAGES]
     width = min(24, max(len(d.name) for d in shown))
     for d in shown:
-        said = f"{d.a} -> {d.b}" + ("" if d.matters else "  (does not matter)")
-        said += f"  ({d.why})" if d.why and d.matters else ""
-        lines += _behind(f"  {d.name:<{width}}  ", said)
+        text = f"{d.a} -> {d.b}" + ("" if d.matters else "  (does not matter)")
+        text += f"  ({d.why})" if d.why and d.matters else ""
+        lines += _behind(f"  {d.name:<{width}}  ", text)
     more = len(packages) - _PACKAGES
     return [*lines, f"  and {more} more package{'s' if more > 1 else ''} (--json)"] if more > 0 else lines
 
 
 def _same(same: Mapping[str, str]) -> list[str]:
-    """With its value where that says how the figures are to be read."""
+    """List what is the same, with the values that matter for reading the figures."""
     named = [f"{name} ({value})" if name in _VALUED else name for name, value in same.items()]
     return _behind("Same: ", ", ".join(named)) if named else []
 

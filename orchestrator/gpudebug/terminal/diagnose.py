@@ -1,4 +1,4 @@
-"""A diagnosis as text for people: each likely cause with what speaks for it and what would test it."""
+"""A diagnosis as text for people: each likely cause with its evidence and its test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIKELY = 0.03
 
 
 def diagnose(answer: DiagnoseAnswer) -> str:
-    """The answer in full; what is improbable is left out."""
+    """Render the answer; improbable causes are left out."""
     lines = [_head(answer), ""]
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
@@ -30,7 +30,7 @@ def diagnose(answer: DiagnoseAnswer) -> str:
     lines += [*(one for line in beside for one in wrap(line, _WIDTH, rest="  ")), ""] if beside else []
     for missing in answer.missing:
         lines += wrap(
-            f"Missing: {missing.what} ({missing.why}). To have it: {missing.next}", _WIDTH, rest="  "
+            f"Missing: {missing.what} ({missing.why}). To get it: {missing.next}", _WIDTH, rest="  "
         )
     lines += [""] if answer.missing else []
     lines.append(f"Next     {answer.next_command}")
@@ -82,5 +82,5 @@ def _test(cause: DiagnosedCause) -> Iterator[str]:
         yield from wrap(f"none is left: {test.refused}{after}", _WIDTH, "   test     ")
         return
     change = test.change or ("code to be written" if test.instructions else None)
-    said = ", ".join(text for text in (test.command, change) if text) or "write down how to test it"
-    yield from wrap(f"{said}{cost}", _WIDTH, "   test     ")
+    action = ", ".join(text for text in (test.command, change) if text) or "write down how to test it"
+    yield from wrap(f"{action}{cost}", _WIDTH, "   test     ")

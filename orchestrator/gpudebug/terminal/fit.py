@@ -1,4 +1,4 @@
-"""Texts fitted to where they are shown: to its columns, and to the letters that it has."""
+"""Fit texts to the columns and the characters of the screen that shows them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from gpudebug.core.statistics import numbers
 
-# On less, a line is left to the terminal to break.
+# On fewer columns, the terminal breaks the lines.
 LEAST_COLUMNS = 32
-# Marks that take no room may stand on a letter in any number.
+# Combining marks take no column; this many characters a column are read.
 _LETTERS_A_COLUMN = 4
 _SPARK = "gpu_util "
-# On fewer columns beside its label a text begins below it.
+# With fewer columns beside its label, a text begins below it.
 _LEAST = 24
 _SHORTEST, _LONGEST = 10, 40
 
@@ -23,8 +23,7 @@ _SHORTEST, _LONGEST = 10, 40
 class Screen(NamedTuple):
     """Where a text is shown: how many columns it has, whether it is a terminal, its encoding.
 
-    `ascii` says that nothing beyond ASCII is drawn there; what people wrote is shown as they wrote it where
-    the encoding has it.
+    `ascii`: gpudebug draws nothing beyond ASCII; what people wrote is shown as far as the encoding has it.
     """
 
     columns: int
@@ -37,16 +36,16 @@ class Screen(NamedTuple):
         return "..." if self.ascii else "…"
 
     def line(self, text: str) -> str:
-        """A text as one line in which every character is shown."""
+        """Return a text as one line in which every character is visible."""
         text = " ".join(text.split())
         if not text.isprintable():
             text = "".join(filter(str.isprintable, text))
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def cut(self, text: str, columns: int) -> str:
-        """A text as one line of at most `columns`; of a longer one the rest is left out, an ellipsis says so.
+        """Cut a text to one line of at most `columns`, with an ellipsis if anything is left out.
 
-        No number loses digits by it: a word with any is left out as a whole.
+        A number never loses digits: a word with digits is left out whole.
         """
         text = self.line(text)
         if len(text) <= columns * _LETTERS_A_COLUMN and width(text) <= columns:
@@ -65,9 +64,9 @@ class Screen(NamedTuple):
         return kept.rstrip() + self.ellipsis
 
     def wrapped(self, text: str, columns: int, most: int | None = None) -> list[str]:
-        """A text in lines of at most `columns`, broken between words.
+        """Break a text between words into lines of at most `columns`.
 
-        With `most`, that many lines of it are shown, and of a word that is longer than a line its beginning.
+        With `most`, that many lines are kept, and a word longer than a line is cut.
         """
         lines = [""]
         words = self.line(text).split(" ")
@@ -85,21 +84,18 @@ class Screen(NamedTuple):
         return [*lines[: most - 1], self.cut(f"{last} {self.ellipsis}", columns)]
 
     def labelled(self, label: str, text: str, most: int | None = None) -> list[str]:
-        """A text behind its label, in as many lines as it takes; the label's width is their indentation."""
+        """Wrap a text behind its label; further lines are indented by the label's width."""
         first, *rest = self.wrapped(text, self.columns - len(label), most)
         return [f"{label}{first}".rstrip(), *(" " * len(label) + line for line in rest)]
 
     def spark(self, values: Sequence[float], columns: int) -> str:
-        """Percentages as a line of at most `columns` characters."""
+        """Draw percentages as at most `columns` characters."""
         return numbers.sparkline(
             numbers.shrunk(values, columns), letters=numbers.INK if self.ascii else numbers.BLOCKS
         )
 
     def sparks(self, runs: Sequence[Sequence[float]], columns: int) -> list[str]:
-        """The utilisation of the newest runs beside each other, as many as fit, and how many more there are.
-
-        One line; none without a run.
-        """
+        """Draw the newest runs' utilisation in one line and count the rest; no line without a run."""
         if not runs:
             return []
         room = columns - len(_SPARK)
@@ -113,19 +109,19 @@ class Screen(NamedTuple):
 
 
 def _fitting(room: int, count: int) -> int:
-    """How many of so many runs fit beside each other, a space between two."""
+    """How many of `count` runs fit side by side, a space between two."""
     return max(1, min(count, (room + 1) // (_SHORTEST + 1)))
 
 
 def screen() -> Screen:
-    """Where standard output goes; 80 columns where nothing tells how many."""
+    """Describe standard output; 80 columns if its width is unknown."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     columns = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
     return Screen(columns, sys.stdout.isatty(), encoding, not draws(encoding))
 
 
 def draws(encoding: str) -> bool:
-    """Whether blocks, lines and an ellipsis show. Python writes UTF-8 in the C locale, whatever shows it."""
+    """Whether blocks, lines and an ellipsis show: not in the C locale, though Python writes UTF-8 there."""
     named = next((v for name in ("LC_ALL", "LC_CTYPE", "LANG") if (v := os.environ.get(name))), "")
     if named in ("C", "POSIX"):
         return False
@@ -137,7 +133,7 @@ def draws(encoding: str) -> bool:
 
 
 def width(text: str) -> int:
-    """How many columns a text takes on a terminal: two a wide character, none a mark on another."""
+    """Count a text's columns on a terminal: two for a wide character, none for a combining mark."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -148,9 +144,9 @@ def width(text: str) -> int:
 
 
 def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> list[str]:
-    """A text behind `first` in lines of at most `columns`, broken between words alone.
+    """Wrap a text behind `first` to lines of at most `columns`, broken only between words.
 
-    Later lines begin with `rest`: as many blanks as `first` has letters (at most 24) unless it is given.
+    Later lines begin with `rest`; by default as many blanks as `first` has letters, at most 24.
     """
     import textwrap
 
@@ -169,7 +165,7 @@ def short(text: str, width: int) -> str:
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """A text behind its label, or below one that leaves it little room; on a terminal in lines that fit."""
+    """Put a text behind its label, or below a long one; on a terminal, wrap it."""
     here = screen()
     if not here.terminal or width(label + text) <= here.columns:
         return [f"{label}{text}"]

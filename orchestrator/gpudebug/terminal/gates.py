@@ -1,4 +1,4 @@
-"""The gates of a verdict, a line each."""
+"""A verdict's gates as text for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpudebug.terminal.fit import labelled
 
 
 def gates(rows: Sequence[GateRow]) -> list[str]:
-    """One line a gate, a note below where there is one; skipped gates together in the last line."""
+    """Render a line a gate with its note below; skipped gates share the last line."""
     lines = []
     skipped = [g for g in rows if g.result == "skipped"]
     for g in [g for g in rows if g.result != "skipped"]:

@@ -1,4 +1,4 @@
-"""Charts, bars and boxes of characters, as lines of an exact width; of ASCII alone where that must be."""
+"""Charts, bars and boxes of characters, in lines of an exact width; in ASCII if the terminal needs it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ASCII = str.maketrans({"…": "...", "·": "-", "—": "-", "–": "-", "°": N
 
 @dataclass(frozen=True)
 class Pen:
-    """Draws with block and box characters where the terminal has them."""
+    """Draws with block and box characters, or in ASCII."""
 
     unicode: bool = True
 
     def text(self, text: str, style: str = "") -> Text:
-        """One line that shows as it stands: no control characters, no markup."""
+        """Return one line of literal text: no control characters, no markup."""
         from rich.text import Text
 
         shown = visible(text).replace("\n", " ")
@@ -32,7 +32,7 @@ class Pen:
         return Text(shown, style, no_wrap=True, end="")
 
     def fit(self, line: Text, width: int, *, pad: bool = False) -> Text:
-        """The line cut to `width` columns; filled up to them with `pad`."""
+        """Cut a line to `width` columns; with `pad`, fill it up."""
         if width <= 0:
             return self.text("")
         line = line.copy()
@@ -45,7 +45,7 @@ class Pen:
         return Text(gap, end="").join(parts)
 
     def flow(self, fields: Sequence[Text], width: int, gap: str = "") -> list[Text]:
-        """The fields one after the other, in as many lines as they need; none is torn that fits in a line."""
+        """Put the fields one after another into lines; a field that fits a line is not broken."""
         gap = gap or ("   " if width >= 60 else "  ")
         lines: list[list[Text]] = []
         for field in fields:
@@ -57,7 +57,7 @@ class Pen:
         return [self.fit(self.join(line, gap), width) for line in lines]
 
     def bar(self, share: float, width: int, style: str = "") -> Text:
-        """How much of a whole; `share` from 0 to 1."""
+        """Draw a share, 0 to 1, of a whole."""
         full = round(min(1.0, max(0.0, share)) * width)
         done, rest = ("━", "─") if self.unicode else ("#", "-")
         return self.join([self.text(done * full, style), self.text(rest * (width - full), "dim")])
@@ -65,9 +65,9 @@ class Pen:
     def chart(
         self, values: Sequence[float | None], width: int, rows: int = 1, style: str = "", top: float = 100.0
     ) -> list[Text]:
-        """One column a value, the newest at the right; of more values than columns their means.
+        """Draw a column a value, the newest at the right; means if there are more values than columns.
 
-        `rows` lines high for 0 to `top`; a value that is not known leaves its column empty.
+        `rows` lines high for 0 to `top`; an unknown value leaves its column empty.
         """
         blocks = f" {numbers.BLOCKS if self.unicode else numbers.INK}"
         levels = [_eighths(value, rows, top) for value in means(values, width)]
@@ -78,7 +78,7 @@ class Pen:
         return lines
 
     def box(self, lines: Iterable[Text], width: int, title: Text, foot: str = "") -> list[Text]:
-        """The lines in a box `width` wide, with its title in the upper edge and `foot` in the lower."""
+        """Draw the lines in a box `width` wide, `title` in its upper edge and `foot` in the lower."""
         edge, side, corners = ("─", "│", "╭╮╰╯") if self.unicode else ("-", "|", "++++")
         head = self.fit(self.join([self.text(f"{edge} "), title, self.text(" ")]), width - 2)
         under = self.fit(self.text(f"{edge} {foot} " if foot else ""), width - 2)
@@ -91,35 +91,35 @@ class Pen:
             self._edge(corners[2:], under, edge, width),
         ]
 
-    def _edge(self, corners: str, said: Text, edge: str, width: int) -> Text:
-        rest = edge * max(0, width - 2 - said.cell_len)
-        return self.join([self.text(corners[0]), said, self.text(rest + corners[1])])
+    def _edge(self, corners: str, text: Text, edge: str, width: int) -> Text:
+        rest = edge * max(0, width - 2 - text.cell_len)
+        return self.join([self.text(corners[0]), text, self.text(rest + corners[1])])
 
     def rule(self, title: str, width: int) -> Text:
-        """A line across with its title at the left."""
+        """Draw a line across with its title at the left."""
         edge = "─" if self.unicode else "-"
-        said = self.text(f"{edge}{edge} {title} ")
-        return self.fit(self.join([said, self.text(edge * max(0, width - said.cell_len))]), width)
+        head = self.text(f"{edge}{edge} {title} ")
+        return self.fit(self.join([head, self.text(edge * max(0, width - head.cell_len))]), width)
 
 
 def means(values: Sequence[float | None], count: int) -> list[float | None]:
-    """At most `count` means of equally many neighbours each, in order; None where none of them is known."""
+    """Average groups of equally many neighbours to at most `count` means; None for an unknown group."""
     size = ceil(len(values) / count) if count > 0 else 0
     if size <= 1:
         return list(values)
-    # Counted from the newest, so that all means but the oldest are of whole groups.
+    # Grouped from the newest, so that only the oldest group may be incomplete.
     groups = [values[max(0, end - size) : end] for end in range(len(values), 0, -size)]
     return [mean(group) for group in reversed(groups)]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None where none is."""
+    """The mean of the known values; None if all are unknown."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 
 
 def _eighths(value: float | None, rows: int, top: float) -> int:
-    """How high a column is; what is known, be it 0, is seen."""
+    """A column's height in eighths; a known value, even 0, is visible."""
     if value is None or top <= 0:
         return 0
     return max(1, round(min(1.0, max(0.0, value / top)) * rows * 8))

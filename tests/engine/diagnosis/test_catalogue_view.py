@@ -35,7 +35,7 @@ def test_the_list_works_without_a_campaign(tmp_path: Path) -> None:
     assert {"dl-no-workers", "py-hot-forward"} <= set(ids)
     assert all(cause.shows and cause.title for group in answer.groups for cause in group.causes)
     assert [group.group for group in catalogue_view.overview(tmp_path, "sync").groups] == ["sync"]
-    assert render.overview(CatalogueAnswer(groups=(), count=0, next_command="")) == "No root cause here."
+    assert render.overview(CatalogueAnswer(groups=(), count=0, next_command="")) == "No root cause found."
 
 
 def test_the_command_lists_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.support.deep import deep_folders
 
 from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.engine.tools.clean import Left, _one
-from gpudebug.terminal.clean import clean
+from gpudebug.terminal.setup import clean
 
 
 def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Path) -> None:
