@@ -31,6 +31,8 @@ def described() -> Iterator[str]:
     same: dict[tuple[type[Answer], ...], list[str]] = {}
     for name in (name for names in GROUPS.values() for name in names if name in ANSWERS):
         same.setdefault(ANSWERS[name], []).append(name)
+    # Answers that others hold are linked to.
+    inside = {kind for kinds in ANSWERS.values() for answer in kinds for kind in _answers_in(answer)}
     for kinds, names in same.items():
         yield f"## {', '.join(f'`{name}`' for name in names)}"
         base = _base(kinds)
@@ -42,7 +44,7 @@ def described() -> Iterator[str]:
             if kind in told:
                 continue
             told.add(kind)
-            if len(every) > 1:
+            if len(every) > 1 or kind in inside:
                 yield f"### {kind.__name__}"
             yield from _record(kind, seen, without=_names(base) if base and kind is not base else ())
     yield "## Records"
@@ -71,6 +73,13 @@ def _below(kind: type) -> Iterator[type]:
     hints = get_type_hints(kind)
     for field in fields(kind):
         yield from _records_in(hints[field.name])
+
+
+def _answers_in(kind: type) -> Iterator[type]:
+    for hint in get_type_hints(kind).values():
+        for part in (hint, *get_args(hint)):
+            if isinstance(part, type) and issubclass(part, Answer):
+                yield part
 
 
 def _records_in(hint: Any) -> Iterator[type]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support.answers import read
 
-from gpudebug.core.answers.answer import Answer, omitted, record, with_texts
+from gpudebug.core.answers.answer import Answer, omitted, plain, record, with_texts
 from gpudebug.core.records import Gate
 from gpudebug.core.words import Result, Status
 
@@ -107,3 +107,13 @@ def test_a_record_is_a_frozen_dataclass_made_by_names() -> None:
 def test_a_record_has_each_of_its_fields_and_no_other(given: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="Small takes name, runs, note"):
         Small(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    name: str
+    rows: tuple[str, ...]
+
+
+def test_a_record_with_slots_is_an_object_too() -> None:
+    assert plain([Slotted("one", ("two",))]) == [{"name": "one", "rows": ["two"]}]

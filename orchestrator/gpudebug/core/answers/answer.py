@@ -126,9 +126,9 @@ def plain(value: Any) -> Any:
         return {str(plain(key)): plain(v) for key, v in value.items()}
     if is_dataclass(value):
         model: Any = type(value)
-        held, (names, left) = vars(value), _entries(model)
+        names, left = _entries(model)
         # Most values of most records are of a kind that needs no call.
-        made = {key: v if type(v := held[n]) in _PLAIN else plain(v) for n, key in names}
+        made = {key: v if type(v := getattr(value, n)) in _PLAIN else plain(v) for n, key in names}
         return {k: v for k, v in made.items() if v is not None or k not in left} if left else made
     return value.model_dump(mode="json")
 
