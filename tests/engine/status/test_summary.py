@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +218,27 @@ def test_a_text_needs_no_other_rows(told: Campaign, monkeypatch: pytest.MonkeyPa
     assert ([h.number for h in some.hypotheses], some.rest) == ([2], {"VALIDATED": 1})
     assert "and 1 more (1 VALIDATED): gpudebug status --json" in command(told.folder, "status").out
     assert len(status(told.folder).hypotheses) == 2
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.status import summary
+summary._write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+next_cycle(Path("."), lambda _: None)
+"""
+
+
+def test_one_killed_between_the_seal_and_the_summary_leaves_the_evidence_to_be_read(kept: Campaign) -> None:
+    before = path(kept).read_bytes()
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=kept.folder, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path(kept).read_bytes() == before
+    (sealed,) = (kept.folder / "runs").glob("*-h2/manifest.json")
+    told = status(kept.folder)
+    assert told.recorded is None
+    assert (told.hypotheses[1].status, told.hypotheses[1].verified) != ("UNTESTED", None)
+    assert sealed.parent.name in told.hypotheses[1].runs
+    assert plain(told) == plain(status_of(load(kept.folder)))
+    assert verify(kept.folder, also=summary.check_summary).ok
