@@ -25,7 +25,7 @@ def test_on_80_columns_title_and_figures_have_a_line_each() -> None:
         "     throughput is unknown (1.03x): more runs would tell",
         "     gpu_util ▁▁▁▁▁▂▂▂▂▂▃▃▃▃▃▄▄▄▄▄▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇█████",
         "  4  TESTING       Cause 4",
-        "     held by session a-1 since 2026-01-01T10:00:00+00:00",
+        "     claimed by session a-1 since 2026-01-01T10:00:00+00:00",
         "  5  VALIDATED     Cause 5",
         "     UNVERIFIED +71.6pp",
         "  6  VALIDATED     Cause 6",
@@ -59,7 +59,7 @@ def test_a_run_without_readings_is_no_picture_and_a_broken_one_is_named() -> Non
     broken = [{"run": "0007-h1", "spark": None}, {"run": "0008-h1", "spark": []}]
     lines = hypotheses(answer(judged(1, sparks=broken)), USUAL)
     assert not any("gpu_util" in line for line in lines)
-    assert "     no evidence that can be read: 0007-h1" in lines
+    assert "     unreadable evidence: 0007-h1" in lines
 
 
 def test_another_metric_has_its_name() -> None:

@@ -57,7 +57,7 @@ def test_a_long_list_of_differences_is_cut() -> None:
     found = around(replace(PLAIN, layers={"quiet": quiet}, difference=replace(NO_DIFFERENCE, lines=lines)))
     assert found[:3] == [
         "Layer quiet: it is the same (0002, 0003; diagnostic only)",
-        "Otherwise than the reference:",
+        "Differs from the reference:",
         "  flag a0: 1, reference 2",
     ]
     assert len(found) == 2 + 12 + 1

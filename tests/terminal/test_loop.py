@@ -67,5 +67,6 @@ def test_the_end_says_why_what_came_and_what_is_next() -> None:
     assert "Sessions" not in loop(read(LoopAnswer, {**answer, "sessions": [], "hypotheses": []}))
     changed = loop(read(LoopAnswer, {**answer, "checkout_changed": [f"f{n}.py" for n in range(7)]}))
     assert (
-        "Checkout: f0.py, f1.py, f2.py, f3.py, f4.py and 2 more changed meanwhile, not by gpudebug" in changed
+        "Checkout: f0.py, f1.py, f2.py, f3.py, f4.py and 2 more changed during the loop, not by gpudebug."
+        in changed
     )

@@ -130,9 +130,11 @@ def test_what_is_next_to_nothing_is_left_out_unless_the_other_side_has_more_of_i
 
 def test_a_silent_side_says_why_and_two_that_say_nothing_say_nothing() -> None:
     lines = sides([side("baseline", "`probe: false` in gpudebug.yaml"), side("trial", steps_per_s=3.0)])
-    assert lines[-1] == "  baseline: unknown, `probe: false` in gpudebug.yaml"
+    assert lines[-1] == "  baseline: no data (`probe: false` in gpudebug.yaml)"
     assert sides([side(), side()]) == []
-    assert sides([side("a", "it is so"), side("b", "it is so")]) == ["Inside the training: unknown, it is so"]
+    assert sides([side("a", "it is so"), side("b", "it is so")]) == [
+        "Inside the training: no data (it is so)"
+    ]
 
 
 def test_notes_are_shown_with_their_side() -> None:

@@ -113,7 +113,7 @@ SUMS: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "evidence absent: baseline workload: runs/0001-a",
             "evidence absent: hypothesis 1: runs/0002-h1, runs/0003-h1",
-            "UNKNOWN: no evidence is here to check anything by; copy runs/ from where it was recorded",
+            "UNKNOWN: no evidence to check against was found; copy runs/ from where it was recorded",
         ],
     ),
     "another format": (

@@ -174,7 +174,9 @@ def test_what_is_unknown_is_said_and_never_zero() -> None:
 
 def test_the_cpu_is_never_taken_for_a_gpu() -> None:
     seen = flat(STATES["cpu"])
-    assert "CPU stand-in, 8 cores" in seen and "no power or clocks of a CPU" in seen and "GPU 0" not in seen
+    assert (
+        "CPU stand-in, 8 cores" in seen and "a CPU reports no power or clocks" in seen and "GPU 0" not in seen
+    )
 
 
 def test_what_somebody_must_not_miss() -> None:

@@ -134,7 +134,7 @@ async def _answer(
             raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
-        return JobResult(output.told(e), failed=True)
+        return JobResult(output.error_document(e), failed=True)
     told: asyncio.Queue[str | JobResult] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
 

@@ -126,4 +126,4 @@ def outcome(work: Callable[[], Answer | dict[str, Any]]) -> JobResult:
 
 
 def _failed(error: GpudebugError, *, interrupted: bool = False) -> JobResult:
-    return JobResult(output.told(error), failed=True, interrupted=interrupted)
+    return JobResult(output.error_document(error), failed=True, interrupted=interrupted)

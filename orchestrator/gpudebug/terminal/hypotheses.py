@@ -1,7 +1,7 @@
-"""The table of a campaign's hypotheses, as text for people, laid out for the screen that shows it.
+"""The table of a campaign's hypotheses as text for people, laid out for the screen that shows it.
 
-Each has a row where the screen is wide; else a line of its status and title and one of its figures, under
-each other on 80 columns and named where there is no room for that.
+On a wide screen each has a row; else a line of its status and title above one of its figures, aligned on 80
+columns and named on fewer.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from gpudebug.terminal.fit import Screen, width
 # Lines of a reason; `show` has all of it.
 _REASON = 3
 _STATUS = len("INCONCLUSIVE")
-# A title with less room than this has a line for itself; with so much, its figures stand beside it.
+# With less room a title has a line of its own; with that much, its figures are beside it.
 _NARROW, _WIDE = 24, 44
-# With more, they would be too far from it.
+# A title column is never wider: its figures would be too far away.
 _WIDEST = 88
 _GAP = "  "
 _HEADS = ("throughput", "loss", "cost", "age")
 
 
 class Row(NamedTuple):
-    """One hypothesis as strings: `figures` are delta, throughput, loss, cost and age, none where nothing ran.
+    """One hypothesis as strings.
 
-    `sparks` are the runs' utilisation, oldest first.
+    `figures` are delta, throughput, loss, cost and age, empty if nothing ran; `sparks` the runs' utilisation,
+    oldest first.
     """
 
     number: str
@@ -44,14 +45,14 @@ class Row(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table whose cells fit: each is a list of lines. No `heads`: none are shown."""
+    """A table of cells that fit, each a list of lines; empty `heads` are not shown."""
 
     heads: list[list[str]]
     rows: list[list[list[str]]]
 
 
 def hypotheses(answer: StatusAnswer, here: Screen) -> list[str]:
-    """The table, and what it leaves out."""
+    """Render the table and a count of what it leaves out."""
     shown = set(answer.shown)
     rows = [row_of(h, answer.metric) for h in answer.hypotheses if h.number in shown]
     if not rows:
@@ -63,13 +64,13 @@ def hypotheses(answer: StatusAnswer, here: Screen) -> list[str]:
     rest = Counter(answer.rest or others)
     if rest:
         counts = ", ".join(f"{count} {word}" for word, count in rest.items())
-        said = f"and {rest.total()} more ({counts}): gpudebug status --json"
-        lines += here.labelled(f"{here.ellipsis:>3}{_GAP}", said)
+        left_out = f"and {rest.total()} more ({counts}): gpudebug status --json"
+        lines += here.labelled(f"{here.ellipsis:>3}{_GAP}", left_out)
     return lines
 
 
 def row_of(h: HypothesisRow, metric: str) -> Row:
-    """The strings of one hypothesis in a campaign that goes by `metric`."""
+    """Format one hypothesis of a campaign whose metric is `metric`."""
     return Row(str(h.number), h.status, h.title, _figures(h), _notes(h, metric), drawn(h))
 
 
@@ -77,7 +78,7 @@ def _figures(h: HypothesisRow) -> tuple[str, ...]:
     if not h.verified and h.cost_s is None:
         return ()
     ratio, cost, age = h.throughput_ratio, h.cost_s, h.age_s
-    # What nobody measured yet is no unknown figure.
+    # A figure that is not measured yet is empty, not unknown.
     unknown = numbers.UNKNOWN if h.verified else ""
     return (
         _delta(h) or unknown,
@@ -111,7 +112,7 @@ def _notes(h: HypothesisRow, metric: str) -> list[str]:
         notes.append(h.problem)
     if h.claim:
         session = h.claim.session
-        notes.append(f"held by {f'session {session}' if session else 'a person'} since {h.claim.since}")
+        notes.append(f"claimed by {f'session {session}' if session else 'a person'} since {h.claim.since}")
     notes += h.doubts
     if h.status == "VALIDATED" and h.throughput_source == "log":
         notes.append("throughput by the program's own word: no probe counted its steps")
@@ -123,17 +124,17 @@ def _notes(h: HypothesisRow, metric: str) -> list[str]:
         notes.append(f"judged by {h.metric}")
     broken = [s.run for s in h.sparks or () if s.spark is None]
     if broken and h.verified is not False:
-        notes.append(f"no evidence that can be read: {', '.join(broken)}")
+        notes.append(f"unreadable evidence: {', '.join(broken)}")
     return notes
 
 
-def drawn(told: HypothesisRow | BaselineRow) -> list[Sequence[float]]:
-    """The utilisation of those runs that have any."""
-    return [s.spark for s in told.sparks or () if s.spark]
+def drawn(row: HypothesisRow | BaselineRow) -> list[Sequence[float]]:
+    """The utilisation of the runs that have any."""
+    return [s.spark for s in row.sparks or () if s.spark]
 
 
 def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
-    """The rows laid out for a screen, every cell cut or broken to its width; `heads` are the figures'."""
+    """Lay out the rows for a screen, each cell cut or wrapped to its width; `heads` name the figures."""
     number = max(3, *(len(row.number) for row in rows))
     body = here.columns - number - len(_GAP)
     figures = [[f.replace("95% CI ", "") for f in row.figures] for row in rows]
@@ -161,13 +162,13 @@ def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
 
 
 def _beside(row: Row, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
-    """The cells of a row of which each figure has a column."""
+    """The cells of a row with a column for each figure."""
     title = [here.cut(row.title, columns), *_below(row, columns, here)]
     return [[coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
 
 
 def _stacked(row: Row, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
-    """The one cell of a row whose figures stand in lines of their own."""
+    """The one cell of a row whose figures have lines of their own."""
     status = coloured(row.status, _STATUS)
     room = columns - _STATUS - len(_GAP)
     if room >= _NARROW:
@@ -178,12 +179,12 @@ def _stacked(row: Row, figures: list[str], columns: int, here: Screen) -> list[l
 
 
 def _aligned(figures: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """Figures in their columns, as one line; no line of none."""
+    """Align figures in their columns, as one line; no line without figures."""
     return [_GAP.join(map(str.ljust, figures, widths)).rstrip()] if figures else []
 
 
 def _named(row: Row, metric: str, columns: int, here: Screen) -> list[str]:
-    """The figures one after the other, each with its name; points of utilisation tell theirs."""
+    """List the figures, each with its name; points of utilisation need none."""
     if not row.figures:
         return []
     delta, ratio, loss, cost, age = row.figures
@@ -211,9 +212,9 @@ def _below(row: Row, columns: int, here: Screen) -> list[str]:
 
 
 def _plain(table: Grid) -> list[str]:
-    """A table as aligned lines."""
+    """Render a table as aligned lines."""
     rows = [table.heads, *table.rows] if table.heads else table.rows
-    # What stands last needs no width.
+    # The last column needs no width.
     widths = [max(width(line) for cell in column for line in cell) for column in zip(*rows, strict=True)][:-1]
     lines = []
     for row in rows:
@@ -224,7 +225,7 @@ def _plain(table: Grid) -> list[str]:
 
 
 def _with_rich(table: Grid) -> list[str]:
-    """The same for a terminal, in its colours where it has any."""
+    """Render the same for a terminal, in colour if it has colours."""
     from io import StringIO
 
     from rich.console import Console
@@ -238,7 +239,7 @@ def _with_rich(table: Grid) -> list[str]:
         made.add_row(*(Text.assemble(("\n".join(head), "bold")) for head in table.heads))
     for row in table.rows:
         made.add_row(*(Text.from_ansi("\n".join(cell)) for cell in row))
-    # Its cells fit; a console as wide as this cuts none of them.
+    # The cells fit the screen already; so wide a console cuts none of them.
     console = Console(
         file=StringIO(),
         width=10_000,
@@ -251,7 +252,7 @@ def _with_rich(table: Grid) -> list[str]:
 
 
 def sweeps(answer: StatusAnswer, here: Screen) -> list[str]:
-    """The sweeps, of the hypotheses that the table shows."""
+    """Render the sweeps of the hypotheses that the table shows."""
     if not answer.sweeps:
         return []
     from gpudebug.terminal import noise

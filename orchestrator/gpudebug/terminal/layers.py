@@ -1,4 +1,4 @@
-"""The lines that say what a layer test found."""
+"""Layer tests as text for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DIAGNOSTIC = "It shows where to look and is not a fix: no hypothesis, baseline o
 
 
 def layer(answer: LayerAnswer) -> str:
-    """`diagnose --layer` as text."""
+    """Render `diagnose --layer`."""
     took = answer.device_time_s
     cost = f", {numbers.duration(took)} of the device" if took is not None else ""
     lines = [
@@ -25,13 +25,13 @@ def layer(answer: LayerAnswer) -> str:
 
 
 def around(answer: DiagnoseAnswer) -> list[str]:
-    """What a diagnosis adds of layer tests and of the reference, a line each; long lists are cut."""
+    """List layer tests and differences from the reference, a line each; long lists are cut."""
     lines = [
-        f"Layer {name}: {found.means} ({', '.join(found.runs)}; diagnostic only)"
-        for name, found in answer.layers.items()
+        f"Layer {name}: {test.means} ({', '.join(test.runs)}; diagnostic only)"
+        for name, test in answer.layers.items()
     ]
-    told = answer.difference.lines if answer.difference else ()
-    if told:
-        more = [f"and {len(told) - _MOST} more, in --json"] if len(told) > _MOST else []
-        lines += ["Otherwise than the reference:", *(f"  {line}" for line in (*told[:_MOST], *more))]
+    differences = answer.difference.lines if answer.difference else ()
+    if differences:
+        more = [f"and {len(differences) - _MOST} more, in --json"] if len(differences) > _MOST else []
+        lines += ["Differs from the reference:", *(f"  {line}" for line in (*differences[:_MOST], *more))]
     return lines

@@ -18,7 +18,7 @@ PIPE_INTERVAL_S = 10.0
 
 
 def line(live: Live) -> str:
-    """Elapsed time, step, loss, utilisation and time left, as far as they are known."""
+    """Format elapsed time, step, loss, utilisation and time left, as far as they are known."""
     step = (
         f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "")
         if live.step
@@ -34,7 +34,7 @@ def line(live: Live) -> str:
 
 
 class LiveLine:
-    """Call it with each `Live`; standard error is where it writes."""
+    """Call it with each `Live`; it writes to standard error."""
 
     def __init__(self) -> None:
         self._screen: Any = None
@@ -52,21 +52,21 @@ class LiveLine:
         self.close()
 
     def close(self) -> None:
-        """Take the line off the terminal."""
+        """Remove the line from the terminal."""
         if self._screen is not None:
             with contextlib.suppress(OSError):  # The terminal may be gone, and its line with it.
                 self._screen.stop()
             self._screen = None
 
     def __call__(self, live: Live) -> None:
-        """Show it. Nobody to show it to is no reason to stop a training: from then on nothing is shown."""
+        """Show the state. If standard error fails, show nothing more: the training goes on."""
         if live.remark is not None:
             self._remark(live.remark)
             return
         self._show(line(live), live.label, live.elapsed)
 
     def _remark(self, text: str) -> None:
-        """A line that stays, once."""
+        """Print a line that stays, once."""
         if self._blind or text in self._remarks:
             return
         self._remarks.add(text)
@@ -77,7 +77,7 @@ class LiveLine:
             self._blind = True
 
     def doing(self, text: str) -> None:
-        """Show what a command without a run is doing; in a pipe only where it takes long."""
+        """Show what a command without a run is doing; in a pipe only if it takes long."""
         self._show(text, "", time.monotonic() - self._since)
 
     def _show(self, text: str, label: str, elapsed: float) -> None:

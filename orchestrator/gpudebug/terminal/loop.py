@@ -15,7 +15,7 @@ def loop(answer: LoopAnswer) -> str:
     lines = [f"Loop of campaign {answer.campaign} ended: {answer.why}."]
     if answer.sessions:
         lines += ["", "Sessions"]
-        lines += [f"  {session(told)}" for told in answer.sessions]
+        lines += [f"  {session(record)}" for record in answer.sessions]
         lines += ["  Each one's brief, transcript and record: runs/sessions/NAME/"]
     if answer.hypotheses:
         lines += ["", "Hypotheses"]
@@ -25,32 +25,32 @@ def loop(answer: LoopAnswer) -> str:
         named = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
         lines += [
             "",
-            f"Checkout: {named} changed meanwhile, not by gpudebug; it was not measured and is",
+            f"Checkout: {named} changed during the loop, not by gpudebug.",
+            "  This change was not measured and is still there: see `git diff`.",
         ]
-        lines += ["  as it was left. See `git diff`."]
     return "\n".join([*lines, "", f"Next: {answer.next_command}"])
 
 
-def session(told: LoopSession) -> str:
-    """One line: its name, what it was asked, how long it took, what came of it."""
-    seconds = numbers.UNKNOWN if told.duration_s is None else numbers.duration(told.duration_s)
-    return f"{told.session}  {told.action:<9}  {seconds:>6}  {_came(told)}"
+def session(record: LoopSession) -> str:
+    """Format its name, task, duration and result in one line."""
+    seconds = numbers.UNKNOWN if record.duration_s is None else numbers.duration(record.duration_s)
+    return f"{record.session}  {record.action:<9}  {seconds:>6}  {_result(record)}"
 
 
-def _came(told: LoopSession) -> str:
-    number = told.hypothesis
-    if told.verdict:
-        return f"hypothesis {number} {coloured(told.verdict)}"
+def _result(record: LoopSession) -> str:
+    number = record.hypothesis
+    if record.verdict:
+        return f"hypothesis {number} {coloured(record.verdict)}"
     about = f"hypothesis {number} has no verdict" if number else "no verdict"
-    proposed = f"proposed hypothesis {', '.join(map(str, told.proposed))}" if told.proposed else about
-    return f"{proposed}{_ended(told)}"
+    proposed = f"proposed hypothesis {', '.join(map(str, record.proposed))}" if record.proposed else about
+    return f"{proposed}{_ended(record)}"
 
 
-def _ended(told: LoopSession) -> str:
-    if told.outcome == "TIMED_OUT":
+def _ended(record: LoopSession) -> str:
+    if record.outcome == "TIMED_OUT":
         return ", stopped at its time limit"
-    if told.outcome == "CRASHED":
-        by = f"signal {told.signal}" if told.exit_status is None else f"exit status {told.exit_status}"
+    if record.outcome == "CRASHED":
+        by = f"signal {record.signal}" if record.exit_status is None else f"exit status {record.exit_status}"
         return f", {by}"
     return ""
 

@@ -1,4 +1,4 @@
-"""What `next` did, and what `propose` added."""
+"""The answers of `next` and `propose` as text for people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpudebug.terminal.probe import inside
 
 @singledispatch
 def next_(answer: NextAnswer) -> str:
-    """A text for each action; what asks the caller for something is its brief."""
+    """Render an action; one that asks the caller for something is its brief."""
     return f"Stop: {answer.why}." if answer.brief is None else answer.brief.rstrip()
 
 

@@ -1,4 +1,4 @@
-"""What a campaign can tell from noise, its sweeps, its expected figures, and an A/A, as text for people."""
+"""A campaign's noise, sweeps, expected figures and A/A run as text for people."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.
     from gpudebug.core.answers.next import RecordedAA
 
-# The columns of a sweep's row but for those of its value.
+# The columns of a sweep's row without its value.
 _BESIDE_VALUE = 69
 
 
 def resolution(answer: Resolution) -> list[str]:
-    """The run-to-run noise, the effect that a trial can detect, and the runs that confirm the goal."""
+    """Render the run-to-run noise, the effect that a trial can detect, and the runs that confirm the goal."""
     figures = [f for f in answer.figures if f.sd is not None]
     if not figures:
         return []
@@ -37,7 +37,7 @@ def resolution(answer: Resolution) -> list[str]:
 
 
 def _noise(figures: list[DetectableFigure]) -> str:
-    """The runs' own spread; what the rule takes it for where it has nothing else."""
+    """Format the runs' own spread, or the one that the rule assumes without it."""
     return ", ".join(
         f"{_sd(f, f.sd)} of {f.figure} (assumed)" if f.own_sd is None else f"{_sd(f, f.own_sd)} of {f.figure}"
         for f in figures
@@ -76,11 +76,11 @@ def _needs(figure: DetectableFigure, max_runs: int) -> str:
 
 
 def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
-    """A table for each sweep: a line a value, or a sentence where a line is too narrow."""
+    """Render a table for each sweep: a line a value, or a sentence on a narrow screen."""
     lines: list[str] = []
     for sweep in rows:
-        standing = f" (now {sweep.standing})" if sweep.standing is not None else ""
-        lines += ["", *here.wrapped(f"Sweep of {sweep.parameter}{standing}", here.columns)]
+        current = f" (now {sweep.standing})" if sweep.standing is not None else ""
+        lines += ["", *here.wrapped(f"Sweep of {sweep.parameter}{current}", here.columns)]
         width = max(5, *(len(str(row.value)) for row in sweep.rows))
         if width + _BESIDE_VALUE > here.columns:
             lines += [line for row in sweep.rows for line in _sweep_sentence(row, here)]
@@ -91,13 +91,13 @@ def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
 
 
 def _sweep_sentence(row: SweepValue, here: Screen) -> list[str]:
-    said = (
+    parts = (
         f"H {row.hypothesis} {row.status}",
         _change(row),
         _ratio(row) and f"throughput {_ratio(row)}",
     )
     value = here.cut(str(row.value), here.columns // 2)
-    return here.labelled(f"  {value}: ", ", ".join(filter(None, said)))
+    return here.labelled(f"  {value}: ", ", ".join(filter(None, parts)))
 
 
 def _sweep_row(row: SweepValue, width: int) -> str:
@@ -131,13 +131,13 @@ def expected(rows: Sequence[ExpectedFigure]) -> list[str]:
 def _expectation(row: ExpectedFigure) -> str:
     metric = Metric(row.figure)
     low, high = row.range
-    found = numbers.figure(metric, row.measured)
-    said = f"{row.figure} {low:g} to {high:g} ({row.device}), measured {found}"
-    return f"{said}: {row.note or row.standing}"
+    measured = numbers.figure(metric, row.measured)
+    text = f"{row.figure} {low:g} to {high:g} ({row.device}), measured {measured}"
+    return f"{text}: {row.note or row.standing}"
 
 
 def aa(answer: RecordedAA) -> str:
-    """The answer of `baseline --aa`."""
+    """Render `baseline --aa`."""
     against = f"{_runs(len(answer.runs))} against the {len(answer.baseline_runs)} of the baseline"
     lines = [f"A/A of workload: {against}, with nothing changed"]
     lines += [f"  note: {note}" for note in answer.notes]
@@ -152,5 +152,5 @@ def aa(answer: RecordedAA) -> str:
         lines.append(f"The verdict rule assumes a noise of {taken} (its prior counts as 4 runs).")
     lines.append(f"Verdict  {coloured(str(answer.verdict))}: {answer.why}")
     if answer.verdict == "VALIDATED":
-        lines.append("  a false one: verdicts of this campaign are not to be trusted on this machine")
+        lines.append("  This is a false verdict: do not trust this campaign's verdicts on this machine.")
     return "\n".join([*lines, f"Next: {answer.next_command}"])

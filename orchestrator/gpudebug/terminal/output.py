@@ -1,4 +1,4 @@
-"""The one door through which every failure leaves: a line or a JSON object, and its exit status."""
+"""Print answers and failures: a failure becomes a line or a JSON object, and an exit status."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _BROKEN_PIPE = 128 + 13
 
 
 class _ReaderGone(Exception):
-    """Nobody reads our standard output any more. No OSError, which the command line's library would take."""
+    """The reader of standard output is gone. Not an OSError: typer would catch it."""
 
 
 def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable[[], bool]) -> int:
-    """The exit status of `command`. Its expected errors become one line, its defects a log file.
+    """Run `command` and return its exit status; an expected error becomes one line, a defect a log file.
 
-    `json` and `debug` are asked when something failed: the command line that says so may itself be at fault.
+    `json` and `debug` are called only after a failure: the command line that sets them may itself be wrong.
     """
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A file's name need not be text, nor a terminal know every letter: neither is a reason to fail.
+        # File names may not be text, and terminals may lack characters: neither may fail a command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _told(command, json, debug)
+        return _guarded(command, json, debug)
     except (_ReaderGone, BrokenPipeError):
-        # Whoever read our output is gone; the interpreter must not complain about it at exit.
+        # Keep the interpreter from complaining at exit.
         _discard()
         return _BROKEN_PIPE
 
 
 def in_session() -> bool:
-    """Whether an agent may call: what tells it for sure takes longer to load."""
+    """Whether an agent may be the caller; the exact check takes longer to load."""
     return any("SESSION" in name or "THREAD_ID" in name for name in os.environ)
 
 
 def working_folder(directory: Path) -> Path:
-    """The folder to work in, absolute. UsageError where it is none, or was removed around the caller."""
+    """Return the folder to work in, absolute; UsageError if it is missing or not a folder."""
     try:
         if directory.is_dir():
             return directory.resolve()
@@ -61,18 +61,18 @@ def working_folder(directory: Path) -> Path:
         raise UsageError(
             f"cannot work here: {e.strerror}", file=str(directory), next="change to a folder"
         ) from None
-    raise UsageError("-C names no folder", file=str(directory), next="check the path")
+    raise UsageError("-C does not name a folder", file=str(directory), next="check the path")
 
 
 def _owner_of_removed_worktree(directory: Path) -> Path | None:
-    """The campaign of a caller whose folder is gone because it was a worktree that has had its verdict."""
+    """Return the campaign of a caller whose folder is gone: a worktree, removed after its verdict."""
     gone = Path(os.environ.get("PWD", "")) if directory == Path() else Path()
     owners = [f.parents[1] for f in gone.parents if f.parts[-2:] == ("runs", "worktrees")]
     return next((root for root in reversed(owners) if (root / "gpudebug.yaml").is_file()), None)
 
 
 def timeout(text: str | None) -> float | None:
-    """What --timeout says, in seconds; None where it is not given. UsageError where it is no duration."""
+    """Parse --timeout into seconds; None if not given. UsageError if it is not a duration."""
     from gpudebug.core.text.units import QuantityError, parse_duration
 
     try:
@@ -82,7 +82,7 @@ def timeout(text: str | None) -> float | None:
 
 
 def _open_closed_streams() -> None:
-    """What the caller closed goes nowhere; a lock or a log must not be opened in its place."""
+    """Open closed streams on the null device: no lock or log may take their place."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(fd)
@@ -92,7 +92,7 @@ def _open_closed_streams() -> None:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
-def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[[], bool]) -> int:
+def _guarded(command: Callable[[], int], json: Callable[[], bool], debug: Callable[[], bool]) -> int:
     try:
         return command()
     except GpudebugError as e:
@@ -102,33 +102,33 @@ def _told(command: Callable[[], int], json: Callable[[], bool], debug: Callable[
         return INTERRUPTED
     except (_ReaderGone, BrokenPipeError):
         raise
-    except Exception as e:  # noqa: BLE001  # a defect of ours, whatever else it is
+    except Exception as e:  # noqa: BLE001  # a defect of ours
         return _unexpected(e, as_json=json(), debug=debug())
 
 
 def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
-    """Print an expected error where its reader looks for it; returns `status`."""
+    """Print an expected error as JSON or as a line; return `status`."""
     if as_json:
-        print(_document(told(error)), flush=True)
+        print(_document(error_document(error)), flush=True)
     else:
         print(f"gpudebug: {plain_line(str(error))}", file=sys.stderr)
     return status
 
 
-def told(error: GpudebugError) -> dict[str, Any]:
-    """The object that `--json` prints of an expected error, without secrets."""
+def error_document(error: GpudebugError) -> dict[str, Any]:
+    """Return the object that `--json` prints for an expected error, without secrets."""
     from gpudebug.core.redaction.records import scrubbed_record
 
     return {"error": dict(scrubbed_record(error.as_json(), plain))}
 
 
 def plain(text: str) -> str:
-    """A text of ours, which may quote anything, without this process's secrets and what looks like one."""
+    """Remove this process's secrets, and what looks like one, from a text of ours."""
     return _redactor().quoted(text)
 
 
 def plain_line(text: str) -> str:
-    """The same as one line that can be seen whole: nothing in it moves a cursor or turns the text."""
+    """Return the same as one visible line: nothing in it moves a cursor or turns the text."""
     return _one_line(plain(text))
 
 
@@ -139,14 +139,14 @@ def _redactor() -> Redactor:
 
 
 def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer without this process's secrets and what looks like one: engines take out those of a run."""
+    """Remove this process's secrets, and what looks like one; engines remove those of a run."""
     from gpudebug.core.redaction.records import scrubbed_record
 
     return dict(scrubbed_record(answer, _redactor().redact))
 
 
 def document_of(answer: Answer | dict[str, Any], directory: Path | None) -> dict[str, Any]:
-    """An answer as JSON without secrets; its next command names the folder that `-C` named, if one did."""
+    """Return an answer as JSON without secrets; its next command repeats `-C` if that was given."""
     document = answer if isinstance(answer, dict) else answer.as_json()
     command = document.get("next_command")
     if command and directory is not None and " -C " not in command:
@@ -173,7 +173,7 @@ def print_answer(answer: A, text: Callable[[A], str], directory: Path | None, *,
 
 
 def print_text(text: str) -> None:
-    """To standard output, at once. GpudebugError where it cannot be written."""
+    """Print to standard output at once; GpudebugError if that fails."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -186,13 +186,12 @@ def print_text(text: str) -> None:
 
 
 def _document(value: dict[str, Any]) -> str:
-    """One line of JSON. A lone surrogate in it becomes its escape, by the stream's `backslashreplace`; so
-    does what a terminal would obey instead of showing it."""
+    """Return one line of JSON. A terminal's control characters are escaped; a lone surrogate is escaped by
+    the stream's `backslashreplace`."""
     from json import dumps
 
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = dumps(value, ensure_ascii=not utf8, allow_nan=False)
-    # A surrogate is printable to nobody, and the stream's business.
     return text if text.isprintable() else "".join(map(_in_json, text))
 
 
@@ -213,7 +212,7 @@ def _obeyed(character: str) -> bool:
 
 
 def _harmless(value: Any) -> Any:
-    """The answer without the control characters of files and logs, which could rewrite a terminal."""
+    """Remove the control characters of files and logs, which could rewrite a terminal."""
     if isinstance(value, str):
         return value if value.isprintable() else "".join(filter(_shows, value))
     if isinstance(value, dict):
@@ -226,12 +225,12 @@ def _shows(character: str) -> bool:
 
 
 def _one_line(text: str) -> str:
-    """Names of files may hold line breaks and terminal codes; the report of an error is one plain line."""
+    """Escape the line breaks and terminal codes that names of files may hold."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _discard() -> None:
-    """Whatever is still to be printed goes nowhere."""
+    """Drop what is still to be printed."""
     fd = os.open(os.devnull, os.O_WRONLY)
     os.dup2(fd, sys.stdout.fileno())
     os.close(fd)
@@ -245,14 +244,14 @@ def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
 
         lines = plain("".join(traceback.format_exception(error))).splitlines()
         sys.stderr.writelines(f"{_one_line(line)}\n" for line in lines)
-    known = refused(error)
-    if known is not None:
-        return report(known, known.exit_code, as_json=as_json)
+    refusal = refused(error)
+    if refusal is not None:
+        return report(refusal, refusal.exit_code, as_json=as_json)
     return report(defect(error), DEFECT, as_json=as_json)
 
 
 def defect(error: Exception) -> GpudebugError:
-    """What a user is told of a defect of ours; its traceback goes to a log file, which is named."""
+    """Return the error to show for a defect of ours; its traceback goes to a log file, which it names."""
     import tempfile
     import traceback
 
@@ -263,6 +262,6 @@ def defect(error: Exception) -> GpudebugError:
         file, after = path, "report it with this file"
     except OSError:
         file, after = None, "run it again with --debug, which shows the rest, and report it"
-    said = GpudebugError(f"a defect in gpudebug: {type(error).__name__}", file=file, next=after)
-    said.code = "defect"
-    return said
+    failure = GpudebugError(f"a defect in gpudebug: {type(error).__name__}", file=file, next=after)
+    failure.code = "defect"
+    return failure

@@ -1,4 +1,4 @@
-"""Each device of a running trial: boxes side by side, or a line each where there is little room."""
+"""Each device of a running trial: boxes side by side, or a line each if there is little room."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _NARROWEST = 36
 _WIDEST = 100
-"""Of a box, in columns, where there are several."""
+"""A box's width in columns if there are several."""
 _HIGHEST_CHART = 6
 
 
 def devices(pen: Pen, devices: Sequence[Device], width: int, room: int) -> list[Text]:
-    """Boxes side by side where there is room for them and for as much else, or else a line each."""
+    """Draw boxes side by side if they leave half the room for the rest, else a line each."""
     if room < 1:
         return []
     if not devices:
@@ -41,16 +41,16 @@ def devices(pen: Pen, devices: Sequence[Device], width: int, room: int) -> list[
 
 
 def _box_height(devices: Sequence[Device]) -> int:
-    """Of a box without its chart."""
+    """A box's height without its chart."""
     return 5 + any(d.now.throttle for d in devices)
 
 
 def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Device]) -> list[Text]:
     now, inner = device.now, width - 4
-    told = [pen.text(f"util {numbers.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
+    utilisation = [pen.text(f"util {numbers.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
     if (whole := mean(now.trace)) is not None:
-        told.append(pen.text(f"mean {numbers.percent(whole)}", "dim"))
-    lines = [pen.join(told, "   "), *pen.chart(now.trace, inner, rows, _of_util(now.gpu_util))]
+        utilisation.append(pen.text(f"mean {numbers.percent(whole)}", "dim"))
+    lines = [pen.join(utilisation, "   "), *pen.chart(now.trace, inner, rows, _of_util(now.gpu_util))]
     lines += [_memory(pen, device, inner), pen.join(_electric(pen, device), "  ")]
     if _box_height(devices) > 5:
         lines.append(pen.text(f"throttled: {now.throttle}" if now.throttle else "", "yellow"))
@@ -65,15 +65,15 @@ def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list
     for device in shown:
         now = device.now
         style = _of_util(now.gpu_util)
-        said = pen.text(f"{label(device):<6} {numbers.percent(now.gpu_util):>7}", style)
+        head = pen.text(f"{label(device):<6} {numbers.percent(now.gpu_util):>7}", style)
         facts: list[Text] = []
-        held = [pen.text("throttled", "yellow")] if now.throttle else []
-        for fact in (*held, pen.text(_used(device)), *_electric(pen, device)):
-            if said.cell_len + sum(f.cell_len + 2 for f in (*facts, fact)) + 10 <= width:
+        throttled = [pen.text("throttled", "yellow")] if now.throttle else []
+        for fact in (*throttled, pen.text(_used(device)), *_electric(pen, device)):
+            if head.cell_len + sum(f.cell_len + 2 for f in (*facts, fact)) + 10 <= width:
                 facts.append(fact)
-        room = max(0, min(60, width - said.cell_len - sum(f.cell_len + 2 for f in facts) - 1))
+        room = max(0, min(60, width - head.cell_len - sum(f.cell_len + 2 for f in facts) - 1))
         chart = pen.chart(now.trace, room, style=style)[0]
-        lines.append(pen.fit(pen.join([pen.join([said, chart], " "), *facts], "  "), width))
+        lines.append(pen.fit(pen.join([pen.join([head, chart], " "), *facts], "  "), width))
     left = len(devices) - len(shown)
     return [*lines, pen.fit(pen.text(f"and {left} more devices", "dim"), width)] if left else lines
 
@@ -90,14 +90,14 @@ def _name(device: Device) -> str:
 
 def _memory(pen: Pen, device: Device, width: int) -> Text:
     now = device.now
-    said = pen.text(_used(device))
+    used = pen.text(_used(device))
     if now.mem_used_mb is None or not now.mem_total_mb:
-        return said
+        return used
     share = now.mem_used_mb / now.mem_total_mb
     percent = pen.text(f"{100 * share:.0f}%")
-    room = width - said.cell_len - percent.cell_len - 2
+    room = width - used.cell_len - percent.cell_len - 2
     bar = pen.bar(share, max(0, room), "red" if share > 0.95 else "blue")
-    return pen.join([said, bar, percent], " ")
+    return pen.join([used, bar, percent], " ")
 
 
 def _used(device: Device) -> str:
@@ -108,10 +108,10 @@ def _used(device: Device) -> str:
 
 
 def _electric(pen: Pen, device: Device) -> list[Text]:
-    """Power, temperature and clocks; of the CPU, which tells none of these, that."""
+    """Power, temperature and clocks; a CPU reports none of them."""
     now = device.now
     if device.kind == "cpu":
-        return [pen.text("no power or clocks of a CPU", "dim")]
+        return [pen.text("a CPU reports no power or clocks", "dim")]
     power = numbers.UNKNOWN if now.power_w is None else f"{now.power_w:.0f}"
     limit = f"/{device.power_limit_w:.0f}" if device.power_limit_w and now.power_w is not None else ""
     fields = [pen.text(f"{power}{limit} W" if now.power_w is not None else f"power {power}")]

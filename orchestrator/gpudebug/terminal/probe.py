@@ -1,4 +1,4 @@
-"""What the probe told from inside the training, in aligned lines: one side, or two beside each other."""
+"""The probe's figures from inside the training, in aligned lines: one side, or two side by side."""
 
 from __future__ import annotations
 
@@ -9,37 +9,35 @@ from gpudebug.core.statistics import numbers
 
 HEADING = "Inside the training (% of its time):"
 _SITES = 3
-# Less than this share of the time is nothing to look at.
+# A smaller share of the time is not worth a row.
 _LEAST_SHARE = 0.001
 _LONGEST_SITE = 36
 
 
 class _Little(str):
-    """What is known and nothing to look at: a row that holds nothing else is left out."""
+    """A value not worth a look: a row of only such values is left out."""
 
 
-def sides(found: Sequence[ProbeSide]) -> list[str]:
-    """A table with a column for each side that tells anything, and why the others do not."""
-    known = [(side.part, side.figures) for side in found if side.figures]
-    silent = [side for side in found if not side.figures and side.reason]
-    if not known:
-        return [
-            f"Inside the training: unknown, {reason}"
-            for reason in dict.fromkeys(side.reason for side in silent)
-        ]
-    lines = table([(part if len(found) > 1 else "", figures) for part, figures in known])
-    lines += [f"  {side.part}: unknown, {side.reason}" for side in silent]
+def sides(probes: Sequence[ProbeSide]) -> list[str]:
+    """Render a column for each side with figures, and why the others have none."""
+    measured = [(side.part, side.figures) for side in probes if side.figures]
+    missing = [side for side in probes if not side.figures and side.reason]
+    if not measured:
+        reasons = dict.fromkeys(side.reason for side in missing)
+        return [f"Inside the training: no data ({reason})" for reason in reasons]
+    lines = table([(part if len(probes) > 1 else "", figures) for part, figures in measured])
+    lines += [f"  {side.part}: no data ({side.reason})" for side in missing]
     return [HEADING, *lines]
 
 
-def inside(found: Sequence[ProbeSide], above: Sequence[str] = ()) -> list[str]:
-    """What the training told of itself, with `above` in front; nothing of nothing."""
-    lines = sides(found)
+def inside(probes: Sequence[ProbeSide], above: Sequence[str] = ()) -> list[str]:
+    """Render `sides` below `above`; nothing without sides."""
+    lines = sides(probes)
     return [*above, *lines] if lines else []
 
 
 def table(columns: Sequence[tuple[str, ProbeFigures]]) -> list[str]:
-    """Figures by row; what no column knows is left out. Columns have headings where these are not empty."""
+    """Render figures by row, leaving out rows without a value; headings only if not all are empty."""
     every = [figures for _, figures in columns]
     rows = [(label, [show(figures) for figures in every]) for label, show in _ROWS.items()]
     rows[_SITES_AFTER:_SITES_AFTER] = _site_rows(every)
@@ -65,10 +63,10 @@ def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
 
 
 def _site_rows(every: Sequence[ProbeFigures]) -> list[tuple[str, list[str | None]]]:
-    """The places that read the most of each side, and what the other side says of them."""
+    """The places with the most blocking reads of each side, with both sides' figures."""
     wanted = {_site(site): None for figures in every for site in figures.sites[:_SITES]}
-    found = [{_site(site): _reads(site, figures) for site in figures.sites} for figures in every]
-    return [(f"  {label}", [sites.get(label, "none") for sites in found]) for label in wanted]
+    reads = [{_site(site): _reads(site, figures) for site in figures.sites} for figures in every]
+    return [(f"  {label}", [sites.get(label, "none") for sites in reads]) for label in wanted]
 
 
 def _site(site: SiteFigures) -> str:
@@ -86,8 +84,8 @@ def _rate(f: ProbeFigures) -> str | None:
     steps, samples = f.steps_per_s, f.samples_per_s
     if steps is None:
         return None
-    said = numbers.number(steps, "steps/s")
-    return said if samples is None else f"{said}, {numbers.number(samples, 'samples/s')}"
+    rate = numbers.number(steps, "steps/s")
+    return rate if samples is None else f"{rate}, {numbers.number(samples, 'samples/s')}"
 
 
 def _step_time(f: ProbeFigures) -> str | None:
@@ -107,8 +105,8 @@ def _share(name: str, least: float = 0.0) -> Callable[[ProbeFigures], str | None
         value = _value(f, name)
         if value is None:
             return None
-        said = numbers.percent(100 * value)
-        return said if value >= least else _Little(said)
+        text = numbers.percent(100 * value)
+        return text if value >= least else _Little(text)
 
     return show
 
@@ -118,11 +116,11 @@ def _number(name: str, unit: str) -> Callable[[ProbeFigures], str | None]:
 
 
 def _rare(name: str, unit: str = "") -> Callable[[ProbeFigures], str | None]:
-    """A number whose absence is no news."""
+    """Format a number that is not worth a row if it is 0."""
 
     def show(f: ProbeFigures) -> str | None:
-        said = _number(name, unit)(f)
-        return said if said is None or _value(f, name) else _Little(said)
+        text = _number(name, unit)(f)
+        return text if text is None or _value(f, name) else _Little(text)
 
     return show
 
@@ -131,7 +129,7 @@ def _split(f: ProbeFigures) -> str | None:
     parts = (f.forward_share, f.backward_share, f.optimizer_share)
     if all(p is None for p in parts):
         return None
-    # On a GPU the host only queues the work, and waits where the queue is full.
+    # On a GPU the host only queues the work, and waits if the queue is full.
     queued = " (queueing)" if f.facts.get("phases") == "launch" else ""
     return ", ".join(_percent(p) for p in parts) + queued
 
@@ -161,36 +159,38 @@ def _copied(copies: CopyFigures | None, steps: float | None) -> str | None:
 
 def _loader(f: ProbeFigures) -> str | None:
     loaders = f.facts.get("loaders")
-    known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
-    if not known:
+    records = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    if not records:
         return None
-    trains = [one for one in known if one.get("training") is not False] or known
+    trains = [one for one in records if one.get("training") is not False] or records
     one = max(trains, key=lambda loader: loader.get("fetched") or 0)
     workers, method, batch = one.get("workers"), one.get("method"), one.get("batch_size")
-    said = [f"{workers} worker{'s' if workers != 1 else ''}" + (f" ({method})" if workers and method else "")]
-    said += [f"batch {batch}"] if batch is not None else []
-    said += ["pinned"] if one.get("pin_memory") else []
-    return ", ".join(said) + (f", and {len(trains) - 1} more" if len(trains) > 1 else "")
+    parts = [
+        f"{workers} worker{'s' if workers != 1 else ''}" + (f" ({method})" if workers and method else "")
+    ]
+    parts += [f"batch {batch}"] if batch is not None else []
+    parts += ["pinned"] if one.get("pin_memory") else []
+    return ", ".join(parts) + (f", and {len(trains) - 1} more" if len(trains) > 1 else "")
 
 
 def _device(f: ProbeFigures) -> str | None:
     facts = f.facts
-    said = [str(facts["device"])] if facts.get("device") else []
+    parts = [str(facts["device"])] if facts.get("device") else []
     amp, compiled = facts.get("amp"), facts.get("compile")
     if isinstance(amp, dict) and amp.get("enabled"):
-        said.append(f"AMP {amp.get('dtype') or ''}".strip())
+        parts.append(f"AMP {amp.get('dtype') or ''}".strip())
     if isinstance(compiled, dict):
         breaks = compiled.get("graph_breaks")
-        said.append("compiled" + (f", {breaks} graph break{'s' if breaks != 1 else ''}" if breaks else ""))
+        parts.append("compiled" + (f", {breaks} graph break{'s' if breaks != 1 else ''}" if breaks else ""))
     threads = facts.get("threads")
-    said += [f"{threads} thread{'s' if threads != 1 else ''}"] if threads else []
-    return ", ".join(said) or None
+    parts += [f"{threads} thread{'s' if threads != 1 else ''}"] if threads else []
+    return ", ".join(parts) or None
 
 
 def _memory(f: ProbeFigures) -> str | None:
     named = (("host", f.peak_host_mb), ("device", f.peak_device_mb))
-    known = [f"{name} {peak:.0f} MB" for name, peak in named if peak]
-    return ", ".join(known) or None
+    peaks = [f"{name} {peak:.0f} MB" for name, peak in named if peak]
+    return ", ".join(peaks) or None
 
 
 def _rank(f: ProbeFigures) -> str | None:

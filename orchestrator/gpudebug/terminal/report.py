@@ -8,7 +8,7 @@ _NAMED = 10
 
 
 def report(answer: ReportAnswer) -> str:
-    """Markdown alone where that was asked for, to be piped on; else what was written and what it lacks."""
+    """Return the Markdown if that was asked for; else list what was written and left out."""
     if answer.markdown is not None:
         return answer.markdown.rstrip("\n")
     lines = []

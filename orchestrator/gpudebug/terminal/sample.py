@@ -1,4 +1,4 @@
-"""One run outside of a campaign, and the devices of a run."""
+"""The answer of `gpudebug sample` as text for people, and the devices of a run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def sample(answer: SampleAnswer) -> str:
         lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
     lines += devices(answer.devices)
     rate = answer.throughput.steps_per_s
-    # The probe's own stands among its figures.
+    # The probe's own rate is among its figures.
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
     lines += [f"note: {line}" for line in answer.notes]
-    told = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
-    lines += [*inside([side("probe", [told])]), *places(answer.stacks)]
+    record = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
+    lines += [*inside([side("probe", [record])]), *places(answer.stacks)]
     if answer.sections:
         from gpudebug.terminal import sections
 

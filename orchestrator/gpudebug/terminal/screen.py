@@ -1,4 +1,4 @@
-"""A full screen on the terminal, redrawn once a second, that leaves the terminal as it found it."""
+"""A full screen, redrawn once a second, that restores the terminal when it ends."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _HEARD = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
 
 
 class Seen(Protocol):
-    """What a look gives."""
+    """What `look` returns."""
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to come."""
+        """Whether nothing more will come."""
         ...
 
 
@@ -49,18 +49,17 @@ def watch(
     frame: Callable[[S, int, int, bool], RenderableType],
     line: Callable[[S], str],
 ) -> None:
-    """Show what `look` gives once a second until `q` is pressed.
+    """Show what `look` returns once a second until `q` is pressed.
 
-    `frame` makes of it what fills a screen of a width and a height in characters, of ASCII alone where its
-    last argument is false. Where standard output is no terminal that can be drawn on, `line` is printed every
-    ten seconds, and when what is named by its first word changes, until a look says that all is over. An
-    exception, also that of Ctrl-C, leaves with the terminal restored.
+    `frame` renders it for a screen of a width and a height in characters, in ASCII if its last argument is
+    false. If standard output is not a terminal that can be drawn on, `line` is printed every ten seconds, and
+    when its first word changes, until a look is `over`. An exception, Ctrl-C too, restores the terminal.
     """
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
         try:
             _on_screen(look, frame)
         except _Ended as e:
-            # As if nobody had listened: whoever waits for this process is told by which signal it died.
+            # Die of the signal itself: the parent process sees which one it was.
             signal.signal(e.number, signal.SIG_DFL)
             os.kill(os.getpid(), e.number)
     else:
@@ -96,7 +95,7 @@ def _on_screen(look: Callable[[], S], frame: Callable[[S, int, int, bool], Rende
 
 
 class _Ended(BaseException):
-    """A signal that ends a program; no `Exception`, which somebody on the way could take."""
+    """A signal that ends the program; not an `Exception`, which a handler on the way could catch."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -138,20 +137,20 @@ class _Terminal:
 
     @property
     def unicode(self) -> bool:
-        """Whether it can show what is not ASCII."""
+        """Whether it shows more than ASCII."""
         return draws(self._encoding)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and lines now; 80 and 24 where it does not tell."""
+        """Columns and lines now; 80 and 24 if unknown."""
         try:
-            found = os.get_terminal_size(self._out)
+            size = os.get_terminal_size(self._out)
         except OSError:
             return 80, 24
-        return found.columns or 80, found.lines or 24
+        return size.columns or 80, size.lines or 24
 
     def draw(self, renderable: RenderableType) -> None:
-        """Fill the screen with it, in one piece; what is too large is cut."""
+        """Fill the screen in one write; what is too large is cut."""
         from rich.screen import Screen
 
         self._console.size = self.size
@@ -161,7 +160,7 @@ class _Terminal:
         self._write(_HOME + drawn.get())
 
     def wait(self, until: float) -> str:
-        """Until the monotonic clock says so, or something else happens: `quit`, `redraw` or `due`."""
+        """Wait until a time of the monotonic clock or an event; return `quit`, `redraw` or `due`."""
         while (left := until - time.monotonic()) > 0:
             fds = [fd for fd in (self._keys, self._wakeup[0]) if fd is not None]
             ready, _, _ = select.select(fds, [], [], left)
@@ -187,12 +186,12 @@ class _Terminal:
             self._give_back()
             with _as_before(signal.SIGTSTP):
                 os.kill(os.getpid(), signal.SIGTSTP)
-            # Here again, brought to the front; of that, too, a byte lies in the pipe.
+            # In the foreground again; SIGCONT left a byte in the pipe, too.
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup[0], 1024)
             self._take()
         elif signal.SIGCONT in heard:
-            # Stopped by what nobody can catch: whoever had the terminal since left it its own way.
+            # Stopped by SIGSTOP, which cannot be caught: another program may have changed the terminal.
             tty.setcbreak(self._out, termios.TCSANOW)
             self._write(_HIDE + _CLEAR)
         elif signal.SIGWINCH in heard:
@@ -209,11 +208,11 @@ class _Terminal:
                 continue
             self._handlers[number] = before
             signal.signal(number, _end if number in _ENDING else _nothing)
-            # A system call of ours goes on; what waits for events is woken all the same.
+            # Other signals do not interrupt system calls; the wake-up pipe still wakes `select`.
             signal.siginterrupt(number, number in _ENDING)
 
     def _take(self) -> None:
-        # In the background this stops the process until it is brought to the front: before that the modes are
+        # In the background this stops the process until it is in the foreground: the modes before that are
         # those of a shell that edits a line.
         termios.tcdrain(self._out)
         self._modes = termios.tcgetattr(self._out)
@@ -221,24 +220,24 @@ class _Terminal:
         self._write(_ENTER + _HIDE + _CLEAR)
 
     def _give_back(self) -> None:
-        """The terminal as it was; nothing of one that is gone."""
+        """Restore the terminal; do nothing if it is gone."""
         if self._modes is None:
             return
         with contextlib.suppress(GpudebugError):
             self._write(_LEAVE)
         with contextlib.suppress(termios.error):
-            # What was typed was for the screen, not for whoever reads next.
+            # Keys typed at this screen are not for the next program.
             termios.tcflush(self._out, termios.TCIFLUSH)
             termios.tcsetattr(self._out, termios.TCSANOW, self._modes)
         self._modes = None
 
     def _write(self, text: str) -> None:
-        """At once and past every buffer, in which the rest of an interrupted picture would wait."""
+        """Write at once, past every buffer: one could hold the rest of an interrupted frame."""
         rest = memoryview(text.encode(self._encoding, "backslashreplace"))
         while rest:
             try:
                 rest = rest[os.write(self._out, rest) :]
-            except BlockingIOError:  # Another program left the terminal so.
+            except BlockingIOError:  # Another program made the terminal non-blocking.
                 select.select([], [self._out], [])
             except OSError as e:
                 raise GpudebugError(
@@ -247,7 +246,7 @@ class _Terminal:
 
 
 def _deafen() -> None:
-    """A second signal must not come between the first and the terminal's restoration."""
+    """Ignore a second signal until the terminal is restored."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
 
@@ -260,7 +259,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """What is heard is read from the wake-up pipe."""
+    """Do nothing: `_heed` reads the signal from the wake-up pipe."""
 
 
 @contextlib.contextmanager

@@ -22,9 +22,9 @@ _SHOWN_OF_A_RUN, _SHOWN_BESIDE = 5, 8
 
 
 def sections(answer: SectionsAnswer, *, whole: bool = False) -> str:
-    """One report, or several merged: head, summary, bottlenecks, recommendations, categories, tree, notes.
+    """Render one report, or several merged.
 
-    Unless `whole`, long tables end after `ROWS` rows and say how many they leave out.
+    Unless `whole`, long tables end after `ROWS` rows and count the rest.
     """
     most = max(ROWS, len(answer.sections), len(answer.recommendations)) if whole else ROWS
     parts = [
@@ -42,20 +42,20 @@ def sections(answer: SectionsAnswer, *, whole: bool = False) -> str:
 
 
 def head(answer: SectionsAnswer) -> str:
-    """One line: where from, how much, where most of the time went."""
+    """Summarise in one line: the file, its processes and time, and the largest section."""
     count, ranked = answer.processes, answer.rank is not None
     who = f"{count} processes" if count > 1 else f"rank {answer.rank}" if ranked else "one process"
-    said = [f"{answer.file}: sections of {who}", f"{numbers.number(answer.profiled_s, 's')} profiled"]
+    parts = [f"{answer.file}: sections of {who}", f"{numbers.number(answer.profiled_s, 's')} profiled"]
     if answer.iterations:
-        said.append(f"{answer.iterations} iterations")
+        parts.append(f"{answer.iterations} iterations")
     if answer.iterations_per_s is not None:
-        said.append(f"{numbers.number(answer.iterations_per_s, 'iterations/s')}")
+        parts.append(f"{numbers.number(answer.iterations_per_s, 'iterations/s')}")
     if answer.warmup:
-        said.append(f"{answer.warmup} of warm-up left out")
+        parts.append(f"{answer.warmup} of warm-up left out")
     if answer.sections:
         first = answer.sections[0]
-        said.append(f"most in {short(first.name, 40)} ({100 * first.share:.1f}%)")
-    return ", ".join(said)
+        parts.append(f"most in {short(first.name, 40)} ({100 * first.share:.1f}%)")
+    return ", ".join(parts)
 
 
 def _name_width(names: Sequence[str]) -> int:
@@ -106,7 +106,7 @@ def _bottlenecks(answer: SectionsAnswer) -> list[str]:
 
 
 def _ms(seconds: float) -> str:
-    """Milliseconds with one decimal, more where there is less than one."""
+    """Milliseconds with one decimal, more below 1 ms."""
     value = 1000 * seconds
     return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
@@ -129,7 +129,7 @@ def _categories(answer: SectionsAnswer) -> list[str]:
 
 
 def _tree(answer: SectionsAnswer, whole: bool) -> list[str]:
-    """Each section below that it was entered from, with its share of that one's time."""
+    """Render each section below its parent, with its share of the parent's time."""
     nodes = list(_walk(answer.tree, 0, None))
     if not any(depth for _, depth, _ in nodes):
         return []
@@ -147,7 +147,7 @@ def _tree(answer: SectionsAnswer, whole: bool) -> list[str]:
 
 
 def _part(share: float) -> str:
-    """Tasks at the same time take longer together than what waits for them."""
+    """Format a share; concurrent tasks can take longer together than their parent."""
     return f"{100 * share:.1f}%" if share < 10 else f"{share:.0f}x"
 
 
@@ -196,10 +196,10 @@ def _verdict(answer: SectionsComparison) -> str:
         return f"cannot tell: {answer.why}"
     by = "throughput" if figure == "throughput" else f"the mean time of {short(figure, 40)}"
     low, high = (_times(bound) for bound in answer.ratio_ci)
-    said = f"B is {_times(answer.ratio)} as fast as A by {by} (95% CI {low} to {high}"
+    result = f"B is {_times(answer.ratio)} as fast as A by {by} (95% CI {low} to {high}"
     if answer.verdict == "cannot_tell":
-        return f"cannot tell: {said}, which holds 1.00x); compare several reports of each"
-    return f"{answer.verdict}: {said})"
+        return f"cannot tell: {result}, which includes 1.00x); compare several reports of each"
+    return f"{answer.verdict}: {result})"
 
 
 def _times(value: float | None) -> str:
@@ -208,16 +208,16 @@ def _times(value: float | None) -> str:
     return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
 
 
-def of_run(found: Document | None) -> list[str]:
-    """What the evidence of a run says of its sections: the first ones, or why there are none."""
-    if not found:
+def of_run(evidence: Document | None) -> list[str]:
+    """Render a run's first sections, or why it has none."""
+    if not evidence:
         return []
-    rows = found["sections"][:_SHOWN_OF_A_RUN]
+    rows = evidence["sections"][:_SHOWN_OF_A_RUN]
     if not rows:
-        why = [line for note in found["notes"] for line in _behind("  note: ", note)]
+        why = [line for note in evidence["notes"] for line in _behind("  note: ", note)]
         return [f"sections {numbers.UNKNOWN}", *why]
-    more = f", the first {len(rows)}" if found["count"] > len(rows) else ""
-    lines = [f"sections {found['count']}, {numbers.number(found['profiled_s'], 's')} profiled{more}:"]
+    more = f", the first {len(rows)}" if evidence["count"] > len(rows) else ""
+    lines = [f"sections {evidence['count']}, {numbers.number(evidence['profiled_s'], 's')} profiled{more}:"]
     width = max(len(short(r["name"], 40)) for r in rows)
     for r in rows:
         figures = f"{100 * r['share']:5.1f}%  {_ms(r['mean_s'])} ms a call, {r['calls']} calls"
@@ -226,14 +226,14 @@ def of_run(found: Document | None) -> list[str]:
 
 
 def beside(rows: Sequence[SectionRow], parts: tuple[str, str] = ("A", "B")) -> list[str]:
-    """Sections of two sides' runs below each other: mean milliseconds a call, and the speed of B over A's."""
+    """Render two sides' sections: mean milliseconds a call, and the speed of B over A."""
     if not rows:
         return []
     lines = [f"{'sections, mean a call':<33}{parts[0]:<12}{parts[1]:<12}speed of {parts[1]} over {parts[0]}"]
     for r in rows[:_SHOWN_BESIDE]:
-        said = [numbers.UNKNOWN if s is None else f"{_ms(s.mean_s)} ms" for s in (r.a, r.b)]
+        means = [numbers.UNKNOWN if s is None else f"{_ms(s.mean_s)} ms" for s in (r.a, r.b)]
         ratio = _times(r.ratio) if r.ratio is not None else ""
-        lines.append(f"  {short(r.name, 30):<31}{said[0]:<12}{said[1]:<12}{ratio}".rstrip())
+        lines.append(f"  {short(r.name, 30):<31}{means[0]:<12}{means[1]:<12}{ratio}".rstrip())
     left = len(rows) - _SHOWN_BESIDE
     return [*lines, f"  and {left} more (--json)"] if left > 0 else lines
 

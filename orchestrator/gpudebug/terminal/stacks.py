@@ -1,4 +1,4 @@
-"""Where the threads of a run were, in a line for each of the places with the most time."""
+"""Where the threads of a run spent their time, a line for each of the hottest places."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _LEAST_SHARE = 0.01
 _LONGEST_NAME, _LONGEST_CODE = 40, 60
 
 
-def places(found: Answer | None) -> list[str]:
-    """Of an evidence's `stacks`; nothing where there are none."""
-    if not found:
+def places(stacks: Answer | None) -> list[str]:
+    """Render an evidence's `stacks`; nothing without them."""
+    if not stacks:
         return []
-    lines = [line for who in _PLACES for line in _of(who, found[who])]
-    return [*lines, *(f"  note: {note}" for note in found["notes"])]
+    lines = [line for who in _PLACES for line in _of(who, stacks[who])]
+    return [*lines, *(f"  note: {note}" for note in stacks["notes"])]
 
 
-def _of(who: str, told: Answer | None) -> list[str]:
-    if not told or not told["seconds"]:
+def _of(who: str, record: Answer | None) -> list[str]:
+    if not record or not record["seconds"]:
         return []
     from gpudebug.core.inside.stacks.hottest import hottest
     from gpudebug.core.records import Stacks
 
-    hot = [one for one in hottest(Stacks.model_validate(told)) if one.share >= _LEAST_SHARE][: _PLACES[who]]
-    ran = 100 * told["cpu_s"] / told["seconds"]
-    heading = f"Where {_WHO[who]} ({told['samples']} samples, running in {ran:.0f}% of the time):"
+    hot = [one for one in hottest(Stacks.model_validate(record)) if one.share >= _LEAST_SHARE][: _PLACES[who]]
+    ran = 100 * record["cpu_s"] / record["seconds"]
+    heading = f"Where {_WHO[who]} ({record['samples']} samples, running in {ran:.0f}% of the time):"
     names = [_cut(f"{one.site} {one.function}", _LONGEST_NAME) for one in hot]
     width = max(map(len, names), default=0)
     return [

@@ -1,4 +1,4 @@
-"""The lines that say what PyTorch's profiler recorded."""
+"""Runs under PyTorch's profiler as text for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer = dict[str, Any]
 
 
 def profile(answer: RecordedProfile) -> str:
-    """`baseline --torch-profile` as text."""
+    """Render `baseline --torch-profile`."""
     role = answer.role.partition("-")[2]
     lines = [f"Profile of the {role}: run {answer.run}, no part of its baseline"]
     lines += trace(answer.trace)
@@ -20,35 +20,35 @@ def profile(answer: RecordedProfile) -> str:
     return "\n".join([*lines, f"Next: {answer.next_command}"])
 
 
-def trace(found: Answer | None) -> list[str]:
-    """Where the trace is, what it covers and what the profiler cost; none where there is no trace."""
-    if not found or not found.get("file"):
+def trace(record: Answer | None) -> list[str]:
+    """List the trace's file, what it covers and what the profiler cost; nothing without a trace."""
+    if not record or not record.get("file"):
         return []
-    overhead = overhead_of(found)
-    took = found.get("active_step_s")
-    told = [
-        "1 iteration" if found["steps"] == 1 else f"{found['steps']} iterations",
+    overhead = overhead_of(record)
+    took = record.get("active_step_s")
+    facts = [
+        "1 iteration" if record["steps"] == 1 else f"{record['steps']} iterations",
         *([f"{numbers.number(took * 1e3, 'ms')} each"] if took else []),
         f"{max(0.0, overhead):.0%} longer by the profiler"
         if overhead is not None
         else "what it cost is unknown",
     ]
-    others = len(found.get("files", ())) - 1
+    others = len(record.get("files", ())) - 1
     more = f" and {others} of other ranks" if others > 0 else ""
-    lines = [f"trace   {found.get('path') or found['file']}{more}", f"        {', '.join(told)}"]
-    return lines + [f"        {line}" for line in _says(found.get("analysis") or {})]
+    lines = [f"trace   {record.get('path') or record['file']}{more}", f"        {', '.join(facts)}"]
+    return lines + [f"        {line}" for line in _summary(record.get("analysis") or {})]
 
 
-def _says(analysis: Answer) -> list[str]:
-    """What is to be seen in the trace at first sight: how busy the device was, what the steps waited for."""
+def _summary(analysis: Answer) -> list[str]:
+    """Summarise a trace: how busy the device was, what the steps waited for, the slowest operators."""
     steps = analysis.get("steps") or {}
     shares = {
         "device busy": analysis.get("busy_share"),
         "waiting for data": steps.get("data_wait_share"),
     }
-    told = [f"{name} {numbers.percent(100 * share)}" for name, share in shares.items() if share is not None]
+    facts = [f"{name} {numbers.percent(100 * share)}" for name, share in shares.items() if share is not None]
     kernels, mean = analysis.get("kernels_per_step"), analysis.get("mean_kernel_us")
     if kernels is not None and mean is not None:
-        told.append(f"{numbers.number(kernels)} kernels a step of {numbers.number(mean, 'us')}")
+        facts.append(f"{numbers.number(kernels)} kernels a step of {numbers.number(mean, 'us')}")
     most = ", ".join(row["name"] for row in (analysis.get("operators") or ())[:3])
-    return ([", ".join(told)] if told else []) + ([f"most time in {most}"] if most else [])
+    return ([", ".join(facts)] if facts else []) + ([f"most time in {most}"] if most else [])

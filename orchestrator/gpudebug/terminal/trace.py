@@ -1,4 +1,4 @@
-"""What `gpudebug analyze` says of a trace as text for people: where the device idles first, details after."""
+"""A trace as text for people: where the device idles first, details after."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = 12
 _WIDTH = 64
 # Causes of less than this share of the idle time are added up.
 _LEAST = 0.001
-# What an elementwise kernel computes stands in its template arguments.
+# What an elementwise kernel computes is in its template arguments.
 _FUNCTOR = re.compile(r"(\w*[Ff]unctor\w*|\w+_kernel_cuda|\w+Ops?\b)")
 # A frame of Python: `train.py(8): <module>`, `<built-in method item of Tensor>`.
 _PYTHON = re.compile(r"<|\S+\(\d+\): ")
@@ -56,7 +56,7 @@ _CAUSES = {
 
 
 def trace(answer: TraceAnswer) -> str:
-    """The page: the idle time by what the host did in it, ranked; then steps, copies, calls, operators."""
+    """Render the idle time by what the host did in it, ranked; then steps, copies, calls, operators."""
     parts = [
         _head(answer),
         _idle(answer),
@@ -74,7 +74,7 @@ def trace(answer: TraceAnswer) -> str:
 
 
 def cause(name: str) -> str:
-    """A cause of idle time in words."""
+    """Describe a cause of idle time."""
     return _CAUSES[name][0] if name in _CAUSES else name
 
 
@@ -137,7 +137,7 @@ def _steps(answer: TraceAnswer) -> Iterator[str]:
 
 
 def _host(answer: TraceAnswer) -> Iterator[str]:
-    """Only of a trace without a device: there the host's own spans are all there is."""
+    """Render the host's spans, only for a trace without a device."""
     if answer.devices:
         return
     host = answer.host
@@ -255,7 +255,7 @@ def _both(rows: Sequence[Row]) -> list[Row]:
 
 
 def _short(name: str, width: int = _WIDTH) -> str:
-    """A kernel's name without its return type, template arguments and parameters, cut to `width`."""
+    """Shorten a kernel's name: without its return type, template arguments and parameters, cut to `width`."""
     text = name.replace("(anonymous namespace)::", "")
     if (text.startswith("void ") or "<" in text) and not _PYTHON.match(text):
         inside = _FUNCTOR.search(text)

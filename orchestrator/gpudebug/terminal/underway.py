@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def progress(run: Progress | Running) -> str:
-    """The run, how far it is, its utilisation; what is not known is left out or called unknown."""
+    """Format the run, its progress and its utilisation."""
     if run.run is None:
         return "no run has begun yet"
     step = numbers.UNKNOWN if run.step is None else str(run.step)

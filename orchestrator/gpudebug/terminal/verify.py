@@ -1,4 +1,4 @@
-"""The answer of `gpudebug verify` as text for people: a line a finding, the sum last."""
+"""The answer of `gpudebug verify` as text for people: a line a finding, the totals last."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _LONGEST = 160
 
 
 def verify(answer: VerifyAnswer) -> str:
-    """Each problem with file and line, what is absent or could not be checked, notes, the sum."""
+    """List each problem with file and line, what is absent or was not checked, notes, the totals."""
     root = answer.root
     lines = [_problem(p, root) for p in answer.problems]
     lines += [f"evidence absent: {_absent(a)}" for a in answer.absent]
     lines += [f"not checked: {_beside(line, root)}" for line in answer.unchecked]
     lines += [f"note: {line}" for line in answer.notes]
-    return "\n".join([*lines, _sum(answer)])
+    return "\n".join([*lines, _totals(answer)])
 
 
 def _problem(p: Mismatch, root: str) -> str:
     place = _beside(p.file, root) + (f":{p.line}" if p.line else "")
     values = f"expected {_value(p.expected, numbers.UNKNOWN)}, found {_value(p.found, 'nothing')}"
     if os.path.basename(p.file) == p.field:
-        said = f" ({values})" if (p.expected, p.found) != (None, None) else ""
-        return f"{place}: {_of(p)}{p.why}{said}"
+        values = f" ({values})" if (p.expected, p.found) != (None, None) else ""
+        return f"{place}: {_of(p)}{p.why}{values}"
     if p.why and p.expected is None:
         values = f"found {_value(p.found, 'nothing')}"
     return f"{place}: {_of(p)}{p.field}: {values}" + (f" ({p.why})" if p.why else "")
@@ -48,7 +48,7 @@ def _value(value: Any, absent: str) -> str:
 
 
 def _beside(text: str, root: str) -> str:
-    """Paths in the campaign as seen from its folder."""
+    """Make paths in the campaign relative to its folder."""
     return text.replace(root.rstrip(os.sep) + os.sep, "")
 
 
@@ -57,7 +57,7 @@ def _absent(a: AbsentEvidence) -> str:
     return f"{_of(a)}{runs}"
 
 
-def _sum(answer: VerifyAnswer) -> str:
+def _totals(answer: VerifyAnswer) -> str:
     checked = answer.checked
     done = ", ".join(
         (
@@ -74,7 +74,7 @@ def _sum(answer: VerifyAnswer) -> str:
     if answer.problems:
         return f"{_count(len(answer.problems), 'problem')} in {done}"
     if answer.absent and not checked.runs:
-        return "UNKNOWN: no evidence is here to check anything by; copy runs/ from where it was recorded"
+        return "UNKNOWN: no evidence to check against was found; copy runs/ from where it was recorded"
     return f"UNKNOWN: {done}: nothing differs, not all could be checked"
 
 

@@ -127,7 +127,7 @@ def test_runs_that_cannot_be_read_are_named_and_the_rest_is_told(told: Campaign)
     (run / "evidence.json").write_bytes(b"{\xff")
     answer = told.json("status")
     assert answer["hypotheses"][0]["sparks"] == [{"run": run.name, "spark": None}]
-    assert f"no evidence that can be read: {run.name}" in told.run("status").expect(0).out
+    assert f"unreadable evidence: {run.name}" in told.run("status").expect(0).out
     for record in (told.folder / "runs").glob("*/run.json"):
         rewrite(record, end="yesterday")
     found = told.json("status")["hypotheses"][0]

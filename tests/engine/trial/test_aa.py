@@ -94,7 +94,7 @@ def test_more_runs_are_added_and_the_text_says_what_they_tell(done: Campaign) ->
         r"^Detectable effect \(80 % power\): \d\.\dpp of gpu_util, 1\.\d\dx of throughput", said, flags=re.M
     )
     assert re.search(r"^Verdict  REJECTED: ", said, flags=re.M)
-    assert "a false one" not in said
+    assert "a false verdict" not in said
     assert done.runs()[-1] == "0004-aa"
 
 
@@ -113,7 +113,7 @@ def test_a_difference_that_is_none_is_called_false(tmp_path: Path) -> None:
     campaign = make(tmp_path, 70.0, 70.4, rate=35)
     said = campaign.run("baseline", "--aa", "--runs", "2").expect(0).out
     assert "Verdict  VALIDATED" in said
-    assert "a false one: verdicts of this campaign are not to be trusted on this machine" in said
+    assert "This is a false verdict: do not trust this campaign's verdicts on this machine." in said
 
 
 def test_one_that_fails_is_said_and_not_counted(tmp_path: Path) -> None:
