@@ -18,6 +18,8 @@ from gpudebug.terminal import output
 # A job that is asked to stop takes this long at most until it is pressed again.
 PRESS_AGAIN_S = 1.5
 PRESSES = 4
+# Not SIGINT, which ends the server unless a job is interrupted by it.
+_CANCEL = signal.SIGUSR1
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ class Worker:
 
     def run(self) -> None:
         """Do jobs until `close`. Only in the main thread. KeyboardInterrupt where a signal asked to end."""
-        previous = signal.signal(signal.SIGINT, self._pressed)
+        handlers = {signal.SIGINT: self._pressed, _CANCEL: self._cancelled}
+        previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             while (job := self._jobs.get()) is not None:
                 self._do(job)
         finally:
-            signal.signal(signal.SIGINT, previous)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
     def submit(self, job: Job) -> None:
         self._jobs.put(job)
@@ -66,7 +70,7 @@ class Worker:
         with self._lock:
             job.cancelled = True
             if self._current is job:
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                signal.pthread_kill(threading.main_thread().ident or 0, _CANCEL)
 
     def close(self) -> None:
         """Let `run` return, after a job that is being done was stopped. Not in the main thread."""
@@ -83,6 +87,12 @@ class Worker:
     def _pressed(self, _number: int, _frame: FrameType | None) -> None:
         if not self._deaf:
             raise KeyboardInterrupt
+
+    def _cancelled(self, _number: int, frame: FrameType | None) -> None:
+        """Do what Ctrl-C does now, but only to the job that was cancelled: the signal may come too late."""
+        job, handler = self._current, signal.getsignal(signal.SIGINT)
+        if not self._deaf and job is not None and job.cancelled and callable(handler):
+            handler(signal.SIGINT, frame)
 
     def _do(self, job: Job) -> None:
         # Deaf around the work itself: a cancellation that comes a moment too late must not end the server.
