@@ -31,7 +31,7 @@ def test_a_title_is_one_harmless_line_of_at_most_200_characters(tmp_path: Path) 
     answer = propose(
         campaign.folder, title=million, description=million, method="- " * 500_000, set_=["--z=1"]
     )
-    assert answer["title"] == "x"
+    assert answer.title == "x"
     text = campaign.text
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert len(headings) == 3 + 6 and all(len(line) < 230 for line in headings)

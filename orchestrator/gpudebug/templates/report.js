@@ -29,7 +29,7 @@ function watchTheme() {
   });
 }
 
-// Paper is white whatever the screen is.
+// Print in the light theme whatever the screen shows.
 function watchPrint() {
   let before = "system";
   addEventListener("beforeprint", () => {
@@ -58,7 +58,7 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// A link to a hypothesis opens it: its target stands in a closed part of the page, or is one.
+// A link to a hypothesis opens it: its target is a closed part of the page, or inside one.
 function reveal() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   const closed = target && target.closest("details:not([open])");

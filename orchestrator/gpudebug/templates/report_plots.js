@@ -45,7 +45,7 @@ function median(values) {
   return sorted.length ? sorted[sorted.length >> 1] : null;
 }
 
-// The runs of both sides; of each side the last one is drawn strongly, it is the newest.
+// The runs of both sides; the newest of each side is drawn bold.
 function sidesOf(of) {
   const data = reportData();
   const runs = (names) => names.map((name) => data.runs[name]).filter(Boolean);
@@ -134,7 +134,7 @@ function loss(sides, colours) {
   const traces = eachRun(sides, (run, look) =>
     run.loss_points.length
       ? {
-          // Where both sides are alike the thin line lies upon the thick one.
+          // If both sides are alike, the thin line is on top of the thick one.
           ...lineStyle(look, colours, look.under ? 4 : 1.6),
           type: "scatter",
           name: look.name,
@@ -146,7 +146,7 @@ function loss(sides, colours) {
   );
   const runs = sides.flatMap((side) => side.runs);
   const named = runs.find((run) => run.loss && run.loss.name);
-  const place = runs.every((run) => run.loss_by === "step") ? "step" : "number of the print";
+  const place = runs.every((run) => run.loss_by === "step") ? "step" : "number of the printed value";
   return {
     traces,
     layout: {
@@ -175,7 +175,7 @@ function stepTimes(sides, colours) {
   };
 }
 
-// Of the further runs only the names are shown at first: bars upon bars tell nothing.
+// Other runs start hidden, as names in the legend: bars on bars cannot be read.
 function stepBars(run, look, colours, scale, unit) {
   const bins = run.step_times.bins;
   const total = bins.reduce((sum, b) => sum + b[2], 0);
@@ -231,12 +231,12 @@ function layoutOf(own, traces, colours, width) {
     hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.accent },
     showlegend: true,
-    // What was zoomed stays so when the colours change.
+    // The zoom stays when the colours change.
     uirevision: "same",
   };
 }
 
-// The table beside a plot says the same to whoever hears the page.
+// A screen reader gets the same figures from the table beside the plot.
 function silence(element) {
   const drawings = [...element.querySelectorAll("svg"), document.getElementById("js-plotly-tester")];
   for (const svg of drawings) if (svg) svg.setAttribute("aria-hidden", "true");

@@ -165,7 +165,7 @@ def test_a_thousand_hypotheses_fit_into_a_pull_request() -> None:
     text = summary(campaign_data(*many, runs=[a_run("0001-x")], gain=a_gain(20.0, 60.0, *steps)))
     assert len(text) < 60_000
     assert len(cells(text)) == markdown.ROWS
-    assert "960 more were tested and have no row here.\n" in text
+    assert "960 more were tested; they are not listed here.\n" in text
     assert "990 more accepted changes are not listed here" in text
 
 

@@ -427,7 +427,7 @@ def test_a_screen_reader_meets_names(browser: Browser, tmp_path: Path) -> None:
     assert nameless == []
     roles = {role for role, _ in found}
     assert {"main", "navigation", "banner", "contentinfo", "region", "table", "columnheader"} <= roles
-    assert ("group", "Loss, interactive plot; its figures stand in the table below") in found
+    assert ("group", "Loss, interactive plot; the table below has its figures") in found
 
 
 @slow
