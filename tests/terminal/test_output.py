@@ -13,8 +13,14 @@ from tests.support.campaigns import environment
 
 PROGRAM = """
 import sys
+from dataclasses import dataclass
+from typing import Any
+from gpudebug.core.answers.answer import Answer
 from gpudebug.terminal import output
 from gpudebug.core.errors import *
+@dataclass(frozen=True)
+class Example(Answer):
+    a: Any
 def command():
     {}
     return 0
@@ -95,7 +101,7 @@ def test_ctrl_c_is_130(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_left_is_141(tmp_path: Path) -> None:
-    body = "output.print_answer({'a': 1}, str, None, as_json=False)"
+    body = "output.print_answer(Example(1), str, None, as_json=False)"
     with subprocess.Popen(["true"], stdin=subprocess.PIPE) as gone:
         assert gone.stdin is not None
         gone.wait()
@@ -110,14 +116,14 @@ def test_a_reader_that_left_is_141(tmp_path: Path) -> None:
 
 def test_control_characters_stay_out_of_text_and_in_json(tmp_path: Path) -> None:
     body = (
-        "output.print_answer({'a': ['x\\x1b[2Jy\\u202ez', {'b': 1}]}, lambda d: d['a'][0], None, as_json=%s)"
+        "output.print_answer(Example(['x\\x1b[2Jy\\u202ez', {'b': 1}]), lambda e: e.a[0], None, as_json=%s)"
     )
     assert run(body % False, tmp_path).stdout == "x[2Jyz\n"
     assert json.loads(run(body % True, tmp_path).stdout) == {"a": ["x\x1b[2Jy\u202ez", {"b": 1}]}
 
 
 def test_what_is_no_number_in_json_is_a_defect_and_not_broken_json(tmp_path: Path) -> None:
-    done = run("output.print_answer({'a': float('nan')}, str, None, as_json=True)", tmp_path, as_json=True)
+    done = run("output.print_answer(Example(float('nan')), str, None, as_json=True)", tmp_path, as_json=True)
     assert done.returncode == 3
     assert json.loads(done.stdout)["error"]["code"] == "defect"
 

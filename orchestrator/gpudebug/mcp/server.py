@@ -115,7 +115,7 @@ def _described(tool: Tool) -> Described:
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema(),
-        output_schema=schema_of(tool.answers, nested=False) if tool.answers else None,
+        output_schema=schema_of(tool.answers, nested=False),
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,
             destructive_hint=False,
@@ -138,7 +138,7 @@ async def _answer(
     told: asyncio.Queue[str | JobResult] = asyncio.Queue()
     tell = _Telling(asyncio.get_running_loop(), told)
 
-    def work() -> Answer | dict[str, Any]:
+    def work() -> Answer:
         ask_anew()
         return tool.call(place, arguments, tell.report)
 

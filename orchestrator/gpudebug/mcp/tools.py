@@ -55,7 +55,7 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    call: Callable[[Client, Any, Report], Answer | dict[str, Any]]
+    call: Callable[[Client, Any, Report], Answer]
     read_only: bool = False
     idempotent: bool = False
     command: str = ""
@@ -63,7 +63,7 @@ class Tool:
     @property
     def answers(self) -> tuple[type[Answer], ...]:
         """The records that it answers with."""
-        return ANSWERS.get(self.command or self.name, ())
+        return ANSWERS[self.command or self.name]
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments."""

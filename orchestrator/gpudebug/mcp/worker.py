@@ -35,7 +35,7 @@ class JobResult:
 class Job:
     """One operation. Both are called in the worker's thread, `settle` with what became of `work`."""
 
-    work: Callable[[], Answer | dict[str, Any]]
+    work: Callable[[], Answer]
     settle: Callable[[JobResult], None]
     cancelled: bool = False
 
@@ -123,7 +123,7 @@ class Worker:
             return _failed(InterruptedRun("interrupted", next="gpudebug status"), interrupted=True)
 
 
-def outcome(work: Callable[[], Answer | dict[str, Any]]) -> JobResult:
+def outcome(work: Callable[[], Answer]) -> JobResult:
     """The answer of an operation, its error as `--json` prints it; a defect of ours leaves a log file."""
     try:
         return JobResult(work())

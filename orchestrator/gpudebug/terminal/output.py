@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpudebug.core.answers.answer import Answer
     from gpudebug.core.redaction.redact import Redactor
 
-A = TypeVar("A", bound="Answer | dict[str, Any]")
+A = TypeVar("A", bound="Answer")
 
 DEFECT = 3
 INTERRUPTED = 130
@@ -163,13 +163,9 @@ def print_answer(answer: A, text: Callable[[A], str], directory: Path | None, *,
     if as_json:
         print_text(_document(document))
         return
-    harmless = _harmless(document)
-    if isinstance(answer, dict):
-        print_text(text(harmless))
-        return
     from gpudebug.core.answers.answer import with_texts
 
-    print_text(text(with_texts(answer, harmless)))
+    print_text(text(with_texts(answer, _harmless(document))))
 
 
 def print_text(text: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import FrozenInstanceError, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import pytest
 from tests.support.answers import read
 
-from gpudebug.core.answers.answer import Answer, omitted, plain, record, with_texts
+from gpudebug.core.answers.answer import Answer, omitted, plain, with_texts
 from gpudebug.core.records import Gate
 from gpudebug.core.words import Result, Status
 
@@ -83,30 +81,6 @@ def test_other_texts_take_their_places_and_nothing_else_changes() -> None:
     assert changed.rows[0].status is Status.VALIDATED
     assert (changed.gate.value, changed.pair, changed.file) == ("hidden", Pair("hidden", 2), "/a/b")
     assert with_texts(ANSWER, ANSWER.as_json()) == ANSWER
-
-
-@record
-class Small(Answer):
-    name: str
-    runs: Sequence[str]
-    note: str | None = omitted()
-
-
-def test_a_record_is_a_frozen_dataclass_made_by_names() -> None:
-    made = Small(name="one", runs=("0001",))
-    assert made == Small(runs=("0001",), name="one", note=None) != replace(made, name="two")
-    assert made.as_json() == {"name": "one", "runs": ["0001"]}
-    assert replace(made, note="held").as_json() == {"name": "one", "runs": ["0001"], "note": "held"}
-    assert read(Small, made.as_json()) == Small(name="one", runs=["0001"])
-    assert repr(made) == "Small(name='one', runs=('0001',), note=None)"
-    with pytest.raises(FrozenInstanceError):
-        made.name = "two"  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("given", [{}, {"name": "one"}, {"name": "one", "runs": (), "other": 1}])
-def test_a_record_has_each_of_its_fields_and_no_other(given: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="Small takes name, runs, note"):
-        Small(**given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,11 @@ to load pydantic for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**_: bool) -> Any:
-        return lambda decorator: decorator
-
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 
@@ -37,50 +29,6 @@ class Answer:
         """The document that `--json` prints: new dictionaries, lists, texts and numbers."""
         document: dict[str, Any] = plain(self)
         return document
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def record(model: type[A]) -> type[A]:
-    """Make a class a frozen dataclass whose fields are given by name.
-
-    All share one set of methods: to write out those of each class, as `dataclass` does, takes half a
-    millisecond, and `status` loads twenty.
-    """
-    dataclass(init=False, repr=False, eq=False, match_args=False)(model)
-    for name in ("__init__", "__setattr__", "__delattr__", "__eq__", "__hash__", "__repr__"):
-        setattr(model, name, getattr(_Methods, name))
-    return model
-
-
-class _Methods:
-    def __init__(self, **given: Any) -> None:
-        model: Any = type(self)
-        known = _defaults(model)
-        if given.keys() != known.keys():
-            absent = [name for name, default in known.items() if default is MISSING and name not in given]
-            if absent or given.keys() - known.keys():
-                raise TypeError(f"{model.__name__} takes {', '.join(known)}: not {', '.join(given)}")
-            given = {**known, **given}
-        vars(self).update(given)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={v!r}' for name, v in vars(self).items())})"
-
-
-@cache
-def _defaults(model: Any) -> dict[str, Any]:
-    return {f.name: f.default for f in fields(model)}
 
 
 def omitted() -> Any:

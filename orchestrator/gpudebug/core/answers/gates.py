@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.answer import record
+from dataclasses import dataclass
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class GateRow:
     """One gate: `value`, None if it is unknown, and `threshold` are as printed.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.answer import record
+from dataclasses import dataclass
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class GoalRuns:
     """The fewest runs that confirm an effect: of the trial, and of the baseline beside it.
 
@@ -18,7 +18,7 @@ class GoalRuns:
     device_time_s: float | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class DetectableFigure:
     """One figure of a trial: the campaign's metric, or throughput. `unit` is `pp` or `x`.
 
@@ -39,7 +39,7 @@ class DetectableFigure:
     goal_runs: GoalRuns | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class Resolution:
     """Which effects a trial can detect, and the runs that an effect takes.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.answer import record
+from dataclasses import dataclass
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far a run is. Seconds, percent; None is unknown.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.answers.answer import Answer, omitted, record
+from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.probe import ProbeSide, SectionRow
 from gpudebug.core.answers.status import HypothesisRow
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class UnreadRun:
     """A run whose evidence cannot be read."""
 
@@ -19,7 +20,7 @@ class UnreadRun:
     why: str
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class ShowAnswer(HypothesisRow, Answer):
     """What `show` answers: `status`'s row of a hypothesis, and what else is known of it.
 

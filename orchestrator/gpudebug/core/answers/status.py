@@ -6,14 +6,15 @@ Times are ISO 8601 in UTC, ages and durations seconds, utilisation percent; None
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.answers.answer import Answer, omitted, record
+from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.noise import Resolution
 from gpudebug.core.answers.progress import Progress
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class UsedDevice:
     """The `device` setting, and the devices of the newest run that has any, each as its run.json has it."""
 
@@ -22,7 +23,7 @@ class UsedDevice:
     replayed: bool
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class RunSpark:
     """The utilisation of one run as a small picture; `spark` is None if its evidence cannot be read."""
 
@@ -30,7 +31,7 @@ class RunSpark:
     spark: Sequence[float] | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class BaselineRow:
     """One baseline. `why` says why it is not valid; the texts are those of the progress file.
 
@@ -55,7 +56,7 @@ class BaselineRow:
     sparks: Sequence[RunSpark]
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class HypothesisClaim:
     """Who holds a hypothesis: a session, or a person if it is None."""
 
@@ -63,7 +64,7 @@ class HypothesisClaim:
     since: str
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class HypothesisRow:
     """One hypothesis. `verified` says if runs support its verdict; None without a verdict.
 
@@ -103,7 +104,7 @@ class HypothesisRow:
     problem: str | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class UnlistedVerdict:
     """A sealed verdict that no entry of the progress file lists."""
 
@@ -112,7 +113,7 @@ class UnlistedVerdict:
     status: str
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class SweepValue:
     """One value of a sweep, and what its hypothesis came to."""
 
@@ -127,7 +128,7 @@ class SweepValue:
     throughput_ratio: float | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class FlagSweep:
     """Hypotheses that set one flag or variable to different values; `standing` is what gpudebug.yaml sets."""
 
@@ -136,7 +137,7 @@ class FlagSweep:
     rows: Sequence[SweepValue]
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class ExpectedFigure:
     """What gpudebug.yaml expects of the workload on `device`, beside what its baseline measured."""
 
@@ -148,7 +149,7 @@ class ExpectedFigure:
     note: str | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class NextAction:
     """What `next` would do; while a command runs something, what that does."""
 
@@ -158,7 +159,7 @@ class NextAction:
     why: str
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class OrderSource:
     """When the order of what waits was recorded, by which command, and from the baseline of which runs."""
 
@@ -168,7 +169,7 @@ class OrderSource:
     age_s: int | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class RecordedAt:
     """When the summary that the answer is read from was recorded."""
 
@@ -176,7 +177,7 @@ class RecordedAt:
     age_s: int | None
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class BudgetLeft:
     """The hypotheses and the seconds of device time that the campaign may take."""
 
@@ -188,7 +189,7 @@ class BudgetLeft:
     device_time_left_s: float
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class PinnedSettings:
     """Whether the settings are pinned, and a line for each that gpudebug.yaml has otherwise."""
 
@@ -198,7 +199,7 @@ class PinnedSettings:
     replayed: bool
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class CampaignFiles:
     """The progress file and the folder of the runs."""
 
@@ -206,7 +207,7 @@ class CampaignFiles:
     runs: str
 
 
-@record
+@dataclass(frozen=True, kw_only=True)
 class StatusAnswer(Answer):
     """What `status` answers. `shown` are the numbers of the hypotheses that a text lists.
 
