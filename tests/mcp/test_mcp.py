@@ -149,7 +149,7 @@ def test_what_cannot_be_done_is_an_error_object_and_the_server_goes_on(campaign:
                 found = await error(client, tool, **arguments)
                 assert found["code"] == code or tool == "compare", found
                 assert len(json.dumps(found)) < 1000
-            with pytest.raises(MCPError, match="there is no tool 'sh'"):
+            with pytest.raises(MCPError, match="unknown tool 'sh'"):
                 await client.call_tool("sh", {"command": "id"})
             # As every answer of `gpudebug -C DIR`, it names the folder.
             said = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])

@@ -1,4 +1,4 @@
-"""The command line: parse, call the engine, print, map errors to exit statuses. Imports inside commands."""
+"""The command line: parse, call the engine, print, map errors to exit statuses. Commands import lazily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpudebug.terminal import output
 
 __all__ = ["agents", "app", "campaign", "check", "diagnosis", "measure", "report", "run"]
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where gpudebug itself fails.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if gpudebug itself fails.")]
 
 
 def _version(value: bool) -> None:
@@ -38,8 +38,8 @@ def _global(
 
 
 def run(words: list[str]) -> int:
-    """Parse and run one command line; its exit status. Every failure leaves through the door."""
-    # `--json` behind a command's name counts even where that command's options cannot be parsed.
+    """Parse and run one command line; return its exit status."""
+    # `--json` after a command's name counts even if that command's options cannot be parsed.
     chosen["json"] = "--json" in (words[: words.index("--")] if "--" in words else words)
     return output.run(
         lambda: _invoke(words), json=lambda: bool(chosen["json"]), debug=lambda: bool(chosen["debug"])
@@ -64,7 +64,7 @@ def _invoke(words: list[str]) -> int:
 
 
 def _usage(e: Any) -> int:
-    """A command line that cannot be parsed; `sample` keeps 125 for its own failures, as `timeout` does."""
+    """Report a command line that cannot be parsed; `sample` exits with 125, as `timeout` does."""
     if type(e).__name__ == "NoArgsIsHelpError":
         print(e.format_message())
         return UsageError.exit_code

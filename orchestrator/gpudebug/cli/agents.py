@@ -115,7 +115,7 @@ def reopen(
 ) -> None:
     """Test a hypothesis again; keep its result.
 
-    For one that is undecided, or whose premises changed.
+    If it is undecided, or its premises changed.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
@@ -135,7 +135,7 @@ def export(
 ) -> None:
     """Write the accepted changes as patches for git.
 
-    With them: what the changes are worth together.
+    A README lists what each gained, and all together.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of

@@ -25,9 +25,9 @@ def init(
     ] = None,
     campaign: Annotated[str | None, typer.Option("--campaign", help="Name; default: the folder's.")] = None,
     progress: Annotated[
-        str | None, typer.Option("--progress", help="Progress file, also one that is there already.")
+        str | None, typer.Option("--progress", help="The progress file; it may exist already.")
     ] = None,
-    goal: Annotated[str, typer.Option("--goal", help="What is to be achieved.")] = "",
+    goal: Annotated[str, typer.Option("--goal", help="What to achieve.")] = "",
     agent: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,7 +59,7 @@ def init(
     from gpudebug.engine.tools.init import init as engine
 
     if command or reference:
-        persons_only("saying which command is measured", "gpudebug next works on the campaign that is here")
+        persons_only("choosing the measured command", "gpudebug next works on this campaign")
     answer = engine(
         folder,
         command=command,
@@ -79,8 +79,8 @@ def status(
         bool,
         typer.Option(
             "--watch",
-            help="Watch what is under way, once a second; q quits. Where standard output is no terminal, or "
-            "TERM is dumb: a line every 10 s until nothing is under way.",
+            help="Watch the run under way, once a second; q quits. Without a terminal, or with TERM=dumb: "
+            "a line every 10 s until no run is under way.",
         ),
     ] = False,
     directory: Directory = None,
@@ -128,7 +128,7 @@ def show(
     hypothesis: Hypothesis,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="F.png", help="Draw it before and after its change, too."),
+        typer.Option("--plot", metavar="F.png", help="Also draw it before and after its change."),
     ] = None,
     force: Force = False,
     directory: Directory = None,
@@ -154,11 +154,11 @@ def show(
     "Example: gpudebug propose --from-catalogue dl-no-workers"
 )
 def propose(
-    title: Annotated[str, typer.Option(help="The cause, in one line; a sweep needs none.")] = "",
+    title: Annotated[str, typer.Option(help="The cause, in one line; not needed for a sweep.")] = "",
     description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
     method: Annotated[str, typer.Option(help="What is changed and what should move.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
-    unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Take a flag away.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Remove a flag.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,
     sweep: Annotated[
         str | None,
@@ -168,20 +168,20 @@ def propose(
     ] = None,
     patch: Annotated[str | None, typer.Option(metavar="FILE", help="A patch in hypotheses/patches.")] = None,
     code: Annotated[bool, typer.Option("--code", help="The change is code, still to be written.")] = False,
-    compound: Annotated[bool, typer.Option("--compound", help="Several changes at once are meant.")] = False,
+    compound: Annotated[bool, typer.Option("--compound", help="Allow several changes at once.")] = False,
     cause: Annotated[
-        str | None, typer.Option(metavar="ID", help="The catalogue's root cause that it tests.")
+        str | None, typer.Option(metavar="ID", help="The root cause that it tests, from the catalogue.")
     ] = None,
     from_catalogue: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Let the catalogue say all that is not given for this root cause."),
+        typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Add a hypothesis to the progress file.
 
-    A change that is in the file already is refused.
+    A change that the file already has is refused.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
@@ -189,17 +189,17 @@ def propose(
     from gpudebug.engine.hypotheses.propose import propose_sweep
     from gpudebug.terminal.next import propose as render
 
-    said = {"title": title, "description": description, "method": method}
+    texts = {"title": title, "description": description, "method": method}
     if sweep is not None:
         if set_ or unset or env or patch or code or compound:
             raise UsageError("--sweep is the change itself", next="leave the other change out")
         if cause or from_catalogue:
-            raise UsageError("--sweep names no cause", next="propose each value with --cause")
-        answer = propose_sweep(folder, sweep, **said, session=session_of())
+            raise UsageError("--sweep takes no cause", next="propose each value with --cause")
+        answer = propose_sweep(folder, sweep, **texts, session=session_of())
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**said, **change, "code": code, "compound": compound, "session": session_of()}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
@@ -214,7 +214,7 @@ def propose(
 @app.command(name="next", epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach")
 def next_(
     detach: Annotated[
-        bool, typer.Option("--detach", help="Let a run go on in the background; `wait` waits for it.")
+        bool, typer.Option("--detach", help="Run in the background; `wait` waits for it.")
     ] = False,
     directory: Directory = None,
     json: Json = False,
@@ -245,7 +245,7 @@ def next_(
 def baseline(
     role: Annotated[str | None, typer.Argument(metavar="[workload|reference]", help="Which one.")] = None,
     import_: Annotated[
-        Path | None, typer.Option("--import", metavar="CSV", help="Samples of a run that is completed.")
+        Path | None, typer.Option("--import", metavar="CSV", help="The samples of a completed run.")
     ] = None,
     log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
     aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
@@ -258,7 +258,7 @@ def baseline(
 
     By running it, or from a completed run (--import); --aa measures the run-to-run noise.
 
-    With --torch-profile it is one run more, for its trace: no baseline or verdict uses it.
+    With --torch-profile it is one extra run, for its trace; no baseline or verdict uses it.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
@@ -266,7 +266,7 @@ def baseline(
     from gpudebug.terminal.next import next_ as render
 
     if role not in (None, "workload", "reference"):
-        raise UsageError(f"there is no baseline {role!r}", next="name workload or reference")
+        raise UsageError(f"unknown baseline {role!r}", next="name workload or reference")
     if log is not None and import_ is None:
         raise UsageError("--log goes with --import", next="add --import SAMPLES.csv")
     if runs is not None and not aa:

@@ -1,4 +1,4 @@
-"""The commands that show and check what works: demo, doctor, verify, clean."""
+"""The commands that try, check and clean: demo, doctor, verify, clean."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def demo(directory: Directory = None, json: Json = False) -> None:
 
     with LiveLine() as live:
 
-        def tell(text: str) -> None:
+        def show(text: str) -> None:
             live.close()
             print(text + "\n", file=sys.stderr if chosen["json"] else sys.stdout, flush=True)
 
-        answer = engine.demo(live, tell, stage.next_)
+        answer = engine.demo(live, show, stage.next_)
     print_(answer, setup.demo)
 
 
@@ -38,7 +38,7 @@ def doctor(
     profiling: Annotated[
         bool,
         typer.Option(
-            "--profiling", help="Try the profiling library instead: sections, memory, report, what it costs."
+            "--profiling", help="Try the profiling library instead: sections, memory, report, overhead."
         ),
     ] = False,
     ask: Annotated[
@@ -49,7 +49,7 @@ def doctor(
 ) -> None:
     """Check the device, driver, git, permissions and disk.
 
-    What does not work comes with how to mend it.
+    What does not work comes with how to fix it.
     """
     folder = choose(directory, json)
     from gpudebug.engine.tools import doctor as engine
@@ -92,7 +92,7 @@ def clean(
         bool, typer.Option("--runs", help="Remove all runs, the evidence of every verdict too.")
     ] = False,
     temporaries: Annotated[
-        bool, typer.Option("--temporaries", help="Remove what killed commands left half-written.")
+        bool, typer.Option("--temporaries", help="Remove half-written files of killed commands.")
     ] = False,
     worktrees: Annotated[
         bool,
@@ -121,7 +121,7 @@ def clean(
     answer = engine.listing(loaded, left, chosen_kinds)
     if answer.chosen and not yes:
         if chosen["json"] or not sys.stdin.isatty():
-            raise UsageError("a person has to agree", next="look at `gpudebug clean`, then add --yes")
+            raise UsageError("a person must agree", next="look at `gpudebug clean`, then add --yes")
         for path in answer.chosen:
             print(path)
         if not typer.confirm("Remove them?"):

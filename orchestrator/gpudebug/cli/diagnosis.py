@@ -1,4 +1,4 @@
-"""The commands that say why: diagnose, catalogue."""
+"""The commands that explain: diagnose, catalogue."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def diagnose(
 
     Each comes with the hypothesis that would test it.
 
-    With --layer it is one run that takes a whole layer of the training away: one batch of each loader again
-    and again, no logging, evaluation and saving, or twice the batch. It diagnoses and is never a fix.
+    With --layer it is one run without a whole layer of the training: the same batch of each loader repeated;
+    no logging, evaluation and saving; or twice the batch. It is a diagnosis, not a fix.
     """
     folder = choose(directory, json)
     if layer is not None:
@@ -63,21 +63,22 @@ def _layer(folder: Path, run: str | None, layer: str) -> None:
 def catalogue(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a root cause; default: all.")] = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="G", help="Only those of a group, e.g. data-loading.")
+        str | None,
+        typer.Option("--group", metavar="G", help="Only the causes of a group, e.g. data-loading."),
     ] = None,
     signals: Annotated[
-        bool, typer.Option("--signals", help="The evidence that conditions of root causes can read, instead.")
+        bool, typer.Option("--signals", help="List the evidence that root causes can read, instead.")
     ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """List the known root causes, or show one.
 
-    One comes with its signs, its test and its fix.
+    One is shown with its signs, test and fix.
     """
     folder = choose(directory, json)
     if (id is not None) + (group is not None) + signals > 1:
-        raise UsageError("an id, --group and --signals are one question each", next="keep one of them")
+        raise UsageError("an id, --group and --signals exclude each other", next="keep one of them")
     from gpudebug.engine.diagnosis import catalogue_view as engine
     from gpudebug.terminal import catalogue as render
 

@@ -1,4 +1,4 @@
-"""The commands that measure and read outside a campaign too: sample, compare, analyze."""
+"""The commands that also work outside a campaign: sample, compare, analyze."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sample(
 ) -> None:
     """Run a command, or the workload, under the sampler.
 
-    The exit status is the command's; 124 time-out, 125 own failure.
+    Exit status: the command's; 124 if timed out, 125 if gpudebug failed.
     """
     chosen["own_failure"] = SAMPLE_FAILED
     folder = choose(directory, json)
@@ -76,7 +76,7 @@ def compare(
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same kind as A; a command is one quoted word.")],
     runs: Annotated[int | None, typer.Option(min=1, max=100, help="Runs of each command; default 2.")] = None,
-    warm_up: Annotated[bool, typer.Option("--warm-up", help="First run each once, unmeasured.")] = False,
+    warm_up: Annotated[bool, typer.Option("--warm-up", help="First run each once, not measured.")] = False,
     interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     timeout: Annotated[str | None, typer.Option(help="End a command after this time, e.g. 10m.")] = None,
@@ -108,16 +108,16 @@ def analyze(
         typer.Argument(metavar="FILE…", help="Training logs, samples CSVs, section reports, traces."),
     ],
     output: Annotated[
-        Path | None, typer.Option(metavar="F.txt", help="Write the text to this file too, uncut.")
+        Path | None, typer.Option(metavar="F.txt", help="Also write the full text to this file.")
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(metavar="F.png", help="Draw one file, or section reports together.")
     ] = None,
     detailed: Annotated[
-        Path | None, typer.Option(metavar="F.json", help="Write everything that is known as JSON.")
+        Path | None, typer.Option(metavar="F.json", help="Write all figures as JSON.")
     ] = None,
     compare: Annotated[
-        Path | None, typer.Option(metavar="F", help="A section report to set beside those given.")
+        Path | None, typer.Option(metavar="F", help="Compare with this section report.")
     ] = None,
     force: Force = False,
     directory: Directory = None,

@@ -1,4 +1,4 @@
-"""What every command shares: the application they register with, their common options, and the answer."""
+"""What all commands share: the application, common options, printing an answer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GROUPS = {
     "Look": ("status", "show", "report"),
     "Check": ("verify", "settings", "clean"),
 }
-"""The commands as `--help` lists them, in the order in which a user meets them."""
+"""The commands as `--help` lists them, in the order in which a user needs them."""
 
 
 class Grouped(TyperGroup):
-    """The group of all commands, whose help lists them by what they are for."""
+    """The group of all commands; its help lists them by purpose."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for names in GROUPS.values() for name in names]
@@ -57,10 +57,10 @@ Json = Annotated[
 
 
 def hypothesis_number(text: str) -> int:
-    """The number of a hypothesis as people write it: `1`, and `h1` as it stands in the names of runs."""
+    """Parse a hypothesis's number: `1`, or `h1` as in the names of runs."""
     digits = text.strip().removeprefix("h").removeprefix("H")
     if not (digits.isascii() and digits.isdigit()):
-        raise typer.BadParameter(f"{text!r} is no number of a hypothesis: 1 or h1")
+        raise typer.BadParameter(f"{text!r} is not the number of a hypothesis, such as 1 or h1")
     return int(digits)
 
 
@@ -80,7 +80,7 @@ TorchProfile = Annotated[
     ),
 ]
 
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that gpudebug did not write, too.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace even a file that gpudebug did not write.")]
 
 SAMPLE_FAILED = 125
 
@@ -88,7 +88,7 @@ chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own
 
 
 def choose(directory: Path | None, json: bool) -> Path:
-    """Remember what stands before or behind the command's name; the folder to work in."""
+    """Remember the options before or after the command's name; return the folder to work in."""
     if directory is not None:
         chosen["directory"] = directory
     chosen["json"] = chosen["json"] or json
@@ -101,5 +101,5 @@ def choose(directory: Path | None, json: bool) -> Path:
 
 
 def print_(answer: output.A, text: Callable[[output.A], str]) -> None:
-    """Print an engine's answer as JSON, or as `text` renders it; its next command names the chosen folder."""
+    """Print an engine's answer as JSON, or as `text` renders it; its next command repeats `-C`."""
     output.print_answer(answer, text, chosen["directory"], as_json=bool(chosen["json"]))

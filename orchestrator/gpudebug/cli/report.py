@@ -1,4 +1,4 @@
-"""The command that people look at and send on: report."""
+"""The report command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def report(
         typer.Option("-o", "--output", metavar="DIR|F.html", help="Where; default: runs/report."),
     ] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="F.png", help="The campaign as a picture, instead or too.")
+        Path | None,
+        typer.Option("--png", metavar="F.png", help="Draw the campaign as a picture; -o adds the page."),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a summary for a pull request instead.")
@@ -31,7 +32,7 @@ def report(
 ) -> None:
     """Write the campaign as one HTML page.
 
-    With its plots, data and settings; it needs no other file.
+    It contains its plots, data and settings.
     """
     folder = choose(directory, json)
     from gpudebug.engine.report import report as engine

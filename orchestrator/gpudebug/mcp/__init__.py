@@ -14,8 +14,8 @@ def serve(
 ) -> None:
     """Serve one client until it closes our standard input.
 
-    `folder` is the campaign's or one within it, `chosen` what `-C` says; `allow_commands`: the
-    client may run commands of its own. GpudebugError without the SDK.
+    `folder` is the campaign's or one within it, `chosen` the value of `-C`. With `allow_commands`, the client
+    may run commands of its own. GpudebugError without the SDK.
     """
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
         raise GpudebugError(

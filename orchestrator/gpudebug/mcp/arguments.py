@@ -1,4 +1,4 @@
-"""What each tool takes."""
+"""The arguments of each tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 
 class Arguments(BaseModel):
-    """What a tool takes: nothing else, of no other type, and nothing long."""
+    """A tool's arguments: no others, strictly typed, of limited length."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -43,8 +43,8 @@ class Verify(Arguments):
 class Next(Arguments):
     detach: bool = Field(
         True,
-        description="Start the run in the background and return at once; `wait` waits for it. Where false, "
-        "the call lasts as long as the runs, minutes to hours, and ends them where it is cancelled.",
+        description="Start the run in the background and return at once; `wait` waits for it. If false, "
+        "the call lasts as long as the runs, minutes to hours, and ends them if it is cancelled.",
     )
 
 
@@ -56,24 +56,24 @@ Cause = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9-]*$")]
 
 
 class Propose(Arguments):
-    title: str = Field("", max_length=200, description="The cause, in one line; a sweep needs none.")
+    title: str = Field("", max_length=200, description="The cause, in one line; not needed for a sweep.")
     description: str = Field("", max_length=2000, description="Why it would idle the device.")
     method: str = Field("", max_length=2000, description="What is changed and what should move.")
     set: Words = Field([], description="Flags to set in the training command, each FLAG=VALUE.")
-    unset: Words = Field([], description="Flags to take away from the training command.")
+    unset: Words = Field([], description="Flags to remove from the training command.")
     env: Words = Field([], description="Environment variables to set, each NAME=VALUE.")
     sweep: str = Field("", max_length=1000, description="One hypothesis a value: FLAG=V,V or env:NAME=V,V.")
     patch: str = Field("", max_length=300, description="A patch, hypotheses/patches/FILE.")
     code: bool = Field(False, description="The change is code, written when `next` asks for it.")
-    compound: bool = Field(False, description="Several changes at once are meant.")
-    cause: Cause = Field("", description="The catalogue's root cause that it tests, as `diagnose` names it.")
+    compound: bool = Field(False, description="Allow several changes at once.")
+    cause: Cause = Field("", description="The root cause that it tests, by its id in the catalogue.")
     from_catalogue: Cause = Field(
-        "", description="Let the catalogue say all that is not given for this root cause."
+        "", description="Take what is not given from the catalogue's entry for this root cause."
     )
 
 
 class Diagnose(Arguments):
-    run: Run | SkipJsonSchema[None] = Field(None, description="Of this run; by default of the baseline.")
+    run: Run | SkipJsonSchema[None] = Field(None, description="The run to diagnose; by default the baseline.")
 
 
 class Compare(Arguments):
@@ -85,7 +85,7 @@ Command = Annotated[list[Word], Field(min_length=1, max_length=200)]
 
 
 class Sample(Arguments):
-    command: Command = Field(description="The command and its arguments, a word each; no shell reads it.")
+    command: Command = Field(description="The command and its arguments, one word each; not run in a shell.")
 
 
 class CompareCommands(Arguments):
@@ -95,5 +95,5 @@ class CompareCommands(Arguments):
 
 class Baseline(Arguments):
     role: Literal["workload", "reference"] | SkipJsonSchema[None] = Field(
-        None, description="Which baseline; by default each that is needed."
+        None, description="Which baseline; by default all that are needed."
     )

@@ -1,4 +1,4 @@
-"""The protocol: a thread that talks to the client, while the main thread does what it asks for."""
+"""The protocol: a thread talks to the client while the main thread does the work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpudebug.engine.run.live_line import Live
 
 PROGRESS_S = 1.0
-"""Progress is told this many seconds apart at least."""
+"""The least time between two progress messages."""
 
 INSTRUCTIONS = """\
 gpudebug finds why a GPU sits idle in training: it tests one hypothesis at a time, and only it measures. \
@@ -57,7 +57,7 @@ def serve(
 ) -> None:
     """Serve one client over standard input and output until it closes our input, or a signal ends us."""
     place = Client(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}", allow_commands)
-    # Everything that this process starts is of the same session.
+    # Everything that this process starts belongs to the session.
     env[VARIABLE] = place.session
     worker = Worker()
     with ThreadPoolExecutor(1, "mcp") as pool:
@@ -65,7 +65,7 @@ def serve(
         try:
             worker.run()
         except KeyboardInterrupt:
-            # A thread of the SDK still waits for the client's next line, and would be waited for.
+            # A thread of the SDK waits for the client's next line: a normal exit would wait for it.
             os._exit(output.INTERRUPTED)
     failure = talk.exception()
     if failure is not None and not _left(failure):
@@ -95,7 +95,7 @@ async def _serve(worker: Worker, place: Client, chosen: Path | None) -> None:
     async def called(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:60]!r}")
+            raise MCPError(INVALID_PARAMS, f"unknown tool {params.name[:60]!r}")
         return _result(await _answer(ctx, worker, tool, place, params.arguments or {}), chosen)
 
     server = Server(
@@ -128,44 +128,44 @@ def _described(tool: Tool) -> Described:
 async def _answer(
     ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Client, given: dict[str, Any]
 ) -> JobResult:
-    """What the tool ends with. Meanwhile the client is told how far it is; where it cancels, the run ends."""
+    """Run a tool, report its progress to the client, and return its result; cancelling ends the run."""
     try:
         if ARGUMENT in given:
             raise UsageError(f"{tool.name}: {given[ARGUMENT]}", next="send plain text")
         arguments = tool.checked(given)
     except UsageError as e:
         return JobResult(output.error_document(e), failed=True)
-    told: asyncio.Queue[str | JobResult] = asyncio.Queue()
-    tell = _Telling(asyncio.get_running_loop(), told)
+    messages: asyncio.Queue[str | JobResult] = asyncio.Queue()
+    outbox = _Outbox(asyncio.get_running_loop(), messages)
 
     def work() -> Answer:
         ask_anew()
-        return tool.call(place, arguments, tell.report)
+        return tool.call(place, arguments, outbox.report)
 
-    job = Job(work, tell.put)
+    job = Job(work, outbox.put)
     began = time.monotonic()
     worker.submit(job)
     try:
-        while not isinstance(said := await told.get(), JobResult):
-            await ctx.session.report_progress(time.monotonic() - began, None, said)
+        while not isinstance(message := await messages.get(), JobResult):
+            await ctx.session.report_progress(time.monotonic() - began, None, message)
     except BaseException:
         worker.cancel(job)
         raise
-    return said
+    return message
 
 
-class _Telling:
-    """What the worker's thread has to say, handed over to the thread that talks to the client."""
+class _Outbox:
+    """Hands messages from the worker's thread to the thread that talks to the client."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, told: asyncio.Queue[str | JobResult]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, messages: asyncio.Queue[str | JobResult]) -> None:
         self._loop = loop
-        self._told = told
+        self._messages = messages
         self._last = -PROGRESS_S
 
-    def put(self, said: str | JobResult) -> None:
-        # The client may have gone, and the loop with it.
+    def put(self, message: str | JobResult) -> None:
+        # The client may be gone, and the loop with it.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._told.put_nowait, said)
+            self._loop.call_soon_threadsafe(self._messages.put_nowait, message)
 
     def report(self, now: Live) -> None:
         if now.remark is not None:
@@ -176,7 +176,7 @@ class _Telling:
 
 
 def _result(answer: JobResult, chosen: Path | None) -> CallToolResult:
-    """The object that `--json` prints, as it is and as text."""
+    """Return the object that `--json` prints, as structure and as text."""
     document = _sendable(output.document_of(answer.document, chosen))
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return CallToolResult(
@@ -187,7 +187,7 @@ def _result(answer: JobResult, chosen: Path | None) -> CallToolResult:
 
 
 def _sendable(value: Any) -> Any:
-    """A file's name need not be text; the protocol's lines are UTF-8."""
+    """Escape what is not text, as in names of files: the protocol is UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The tools: each has a name, what it takes, and the engine's function that answers it."""
+"""The tools: name, arguments, and the engine's function that answers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from gpudebug.engine.run.live_line import Report
 
 _NAME_SHOWN = 60
-_SAID = {"missing": "is missing", "string_pattern_mismatch": "has characters that no such name has"}
+_PROBLEMS = {"missing": "is missing", "string_pattern_mismatch": "has characters that are not allowed"}
 
 
 @dataclass(frozen=True)
 class Client:
-    """Where and for whom a tool works: the folder and the session, fixed when the server starts.
+    """The folder and the session that tools work for, fixed when the server starts.
 
-    `allow_commands`: whoever started the server lets its client run commands of its own."""
+    `allow_commands`: the server's user lets its client run commands of its own."""
 
     folder: Path
     session: str
@@ -62,11 +62,11 @@ class Tool:
 
     @property
     def answers(self) -> tuple[type[Answer], ...]:
-        """The records that it answers with."""
+        """The records of its answers."""
         return ANSWERS[self.command or self.name]
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
+        """Return the JSON schema of its arguments."""
         made = self.arguments.model_json_schema()
         made.pop("title", None)
         made.pop("description", None)
@@ -77,23 +77,23 @@ class Tool:
         return {"properties": {}, **made}
 
     def checked(self, given: dict[str, Any]) -> Arguments:
-        """The arguments; UsageError naming the first that is wrong, and nothing of its value."""
+        """Parse the arguments; UsageError naming the first wrong one, without its value."""
         try:
             return self.arguments.model_validate(given)
         except ValidationError as e:
             wrong = e.errors(include_url=False, include_input=False, include_context=False)[0]
-            # Behind the argument's name only places in a list; the rest is how its type is made.
+            # After the argument's name keep positions in a list; the rest describes its type.
             places = [str(part) for part in wrong["loc"][1:] if isinstance(part, int)]
             name = ".".join([str(wrong["loc"][0]), *places])
             if len(name) > _NAME_SHOWN:
                 name = f"{name[:_NAME_SHOWN]}…"
-            known = ", ".join(self.arguments.model_fields) or "none"
+            names = ", ".join(self.arguments.model_fields) or "none"
             if wrong["type"] == "extra_forbidden":
                 raise UsageError(
-                    f"{self.name} has no argument {name!r}", next=f"its arguments are: {known}"
+                    f"{self.name} has no argument {name!r}", next=f"its arguments are: {names}"
                 ) from None
-            said = _SAID.get(wrong["type"], wrong["msg"])
-            raise UsageError(f"{self.name}: {name}: {said}", next=f"its arguments are: {known}") from None
+            problem = _PROBLEMS.get(wrong["type"], wrong["msg"])
+            raise UsageError(f"{self.name}: {name}: {problem}", next=f"its arguments are: {names}") from None
 
 
 def _status(place: Client, _: Nothing, __: Report) -> Answer:
@@ -124,23 +124,23 @@ def _wait(place: Client, asked: Wait, report: Report) -> Answer:
 def _propose(place: Client, asked: Propose, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
-    said = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
+    given = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
     if asked.sweep:
         if any(change):
             raise UsageError("sweep is the change itself", next="leave the other change out")
         if asked.cause or asked.from_catalogue:
-            raise UsageError("sweep names no cause", next="propose each value with `cause`")
-        return propose_sweep(place.folder, asked.sweep, **said)
-    said |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
-    said |= {"code": asked.code, "compound": asked.compound}
+            raise UsageError("sweep takes no cause", next="propose each value with `cause`")
+        return propose_sweep(place.folder, asked.sweep, **given)
+    given |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
+    given |= {"code": asked.code, "compound": asked.compound}
     if asked.from_catalogue:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
         if asked.cause:
             raise UsageError("from_catalogue names the cause already", next="leave cause out")
-        return propose_from_catalogue(place.folder, asked.from_catalogue, **said)
-    return propose(place.folder, **said, cause=asked.cause or None)
+        return propose_from_catalogue(place.folder, asked.from_catalogue, **given)
+    return propose(place.folder, **given, cause=asked.cause or None)
 
 
 def _diagnose(place: Client, asked: Diagnose, _: Report) -> Answer:
@@ -225,30 +225,30 @@ TOOLS = (
     Tool(
         "next",
         "Do the one next thing, exactly once: recover, record a baseline, test a hypothesis, or ask for one. "
-        "If `action` is propose or implement it is your turn, and `brief` says what to do; where it is "
-        "stop you are done: do not call it again; where it is running, call `wait`. Only these runs measure: "
-        "never run the training yourself.",
+        "If `action` is propose or implement it is your turn, and `brief` says what to do; if it is "
+        "stop, do not call `next` again; if it is running, call `wait`. Only these runs measure: never run "
+        "the training yourself.",
         Next,
         _next,
     ),
     Tool(
         "wait",
-        "Wait for the run that `next` started, then get what came of it; `action` is running where it goes "
-        "on: call it again. Cancelling the call ends the wait, not the run.",
+        "Wait for the run that `next` started, then return its result; if `action` is running, the run goes "
+        "on: call `wait` again. Cancelling the call ends the wait, not the run.",
         Wait,
         _wait,
     ),
     Tool(
         "propose",
-        "Add an UNTESTED hypothesis: one cause, and the one change that tests it. A change that was proposed "
-        "before is refused. `next` tests it.",
+        "Add an UNTESTED hypothesis: one cause, and the one change that tests it. A change that was already "
+        "proposed is refused. `next` tests it.",
         Propose,
         _propose,
     ),
     Tool(
         "diagnose",
-        "The root causes by probability, what speaks for and against each, what its fix can bring, and the "
-        "hypothesis that would test it; what was not measured is named, not guessed.",
+        "The root causes by probability, the evidence for and against each, what its fix can gain, and "
+        "the hypothesis that would test it; what was not measured is listed, not guessed.",
         Diagnose,
         _diagnose,
         read_only=True,
@@ -262,34 +262,33 @@ TOOLS = (
     ),
     Tool(
         "accept",
-        "Adopt the change of a VALIDATED hypothesis into the baseline: what follows is measured with it.",
+        "Make the change of a VALIDATED hypothesis part of the baseline; later trials are measured with it.",
         Hypothesis,
         _accept,
         idempotent=True,
     ),
     Tool(
         "release",
-        "Give back the hypothesis that you hold but cannot implement; what was written so far is kept.",
+        "Release your claim on a hypothesis that you cannot implement; a change that was begun is kept.",
         Hypothesis,
         _release,
     ),
     Tool(
         "reopen",
-        "Test a hypothesis again whose premises have changed; its result so far is kept.",
+        "Test a hypothesis again if its premises changed; its earlier result is kept.",
         Hypothesis,
         _reopen,
     ),
     Tool(
         "export",
-        "Write the accepted changes to runs/export, as patches that apply with git apply, and what they are "
-        "worth together.",
+        "Write the accepted changes to runs/export as patches for git apply, with what they gain together.",
         Nothing,
         _export,
         idempotent=True,
     ),
     Tool(
         "verify",
-        "Derive every number and verdict again from the run folders; `problems` names what differs.",
+        "Derive every number and verdict again from the run folders; `problems` lists what differs.",
         Verify,
         _verify,
         read_only=True,
@@ -303,14 +302,14 @@ TOOLS = (
     ),
     Tool(
         "baseline",
-        "Record a baseline of the unmodified workload, or of the reference, now. `next` does it by itself "
-        "where one is needed.",
+        "Record a baseline of the unmodified workload, or of the reference, now. `next` records it by "
+        "itself if it is needed.",
         Baseline,
         _baseline,
     ),
     Tool(
         "sample",
-        "Run the campaign's workload once, as it is, under the sampler: no evidence of a hypothesis.",
+        "Run the campaign's workload once, as it is, under the sampler; it is not evidence for a hypothesis.",
         Nothing,
         _sample_workload,
     ),

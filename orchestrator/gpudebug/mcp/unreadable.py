@@ -1,4 +1,4 @@
-"""Requests that the SDK cannot read, and would leave without an answer: each gets an error."""
+"""Answer requests that the SDK cannot read, and would leave unanswered, with an error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 ARGUMENT = "\x00unreadable"
-"""The only argument of a tool's call that stands in for one that cannot be read; its value says why."""
-_WHY = "the request holds what is no JSON text, such as half a character (a lone surrogate)"
+"""The only argument of a call that replaces an unreadable one; its value is the reason."""
+_WHY = "the request holds text that is not valid JSON, such as half a character (a lone surrogate)"
 _LONGEST_NAME = 100
 
 
 class Mended:
-    """The stream of a client's messages, in which a request that cannot be read is one that fails."""
+    """The stream of a client's messages, in which an unreadable request is replaced by one that fails."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -42,7 +42,7 @@ class Mended:
 
 
 def mended(item: Any) -> Any:
-    """A message as it is; for a request that the SDK could not read, one that is answered with an error."""
+    """Return a message; for an unreadable request, one that is answered with an error."""
     if not isinstance(item, ValidationError):
         return item
     stand_in = next(filter(None, map(stand_in_of, map(_read, item.errors(include_url=False)))), None)
@@ -55,7 +55,7 @@ def mended(item: Any) -> Any:
 
 
 def _read(problem: Any) -> Any:
-    """What the SDK was given, by what it says of a problem: the line, or an object that it made of it."""
+    """Return the line that the SDK was given, parsed, or the object that it made of it."""
     given = problem.get("input")
     if not isinstance(given, (str, bytes)):
         return given
@@ -66,7 +66,7 @@ def _read(problem: Any) -> Any:
 
 
 def stand_in_of(request: Any) -> dict[str, Any] | None:
-    """The request that fails in its place; None for what is no request, or has no id to answer."""
+    """Return a request that fails in its place; None if it is not a request or has no id."""
     if not isinstance(request, dict) or "method" not in request:
         return None
     number = request.get("id")

@@ -1,4 +1,4 @@
-"""Does operations one at a time in the main thread, where a signal reaches them as Ctrl-C does."""
+"""Run operations one at a time in the main thread, where a signal reaches them as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.text.refusals import refused
 from gpudebug.terminal import output
 
-# A job that is asked to stop takes this long at most until it is pressed again.
+# A job that was asked to stop is asked again after this time.
 PRESS_AGAIN_S = 1.5
 PRESSES = 4
 # Not SIGINT, which ends the server unless a job is interrupted by it.
@@ -24,7 +24,7 @@ _CANCEL = signal.SIGUSR1
 
 @dataclass(frozen=True)
 class JobResult:
-    """What an operation ended with: the object that `--json` prints, of an error where `failed`."""
+    """The result of an operation: the object that `--json` prints; an error if `failed`."""
 
     document: Answer | dict[str, Any]
     failed: bool = False
@@ -33,7 +33,7 @@ class JobResult:
 
 @dataclass(eq=False)
 class Job:
-    """One operation. Both are called in the worker's thread, `settle` with what became of `work`."""
+    """One operation; the worker's thread calls `work`, then `settle` with its result."""
 
     work: Callable[[], Answer]
     settle: Callable[[JobResult], None]
@@ -41,7 +41,7 @@ class Job:
 
 
 class Worker:
-    """A queue of jobs, done by whoever calls `run`; any thread may add to it and cancel."""
+    """A queue of jobs for the thread that calls `run`; any thread may add and cancel."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -52,7 +52,7 @@ class Worker:
         self._idle.set()
 
     def run(self) -> None:
-        """Do jobs until `close`. Only in the main thread. KeyboardInterrupt where a signal asked to end."""
+        """Do jobs until `close`, in the main thread only; KeyboardInterrupt if a signal asks to end."""
         handlers = {signal.SIGINT: self._pressed, _CANCEL: self._cancelled}
         previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
@@ -66,14 +66,14 @@ class Worker:
         self._jobs.put(job)
 
     def cancel(self, job: Job) -> None:
-        """Stop a job as Ctrl-C does: gracefully the first time, at once the second. Too late is nothing."""
+        """Stop a job as Ctrl-C does: gracefully the first time, at once the second; nothing after its end."""
         with self._lock:
             job.cancelled = True
             if self._current is job:
                 signal.pthread_kill(threading.main_thread().ident or 0, _CANCEL)
 
     def close(self) -> None:
-        """Let `run` return, after a job that is being done was stopped. Not in the main thread."""
+        """Stop the current job and let `run` return. Not in the main thread."""
         self._closed = True
         self._jobs.put(None)
         for again in range(PRESSES):
@@ -95,7 +95,7 @@ class Worker:
             handler(signal.SIGINT, frame)
 
     def _do(self, job: Job) -> None:
-        # Deaf around the work itself: a cancellation that comes a moment too late must not end the server.
+        # Deaf outside the work itself: a cancellation that comes too late must not end the server.
         self._deaf = True
         with self._lock:
             self._current = job
@@ -124,14 +124,14 @@ class Worker:
 
 
 def outcome(work: Callable[[], Answer]) -> JobResult:
-    """The answer of an operation, its error as `--json` prints it; a defect of ours leaves a log file."""
+    """Return an operation's answer, or its error as `--json` prints it; a defect leaves a log file."""
     try:
         return JobResult(work())
     except InterruptedRun as e:
         return _failed(e, interrupted=True)
     except GpudebugError as e:
         return _failed(e)
-    except Exception as e:  # noqa: BLE001  # a defect of ours, whatever it is
+    except Exception as e:  # noqa: BLE001  # a defect of ours
         return _failed(refused(e) or output.defect(e))
 
 

@@ -125,7 +125,7 @@ def test_the_command_says_that_line_alone(tmp_path: Path) -> None:
     done = gpudebug(folder, "catalogue").expect(1)
     assert done.err.startswith("gpudebug: hypotheses/slow-thing.yaml:2: unknown key titel")
     assert len(done.err.splitlines()) == 1
-    assert "one question each" in gpudebug(folder, "catalogue", "x", "--group", "y").expect(2).err
+    assert "exclude each other" in gpudebug(folder, "catalogue", "x", "--group", "y").expect(2).err
     rows = gpudebug(folder, "catalogue", "--signals", "--json").expect(0).json["signals"]
     assert {"name": "gpu_util", "unit": "%", "source": "samples", "said": "the device is busy {}"} in rows
 

@@ -100,7 +100,7 @@ def test_a_locked_knob_is_left_alone(waiting: Campaign) -> None:
             "gpudebug catalogue dl-no-workers",
         ),
         (("--from-catalogue", "py-gc", "--cause", "py-gc"), 2, "leave --cause out"),
-        (("--sweep", "--x=1,2", "--cause", "py-gc"), 2, "names no cause"),
+        (("--sweep", "--x=1,2", "--cause", "py-gc"), 2, "takes no cause"),
     ],
     ids=["no such cause", "no such cause of one's own", "twice", "a sweep"],
 )
