@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from tests.support import forkserver  # noqa: E402 - the checkout has to be found first
 
 OPT_IN = {
-    "slow": "takes more than half a minute",
+    "slow": "takes more than 5 s",
     "heavy": "installs a real training framework, or repeats much",
     "gpu": "needs an NVIDIA GPU",
 }

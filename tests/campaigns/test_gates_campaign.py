@@ -87,6 +87,7 @@ def gates(answer: Any) -> dict[str, Any]:
     return {gate["name"]: gate for gate in answer["gates"]}
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_is_rejected(story: Story) -> None:
     story.campaign.propose("--set --nan=30")
     answer = story.judged(1.5)
@@ -96,6 +97,7 @@ def test_a_loss_that_is_no_number_is_rejected(story: Story) -> None:
     assert "loss: NAN" in story.campaign.text
 
 
+@pytest.mark.slow
 def test_a_training_that_learns_less_is_rejected(story: Story) -> None:
     story.campaign.propose("--set --lr=0.005")
     answer = story.judged(3)
@@ -135,6 +137,7 @@ def test_a_flag_that_a_preset_takes_back_is_not_in_effect(story: Story) -> None:
     assert answer["why"] == f"the change was not in effect: {said}"
 
 
+@pytest.mark.slow
 def test_a_preset_that_moves_a_locked_knob_is_rejected(story: Story) -> None:
     story.campaign.propose("--set --preset=large")
     answer = story.judged(1.5)
@@ -147,6 +150,7 @@ def test_a_locked_flag_by_its_beginning_is_refused(story: Story) -> None:
     assert "changes --momentum, which gpudebug.yaml locks" in story.campaign.run(*words).expect(1).err
 
 
+@pytest.mark.slow
 def test_an_editable_install_of_another_checkout_is_invalid(story: Story, tmp_path: Path) -> None:
     for name, text in PACKAGE.items():
         path = tmp_path / "other" / name
@@ -178,6 +182,7 @@ def stranger() -> Iterator[None]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_busy_stranger_on_the_trainings_cores_is_invalid(story: Story, stranger: None) -> None:
     quiet = story.evidence("0001-baseline-workload")["conditions"]["foreign_cpu"]
     if quiet > QUIET:

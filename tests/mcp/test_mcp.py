@@ -82,6 +82,7 @@ async def error(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) -> None:
     told: list[tuple[float, str | None]] = []
 

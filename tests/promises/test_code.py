@@ -57,6 +57,7 @@ def record_of(campaign: Campaign, name: str) -> Any:
     return json.loads((campaign.folder / "runs" / name / "run.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["train.py", "settings.yaml"])
 def test_code_swapped_for_a_moment_while_a_run_starts(tmp_path: Path, program: str) -> None:
     brief = "7 if '--lr=0.1' in sys.argv else 0.5"
@@ -83,6 +84,7 @@ def test_code_swapped_for_a_moment_while_a_run_starts(tmp_path: Path, program: s
     assert campaign.json("verify")["ok"]
 
 
+@pytest.mark.slow
 def test_a_tracked_file_that_every_run_rewrites_and_notes_spoil_nothing(tmp_path: Path) -> None:
     campaign = campaign_of(
         tmp_path,

@@ -360,6 +360,7 @@ def test_a_verdict_that_somebody_edited_stops_no_command(campaign: Campaign, tex
 # Locks of devices
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a folder of another user, which only root may")
 def test_whoever_owns_the_folder_of_the_locks_takes_no_lock_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -271,6 +271,7 @@ def test_a_report_marks_weaker_terms(weaker: Campaign) -> None:
     assert "VALIDATED, weaker terms" in weaker.run("report", "--markdown").out
 
 
+@pytest.mark.slow
 def test_an_acceptance_from_before_the_bar_was_raised_is_not_handed_over_unsaid(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
@@ -351,6 +352,7 @@ def measured_python(campaign: Campaign) -> str:
     return str(yaml.safe_load(campaign.config.read_text())["workload"]["command"]).split()[0]
 
 
+@pytest.mark.slow
 def test_a_recording_never_passes_for_a_device(tmp_path: Path) -> None:
     """Runs that a person made on recordings in a campaign of another device are no evidence of it."""
     forged(tmp_path / "repo" / "hypotheses" / "rec")

@@ -365,6 +365,7 @@ def _paths(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(p for key, each in list(inner)[:40] for p in _paths(each, (*path, key)))]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_hostile_record_is_a_problem_and_never_a_defect(sound: OldCampaign, data: st.DataObject) -> None:

@@ -96,6 +96,7 @@ def test_a_change_of_the_loader_is_validated_and_called_the_programs_own_word(tm
     assert "its throughput is by the program's own word" in campaign.run("accept", "1").expect(0).out
 
 
+@pytest.mark.slow
 def test_a_person_explains_counts_and_no_session_may(tmp_path: Path) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 25.0})
     assert judged(campaign, {"train.py": TRAIN.replace("step + 1", "1 + step")})["verdict"] == "INCONCLUSIVE"

@@ -80,6 +80,7 @@ def duration(body: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_of_making_is_mended(top: Path, commit: str) -> None:
     git(top, "worktree", "add", "--quiet", "--detach", str(top.with_name("theirs")))
     before, expected = users(top), None

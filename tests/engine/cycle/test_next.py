@@ -22,6 +22,7 @@ KEYS = {"action", "campaign", "hypothesis", "verdict", "gates", "brief", "next_c
 CHANGES = ("--set --lr=0.2", "--set --lr=0.3", "--set --lr=0.4", "--set --lr=0.5")
 
 
+@pytest.mark.slow
 def test_the_whole_story(tmp_path: Path, recordings: Path) -> None:
     reference = "reference: {command: 'python3 other.py'}\ntarget: 95\n"
     campaign = make_replay_campaign(tmp_path / "repo", recordings, config=reference, runs=1)
@@ -65,6 +66,7 @@ def test_the_whole_story(tmp_path: Path, recordings: Path) -> None:
     assert "ValueError: bad shape" in text
 
 
+@pytest.mark.slow
 def test_solved_stops_with_status_4(campaign: Campaign) -> None:
     campaign.config.write_text(campaign.config.read_text() + "target: 50\n")
     campaign.json("next")
@@ -80,6 +82,7 @@ def test_solved_stops_with_status_4(campaign: Campaign) -> None:
     assert (contents(campaign.folder / "progress"), campaign.runs()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "why"), [("{hypotheses: 1}", "exhausted"), ("{device_time: 0.3s}", "out of budget")]
 )

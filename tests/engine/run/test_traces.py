@@ -89,6 +89,7 @@ def test_every_rank_goes_beside_the_samples(tmp_path: Path) -> None:
     assert (tmp_path / "run.trace.rank1.json.gz").read_text() == "trace.rank1.json.gz"
 
 
+@pytest.mark.slow
 def test_sample_leaves_the_trace_beside_the_samples_and_the_status_alone(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "fit.py").write_text(TRAINING + "raise SystemExit(3)\n")

@@ -72,6 +72,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_spawned_child_that_trains_tells_of_itself(tmp_path: Path) -> None:
     told = probed(tmp_path / "run", SPAWNED)
@@ -93,6 +94,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 @needs_torch
 def test_each_rank_tells_which_it_is(tmp_path: Path) -> None:
     run = tmp_path / "run"

@@ -163,6 +163,7 @@ OLDER = (
 )
 
 
+@pytest.mark.slow
 def test_a_pytorch_without_hooks_is_wrapped_class_by_class(tmp_path: Path) -> None:
     """As before 2.0; all of it in one process, whose optimizers are counted together."""
     codes = "".join(STORIES[name][0] + "\na, b = make(), make(torch.optim.Adam)\n" for name in OLDER)

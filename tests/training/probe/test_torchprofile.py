@@ -100,6 +100,7 @@ def marks(trace: list[dict[str, Any]]) -> list[str]:
     return sorted({e["name"] for e in trace if e["name"].startswith("ProfilerStep#")})
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_is_in_the_trace_and_results_are_the_same_to_the_last_bit(
     training: Training,
 ) -> None:
@@ -259,6 +260,7 @@ def test_a_trace_that_cannot_be_written_costs_nothing_else(forked: Forked) -> No
     assert not [name for name in training.files if name.endswith(f"{pid}.json.gz")]
 
 
+@pytest.mark.slow
 def test_a_request_that_cannot_be_read_costs_nothing_else(training: Training) -> None:
     done = training.start("train(10)", "active=four")
     assert done.returncode == 0, done.stderr

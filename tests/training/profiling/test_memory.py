@@ -105,6 +105,7 @@ def test_a_gpus_counters_are_read_and_never_reset(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_pytorch_without_cuda_or_half_imported_is_no_gpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     code = """

@@ -13,6 +13,7 @@ from gpudebug.training.profiling import report as reports
 from gpudebug.training.profiling.tree import Node, Thread, registry
 
 
+@pytest.mark.slow
 def test_a_million_names_are_capped_and_it_is_said(tmp_path: Path) -> None:
     code = """
     enable_profiling()
