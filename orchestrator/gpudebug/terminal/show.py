@@ -1,4 +1,4 @@
-"""One hypothesis: what it says, its gates, its runs and what went on inside them."""
+"""One hypothesis as text for people: its entry, gates, runs and what happened inside them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show(answer: ShowAnswer) -> str:
             lines += labelled(f"{label:<13} ", text)
     lines += [line for n in answer.doubts for line in labelled("Doubt         ", n)]
     if answer.intervention:
-        # In one line, to be copied.
+        # In one line, to copy.
         lines.append(f"Change        {answer.intervention}")
     if answer.why:
         lines += labelled("Why           ", answer.why)
@@ -40,7 +40,7 @@ def show(answer: ShowAnswer) -> str:
         lines += ["", *_run(e)]
     lines += [""] if answer.skipped else []
     for s in answer.skipped:
-        lines += labelled(f"Run {s.run}: ", f"no evidence that can be read: {s.why}")
+        lines += labelled(f"Run {s.run}: ", f"unreadable evidence: {s.why}")
     lines += places(next((s for e in reversed(answer.evidence) if (s := e.get("stacks"))), None))
     lines += inside(answer.probe, [""]) + _sections(answer) + _profile(answer.profile)
     lines += ["", "Files:", *(f"  {f}" for f in answer.files)]
@@ -56,7 +56,7 @@ def _verified(answer: ShowAnswer) -> str:
 
 
 def _sections(answer: ShowAnswer) -> list[str]:
-    """The sections that the training's code named, of baseline and trial, or why there are none."""
+    """Render the sections of baseline and trial that the code named, or why there are none."""
     broken = [s for e in answer.evidence if (s := e.get("sections")) and not s["sections"]]
     notes = dict.fromkeys(note for s in broken for note in s["notes"])
     if not (answer.sections or notes):
@@ -67,14 +67,14 @@ def _sections(answer: ShowAnswer) -> list[str]:
     return ["", *rows, *(f"  note: {note}" for note in notes)]
 
 
-def _profile(found: Facts | None) -> list[str]:
-    """What PyTorch's profiler recorded of the workload, where it did."""
-    if not found:
+def _profile(record: Facts | None) -> list[str]:
+    """Render what PyTorch's profiler recorded of the workload, if it ran."""
+    if not record:
         return []
     from gpudebug.terminal.torchprofile import trace
 
-    heading = f"Profile of the workload, run {found['run']}:"
-    return ["", heading, *(f"  {line}" for line in trace(dict(found)))]
+    heading = f"Profile of the workload, run {record['run']}:"
+    return ["", heading, *(f"  {line}" for line in trace(dict(record)))]
 
 
 def _run(e: Facts) -> list[str]:

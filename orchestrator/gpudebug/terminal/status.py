@@ -1,4 +1,4 @@
-"""Where a campaign stands, as text for people: every line fits to the screen, no number is ever cut."""
+"""A campaign's status as text for people: every line fits the screen, no number is ever cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOAL = 2
 _SETTINGS = 4
 # More devices or verdicts than this are counted, not listed.
 _NAMED = 2
-# A baseline's figures want so much room beside its name; else they stand below it.
+# With less room beside its name, a baseline's figures are below it.
 _BESIDE, _INDENT = 44, 5
 
 
@@ -31,7 +31,7 @@ def status(answer: StatusAnswer) -> str:
     parts = [
         _head(answer, here),
         [line for role, b in answer.baselines.items() if b for line in _baseline(role, b, here)],
-        _known(answer, here),
+        _noise(answer, here),
         [*hypotheses(answer, here), *sweeps(answer, here)],
         _ahead(answer, here),
     ]
@@ -51,22 +51,22 @@ def _head(answer: StatusAnswer, here: Screen) -> list[str]:
     ]
 
 
-def _settings(told: PinnedSettings, here: Screen) -> list[str]:
-    """What gpudebug.yaml has otherwise than a person pinned; nothing if it is the same."""
-    if not (told.differences or told.problem):
+def _settings(pinned: PinnedSettings, here: Screen) -> list[str]:
+    """Render how gpudebug.yaml differs from the pinned settings; nothing if it does not."""
+    if not (pinned.differences or pinned.problem):
         return []
-    said = told.problem or f"not what is pinned: {'; '.join(told.differences)}"
-    return here.labelled("Settings ", f"{said}; see gpudebug settings", _SETTINGS)
+    text = pinned.problem or f"not what is pinned: {'; '.join(pinned.differences)}"
+    return here.labelled("Settings ", f"{text}; see gpudebug settings", _SETTINGS)
 
 
-def _unlisted(found: Sequence[UnlistedVerdict], here: Screen) -> list[str]:
-    """Verdicts in runs/ that the progress file does not have."""
-    if not found:
+def _unlisted(verdicts: Sequence[UnlistedVerdict], here: Screen) -> list[str]:
+    """List verdicts in runs/ that are missing from the progress file."""
+    if not verdicts:
         return []
-    names = [f"runs/{u.run} (hypothesis {u.hypothesis}, {u.status})" for u in found[:_NAMED]]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    said = f"{', '.join(names)}{more} {'is' if len(found) == 1 else 'are'} listed by no entry"
-    return here.labelled("Verdicts ", f"{said}; see gpudebug verify", _SETTINGS)
+    names = [f"runs/{u.run} (hypothesis {u.hypothesis}, {u.status})" for u in verdicts[:_NAMED]]
+    more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
+    text = f"{', '.join(names)}{more} {'is' if len(verdicts) == 1 else 'are'} not in the progress file"
+    return here.labelled("Verdicts ", f"{text}; see gpudebug verify", _SETTINGS)
 
 
 def _devices(devices: Sequence[Mapping[str, Any]]) -> str:
@@ -88,46 +88,46 @@ def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
 
 
 def _measured(b: BaselineRow) -> str:
-    """A baseline's figures as they were written, how old they are, and what is wrong with them."""
+    """Format a baseline's figures, their age and what is wrong with them."""
     if not b.valid and not b.runs and not b.gpu_util_text:
         return str(b.why)
     own = f"{b.metric_text}, " if b.metric_text else ""
     figure = b.gpu_util_text or numbers.percent(b.gpu_util)
     rate = b.throughput_text or numbers.UNKNOWN
-    said = f"{own}{figure}, {rate}, loss {b.loss or numbers.UNKNOWN}"
+    text = f"{own}{figure}, {rate}, loss {b.loss or numbers.UNKNOWN}"
     if b.age_s is not None:
-        said += f", {numbers.span(b.age_s)} ago"
+        text += f", {numbers.span(b.age_s)} ago"
     if b.replayed:
-        said += ", replayed"
+        text += ", replayed"
     if not b.verified:
-        said += "  UNVERIFIED"
+        text += "  UNVERIFIED"
     if b.valid:
-        return said
-    return f"{said}  [stale: {b.why}]" if b.verified else f"{said}  [{b.why}]"
+        return text
+    return f"{text}  [stale: {b.why}]" if b.verified else f"{text}  [{b.why}]"
 
 
-def _known(answer: StatusAnswer, here: Screen) -> list[str]:
-    """What the baselines' noise lets a trial tell, and what was expected of them."""
+def _noise(answer: StatusAnswer, here: Screen) -> list[str]:
+    """Render the detectable effect, and the figures expected of the baselines."""
     if not (answer.resolution or answer.expected):
         return []
     from gpudebug.terminal import noise
 
-    known = noise.resolution(answer.resolution) if answer.resolution else []
-    known += noise.expected(answer.expected)
-    return [line for text in known for line in here.labelled(text[:9], text[9:])]
+    lines = noise.resolution(answer.resolution) if answer.resolution else []
+    lines += noise.expected(answer.expected)
+    return [line for text in lines for line in here.labelled(text[:9], text[9:])]
 
 
 def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
-    """The target, what is left to reach it, and what `next` would do."""
+    """Render the target, the budget and what `next` would do."""
     budget, after = answer.budget, answer.next
     left, total = map(numbers.duration, (budget.device_time_left_s, budget.device_time_s))
-    said = (
+    rest = (
         f"{budget.hypotheses_left} of {budget.hypotheses} hypotheses and {left} of {total} device time "
         f"left ({budget.hypotheses_used} tested, {numbers.duration(budget.device_time_used_s)} used)"
     )
     lines = [
         *here.labelled("Target   ", answer.target_text),
-        *here.labelled("Budget   ", said),
+        *here.labelled("Budget   ", rest),
         *_next(f"{after.action}: {after.why}", here),
         *_order(answer.order, here),
         *_recorded(answer.recorded, here),
@@ -140,7 +140,7 @@ def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
 
 
 def _order(order: OrderSource | None, here: Screen) -> list[str]:
-    """When the order of what waits was recorded, and from which baseline."""
+    """Render when the order of untested hypotheses was recorded, and from which baseline."""
     if order is None:
         return []
     age = numbers.UNKNOWN if order.age_s is None else f"{numbers.span(order.age_s)} ago"
@@ -149,25 +149,25 @@ def _order(order: OrderSource | None, here: Screen) -> list[str]:
     return here.labelled("Order    ", f"recorded by {order.by} {age}{made}")
 
 
-def _recorded(found: RecordedAt | None, here: Screen) -> list[str]:
-    """That the figures are those that were recorded; nothing if the evidence was read."""
-    if found is None:
+def _recorded(record: RecordedAt | None, here: Screen) -> list[str]:
+    """Render the age of recorded figures; nothing if the evidence was read."""
+    if record is None:
         return []
-    age = numbers.UNKNOWN if found.age_s is None else f"{numbers.span(found.age_s)} ago"
+    age = numbers.UNKNOWN if record.age_s is None else f"{numbers.span(record.age_s)} ago"
     return here.labelled("Figures  ", f"as recorded {age}; gpudebug verify proves them")
 
 
-def _next(said: str, here: Screen) -> list[str]:
-    """What `next` would do. Where that takes several lines, a command in it has one for itself."""
+def _next(text: str, here: Screen) -> list[str]:
+    """Render what `next` would do; if that takes several lines, a command in it has its own."""
     label = "Next     "
-    lines = here.labelled(label, said)
+    lines = here.labelled(label, text)
     if len(lines) == 1:
         return lines
     lines = []
-    while said:
-        before, found, after = said.partition(": gpudebug ")
-        command, _, said = after.partition("; ")
-        lines += here.labelled(label, before + ":" * bool(found))
+    while text:
+        before, colon, after = text.partition(": gpudebug ")
+        command, _, text = after.partition("; ")
+        lines += here.labelled(label, before + ":" * bool(colon))
         label = " " * len(label)
-        lines += [f"{label}gpudebug {here.line(command)}"] if found else []
+        lines += [f"{label}gpudebug {here.line(command)}"] if colon else []
     return lines

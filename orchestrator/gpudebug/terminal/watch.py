@@ -1,4 +1,4 @@
-"""What `status --watch` shows: a picture of a running trial that fills a terminal, or a line."""
+"""Render `status --watch`: a running trial as a full screen, or as a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpudebug.engine.status.watch import Sight
 
 _ROOMY, _HIGH = 60, 18
-"""Smaller terminals are not told who runs it, lower ones nothing of the host."""
+"""Narrower terminals do not show who runs it, lower ones nothing of the host."""
 _LATELY_S = 30
 _STALE_S = 10.0
 _QUIET_S = 60.0
@@ -27,15 +27,15 @@ _ALARM = re.compile(
 
 
 def frame(sight: Sight, width: int, height: int, unicode: bool = True) -> Text:
-    """`height` lines of `width` columns at most: what goes on, how far it is, each device, the log's end."""
+    """Render at most `height` lines of `width` columns: the run, its progress, the devices, the log's end."""
     pen = Pen(unicode)
     brief = height < _HIGH
     head = [*_title(pen, sight, width), *_notes(pen, sight, width), *_state(pen, sight, width, brief)]
-    # However low the terminal is, the devices are seen.
+    # Even a low terminal shows the devices.
     head = head[: max(1, height - 1 - min(len(sight.devices), 3))]
     room = height - len(head) - 1
-    told = not sight.over and sight.progress.run is not None
-    devices = panels.devices(pen, sight.devices, width, room) if told else []
+    running = not sight.over and sight.progress.run is not None
+    devices = panels.devices(pen, sight.devices, width, room) if running else []
     log = _log(pen, sight, width, room - len(devices))
     body = [*head, *devices, *log]
     blank = [pen.text("")] * max(0, height - 1 - len(body))
@@ -44,14 +44,14 @@ def frame(sight: Sight, width: int, height: int, unicode: bool = True) -> Text:
 
 
 def line(sight: Sight) -> str:
-    """The same in one line, as far as it is known; where nothing is under way, what `next` would do."""
+    """Render the same in one line; if no run is under way, what `next` would do."""
     pen = Pen()
     p = sight.progress
     if sight.over or p.run is None:
-        told = [*_standing(pen, sight), *map(pen.text, sight.problems)]
+        fields = [*_idle(pen, sight), *map(pen.text, sight.problems)]
         if p.run is not None and sight.outcome:
-            told.insert(1, pen.text(f"Last run: {p.run}: {_ended(sight)}."))
-        return "  ".join(part.plain for part in told)
+            fields.insert(1, pen.text(f"Last run: {p.run}: {_ended(sight)}."))
+        return "  ".join(part.plain for part in fields)
     parts = [p.run or "", _elapsed(sight), _steps(sight)]
     if p.loss is not None:
         parts.append(f"loss {numbers.number(p.loss)}")
@@ -69,10 +69,10 @@ def _title(pen: Pen, sight: Sight, width: int) -> list[Text]:
 
 
 def _state(pen: Pen, sight: Sight, width: int, brief: bool) -> list[Text]:
-    """What goes on, and how far it is."""
+    """Render the run under way and its progress, or what would be done next."""
     if sight.over or sight.progress.run is None:
-        told = [ln for text in _standing(pen, sight) for ln in _wrapped(pen, text, width)]
-        return [*told, *_last_run(pen, sight, width)]
+        lines = [ln for text in _idle(pen, sight) for ln in _wrapped(pen, text, width)]
+        return [*lines, *_last_run(pen, sight, width)]
     holder = [] if brief or width < _ROOMY else [pen.text(_holder(sight), "dim")]
     lines = pen.flow([*_what(pen, sight), *holder], width)
     if sight.next is not None:
@@ -81,16 +81,16 @@ def _state(pen: Pen, sight: Sight, width: int, brief: bool) -> list[Text]:
     return [*lines, *_progress(pen, sight, width), *pen.flow(figures, width)]
 
 
-def _standing(pen: Pen, sight: Sight) -> list[Text]:
-    """Where no run is under way: why, and what would be done next."""
-    p, told = sight.progress, []
+def _idle(pen: Pen, sight: Sight) -> list[Text]:
+    """Why no run is under way, and what would be done next."""
+    p, fields = sight.progress, []
     if sight.holder is not None:
-        told.append(pen.text(f"{_holder(sight)}: no run has begun yet", "bold"))
+        fields.append(pen.text(f"{_holder(sight)}: no run has begun yet", "bold"))
     elif sight.state == "unfinished":
-        told.append(pen.text(f"Run {p.run} is unfinished: nothing works on it any more.", "bold red"))
+        fields.append(pen.text(f"Run {p.run} is unfinished: nothing works on it any more.", "bold red"))
     elif sight.over:
-        told.append(pen.text("Nothing is under way.", "bold"))
-    return [*told, pen.text(_next(sight))] if sight.next is not None else told
+        fields.append(pen.text("Nothing is under way.", "bold"))
+    return [*fields, pen.text(_next(sight))] if sight.next is not None else fields
 
 
 def _next(sight: Sight) -> str:
@@ -150,7 +150,7 @@ def _progress(pen: Pen, sight: Sight, width: int) -> list[Text]:
 
 def _figures(pen: Pen, sight: Sight) -> list[Text]:
     p = sight.progress
-    # The baseline's is of its steady window: what began with the start-up is no match for it.
+    # The baseline's figure is of its steady window: only recent values, without the start-up, compare.
     lately = f"util {numbers.percent(_lately(sight))} last {_LATELY_S} s{_of(sight, 'gpu util')}"
     fields = [pen.text(lately), pen.text(f"{numbers.percent(p.gpu_util)} so far")]
     fields.append(pen.text((_rate(sight) or f"rate {numbers.UNKNOWN}") + _of(sight, "throughput")))
@@ -165,9 +165,9 @@ def _figures(pen: Pen, sight: Sight) -> list[Text]:
 
 
 def _of(sight: Sight, field: str) -> str:
-    """What the baseline's entry says, beside a trial's figure."""
-    said = (sight.baseline or {}).get(field, "").partition(" (")[0]
-    return f" (baseline {said})" if said and sight.progress.hypothesis is not None else ""
+    """The baseline's figure, to go beside a trial's."""
+    figure = (sight.baseline or {}).get(field, "").partition(" (")[0]
+    return f" (baseline {figure})" if figure and sight.progress.hypothesis is not None else ""
 
 
 def _loss(pen: Pen, sight: Sight) -> list[Text]:
@@ -175,34 +175,34 @@ def _loss(pen: Pen, sight: Sight) -> list[Text]:
     if loss is None:
         return [pen.text(f"loss {numbers.UNKNOWN}", "dim")]
     bad = not math.isfinite(loss) or trend in ("NAN", "DIVERGING")
-    said = pen.text(
+    text = pen.text(
         f"loss {numbers.number(loss)}" + (f" {trend}" if trend else ""), "bold red" if bad else ""
     )
     low, high = min(sight.losses, default=0.0), max(sight.losses, default=0.0)
     if len(sight.losses) < 4 or high <= low:
-        return [said]
+        return [text]
     curve = pen.chart([v - low for v in sight.losses], 16, style="cyan", top=high - low)[0]
-    return [pen.join([said, curve], " ")]
+    return [pen.join([text, curve], " ")]
 
 
 def _host(pen: Pen, sight: Sight) -> list[Text]:
-    host, told = sight.host, []
+    host, fields = sight.host, []
     used = "" if host.cpu_util is None else f"{host.cpu_util / 100:.1f} cores"
     resident = "" if host.rss_mb is None else f"{panels.gib(host.rss_mb)} GiB"
     if used or resident:
-        told.append(f"host {', '.join(text for text in (used, resident) if text)}")
+        fields.append(f"host {', '.join(text for text in (used, resident) if text)}")
     moved = {"read": host.read_mb_s, "written": host.write_mb_s}
     if rates := [f"{value:.1f} {verb}" for verb, value in moved.items() if value is not None]:
-        told.append(f"disk {', '.join(rates)} MB/s")
-    return [pen.text(text) for text in told]
+        fields.append(f"disk {', '.join(rates)} MB/s")
+    return [pen.text(text) for text in fields]
 
 
 def _notes(pen: Pen, sight: Sight, width: int) -> list[Text]:
-    """What somebody who looks at night must not miss."""
-    said = [pen.text(text, "bold red") for text in sight.problems]
+    """Render problems and warnings, which a user must not miss."""
+    texts = [pen.text(text, "bold red") for text in sight.problems]
     if sight.state == "running":
-        said += [pen.text(text, "bold yellow") for text in _warnings(sight)]
-    return [ln for text in said for ln in _wrapped(pen, text, width)]
+        texts += [pen.text(text, "bold yellow") for text in _warnings(sight)]
+    return [ln for text in texts for ln in _wrapped(pen, text, width)]
 
 
 def _warnings(sight: Sight) -> Iterable[str]:
@@ -218,22 +218,22 @@ def _warnings(sight: Sight) -> Iterable[str]:
 def _log(pen: Pen, sight: Sight, width: int, room: int) -> list[Text]:
     if sight.progress.run is None or room < 2:
         return []
-    said = "train.log"
+    title = "train.log"
     if sight.log_bytes is None:
-        said = "no train.log"
+        title = "no train.log"
     elif not sight.log:
-        said += ": nothing printed yet"
+        title += ": nothing printed yet"
     else:
-        said += f", {_size(sight.log_bytes)}"
+        title += f", {_size(sight.log_bytes)}"
         if not sight.over and sight.log_age_s is not None:
-            said += f", last output {numbers.duration(sight.log_age_s)} ago"
+            title += f", last output {numbers.duration(sight.log_age_s)} ago"
     rows = sight.log[-(room - 1) :]
     lines = [pen.fit(pen.text(row, "red" if _ALARM.search(row) else ""), width) for row in rows]
-    return [pen.rule(said, width), *lines]
+    return [pen.rule(title, width), *lines]
 
 
 def _wrapped(pen: Pen, text: Text, width: int, most: int = 3) -> list[Text]:
-    """A text of any length in at most `most` lines."""
+    """Wrap a text to at most `most` lines."""
     words = [pen.text(word, str(text.style)) for word in text.plain.split(" ")]
     lines = pen.flow(words, width, " ")
     if len(lines) <= most:

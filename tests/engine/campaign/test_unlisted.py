@@ -91,7 +91,7 @@ def test_an_entry_that_is_gone_is_still_counted_and_nobody_is_accused(rejected: 
     assert f"runs/{FIRST} holds REJECTED of hypothesis 1, and no entry lists it" in told.unchecked
     assert rejected.json("status")["budget"]["hypotheses_used"] == 1
     said = " ".join(rejected.run("status").out.split())
-    assert f"runs/{FIRST} (hypothesis 1, REJECTED) is listed by no entry" in said
+    assert f"runs/{FIRST} (hypothesis 1, REJECTED) is not in the progress file" in said
     # The same change under another number, spelled otherwise, is the same test.
     rejected.add("\n### Hypothesis 2: Anew\n- **Intervention**: --set lr=0.2\n" + UNTESTED)
     assert [p.field for p in problems(rejected)] == ["unlisted"]

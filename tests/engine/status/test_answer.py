@@ -72,7 +72,7 @@ def test_show_names_a_run_whose_evidence_cannot_be_read(
     answer = show(told.folder, 1)
     assert ([e["run"] for e in answer.evidence], answer.probe) == (["0003-baseline-workload"], ())
     assert answer.skipped == [UnreadRun(run="0002-h1", why=why)]
-    assert f"\nRun 0002-h1: no evidence that can be read: {why}\n" in render.show(answer)
+    assert f"\nRun 0002-h1: unreadable evidence: {why}\n" in render.show(answer)
 
 
 def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None:
@@ -87,7 +87,7 @@ def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None
     finally:
         for folder in closed:
             folder.chmod(0o755)
-    assert "Run 0002-h1: no evidence that can be read: cannot read: Permission denied" in shown.expect(0).out
+    assert "Run 0002-h1: unreadable evidence: cannot read: Permission denied" in shown.expect(0).out
     assert "run 0001-baseline-workload cannot be read" in watched.expect(0).out
     assert "0003-baseline-workload/run.json: cannot read: Permission denied" in watched.out
     assert "run 0002-h1: runs/0002-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
