@@ -144,7 +144,7 @@ def test_there_is_no_json_of_a_screen(tmp_path: Path) -> None:
 
 def test_help_says_what_a_pipe_gets(tmp_path: Path) -> None:
     said = " ".join(command(tmp_path, "status", "--help").out.split())
-    assert "a line every 10 s until nothing is under way" in said
+    assert "a line every 10 s until no run is under way" in said
 
 
 def make_watched(folder: Path, seconds: float = 60.0) -> Campaign:

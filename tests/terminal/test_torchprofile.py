@@ -41,7 +41,7 @@ def test_the_answer_names_trace_cost_and_what_to_do_next() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"overhead": None}, "4 iterations, 12.3 ms each, what it cost is unknown"),
+        ({"overhead": None}, "4 iterations, 12.3 ms each, overhead unknown"),
         ({"overhead": -0.02}, "4 iterations, 12.3 ms each, 0% longer by the profiler"),
         ({"steps": 1, "active_step_s": None}, "1 iteration, 23% longer by the profiler"),
     ],

@@ -156,7 +156,7 @@ def show(
 def propose(
     title: Annotated[str, typer.Option(help="The cause, in one line; not needed for a sweep.")] = "",
     description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
-    method: Annotated[str, typer.Option(help="What is changed and what should move.")] = "",
+    method: Annotated[str, typer.Option(help="What to change and what should move.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
     unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Remove a flag.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,

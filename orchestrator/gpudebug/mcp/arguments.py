@@ -58,7 +58,7 @@ Cause = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9-]*$")]
 class Propose(Arguments):
     title: str = Field("", max_length=200, description="The cause, in one line; not needed for a sweep.")
     description: str = Field("", max_length=2000, description="Why it would idle the device.")
-    method: str = Field("", max_length=2000, description="What is changed and what should move.")
+    method: str = Field("", max_length=2000, description="What to change and what should move.")
     set: Words = Field([], description="Flags to set in the training command, each FLAG=VALUE.")
     unset: Words = Field([], description="Flags to remove from the training command.")
     env: Words = Field([], description="Environment variables to set, each NAME=VALUE.")

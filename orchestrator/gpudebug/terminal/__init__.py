@@ -1,1 +1,1 @@
-"""The answers of the engine as text for people: plain, aligned, within 80 columns where it can be."""
+"""The answers of the engine as text for people: plain, aligned, within 80 columns if possible."""

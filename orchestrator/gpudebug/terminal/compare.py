@@ -11,7 +11,7 @@ from gpudebug.terminal.fit import wrap
 
 WIDTH = 80
 _LABEL, _COLUMN = 16, 17
-# What is shown with its value if it is the same; how many differing packages are listed.
+# Names shown with their value in `Same`; how many differing packages are listed.
 _VALUED = ("compile", "warm-up", "device", "interpreter")
 _PACKAGES = 12
 _FIGURES = {"throughput": "throughput", "latency": "latency", "wall_time": "wall time"}

@@ -29,9 +29,7 @@ def trace(record: Answer | None) -> list[str]:
     facts = [
         "1 iteration" if record["steps"] == 1 else f"{record['steps']} iterations",
         *([f"{numbers.number(took * 1e3, 'ms')} each"] if took else []),
-        f"{max(0.0, overhead):.0%} longer by the profiler"
-        if overhead is not None
-        else "what it cost is unknown",
+        f"{max(0.0, overhead):.0%} longer by the profiler" if overhead is not None else "overhead unknown",
     ]
     others = len(record.get("files", ())) - 1
     more = f" and {others} of other ranks" if others > 0 else ""
