@@ -268,10 +268,9 @@ def test_every_module_is_in_a_room(floor: str) -> None:
 
 # Public class names that still occur more than once. A name made unique leaves the list; none joins it.
 REPEATED_CLASSES = """
-    Accepted Agent Answer Baseline Case Change Claim Code Comparison Copies Criteria Device Difference
-    Effect Expression Facts Field Figure Found Intervention Item Job Kept Kind Level Mark Marks
-    Measured Node Offer Order Part Problem Process Progress Rates Ratio Reading Record Row Runs Said
-    Sample Sampler Samples Seen Settings Shown Source Span Standing State Step Thread Worktree
+    Answer Baseline Change Claim Code Copies Device Expression Field Found Job Kept Kind Level Mark
+    Measured Node Process Progress Ratio Reading Record Row Runs Sample Sampler Samples Seen Settings
+    Source Span State Thread
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.trials import run as evidence
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.compare.faster import Run
+from gpudebug.core.compare.faster import ComparedRun
 from gpudebug.core.records import DeviceEvidence, DeviceInfo, RunRecord
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.edges.store import RunFolder, Workspace
@@ -49,17 +49,17 @@ def run(
     variables: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] | None = None,
     **more: Any,
-) -> Run:
+) -> ComparedRun:
     """A completed run: steps per second, seconds from launch to end, latency in seconds."""
     if isinstance(latency, float):
         latency = Latency(latency, latency, latency, latency, count=100)
     more.setdefault("devices", (DeviceEvidence(index=0, uuid="GPU-0", name="x"),))
     found = record(command, duration_s=wall, **(facts or {}))
     asked = frameworks.steps_of(found.argv, adapters.known())
-    return Run(found, evidence(30.0, rate, **more), latency, variables, asked)
+    return ComparedRun(found, evidence(30.0, rate, **more), latency, variables, asked)
 
 
-def stored(root: Path, one: Run, log: str = "") -> RunFolder:
+def stored(root: Path, one: ComparedRun, log: str = "") -> RunFolder:
     """`one` as a sealed folder in `root`/runs, named by its record."""
     workspace = Workspace(root)
     folder = RunFolder(workspace.runs / one.record.name, lambda text: text)

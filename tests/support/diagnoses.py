@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.records import Stacks, StacksEvidence
 
 
@@ -15,11 +15,11 @@ def cause(id: str = "dl-waits", **fields: Any) -> Cause:
     )
 
 
-def facts(*, stacks: Stacks | None = None, workers: Stacks | None = None, **fields: Any) -> Facts:
-    """`signals` by keyword: every name that is no field of Facts."""
-    own = {name: fields.pop(name) for name in list(fields) if name in Facts.__dataclass_fields__}
+def facts(*, stacks: Stacks | None = None, workers: Stacks | None = None, **fields: Any) -> DiagnosisFacts:
+    """`signals` by keyword: every name that is no field of DiagnosisFacts."""
+    own = {name: fields.pop(name) for name in list(fields) if name in DiagnosisFacts.__dataclass_fields__}
     told = StacksEvidence(training=stacks, workers=workers) if stacks or workers else None
-    return Facts(signals=fields, stacks=told, **{"runs": ("0001-baseline-workload",), **own})
+    return DiagnosisFacts(signals=fields, stacks=told, **{"runs": ("0001-baseline-workload",), **own})
 
 
 def stacks(*seen: tuple[str, str, int, float, float], code: dict[str, str] | None = None) -> Stacks:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
-from gpudebug.core.verdict.judge import Criteria, Setting, judge
+from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.words import Outcome, Result, Trend
 
 CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)
@@ -57,9 +57,13 @@ def crashed(kind: str | None = "exception", *lines: str, **more: Any) -> Evidenc
 
 
 def verdict(
-    before: Sequence[Evidence], after: Sequence[Evidence], /, setting: Setting | None = None, **changes: Any
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    /,
+    setting: TrialSetting | None = None,
+    **changes: Any,
 ) -> Verdict:
-    return judge(1, criteria(**changes), before, after, setting or Setting())
+    return judge(1, criteria(**changes), before, after, setting or TrialSetting())
 
 
 def gate(found: Verdict, name: str) -> Gate:

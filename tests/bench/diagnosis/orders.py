@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tests.bench.diagnosis.recording import Recording
 from tests.bench.diagnosis.replaying import Replay
 
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 
 VALIDATED = "VALIDATED"
 _SHUFFLES = 2000
@@ -49,7 +49,7 @@ def chosen(replay: Replay) -> tuple[int, ...]:
     while True:
         replay.show(tested)
         action = replay.decision()
-        if action.kind is not Kind.TEST or action.hypothesis is None:
+        if action.kind is not ActionKind.TEST or action.hypothesis is None:
             break
         tested[action.hypothesis] = replay.tested(action.hypothesis)
         if replay.recording.trials[action.hypothesis].status == VALIDATED:

@@ -12,8 +12,8 @@ from tests.bench.verdicts.runs import Pool, Run
 
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.contrast import contrast
-from gpudebug.core.verdict.judge import Criteria, Setting, judge
-from gpudebug.core.verdict.protocol import Step, is_certain, next_step
+from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
+from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.core.words import Status
 
 BASELINE_RUNS = 4
@@ -45,10 +45,10 @@ def decide_trial(
 ) -> Decision:
     """One trial against the `recorded` baselines; `fresh` and `trial` launch one more run each."""
     before, after = list(recorded), list[Evidence]()
-    seconds, step = 0.0, Step.TRIAL
+    seconds, step = 0.0, NextRun.TRIAL
     while True:
-        setting = Setting(fresh=len(before) - len(recorded))
-        if step is Step.TRIAL:
+        setting = TrialSetting(fresh=len(before) - len(recorded))
+        if step is NextRun.TRIAL:
             run = trial()
             found, spent = _watched(run, criteria, before, after, setting) if early_stop else _whole(run)
             after.append(found)
@@ -56,10 +56,10 @@ def decide_trial(
             found, spent = _whole(fresh())
             before.append(found)
         seconds += spent
-        setting = Setting(fresh=len(before) - len(recorded))
+        setting = TrialSetting(fresh=len(before) - len(recorded))
         verdict = judge(1, criteria, before, after, setting)
         step = next_step(verdict, criteria, before, after, setting)
-        if step is Step.DONE:
+        if step is NextRun.DONE:
             delta = None if verdict.delta is None else verdict.delta.value
             return Decision(verdict.status, delta, len(after), seconds, tuple(before[len(recorded) :]))
 
@@ -69,7 +69,7 @@ def _whole(run: Run) -> tuple[Evidence, float]:
 
 
 def _watched(
-    run: Run, criteria: Criteria, before: list[Evidence], after: list[Evidence], setting: Setting
+    run: Run, criteria: Criteria, before: list[Evidence], after: list[Evidence], setting: TrialSetting
 ) -> tuple[Evidence, float]:
     """The run up to the first look at which its answer is certain."""
     for look in run.looks:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.agents import page
-from gpudebug.core.agents.page import Part, Tried
+from gpudebug.core.agents.page import PagePart, Tried
 
 HOSTILE = st.text() | st.text(alphabet="`~#->*\"'\\ \n\r\x1b[]m\x9d\u202e\u2028<!ab…", max_size=300)
 LINES = st.lists(HOSTILE, max_size=30)
@@ -42,7 +42,10 @@ def test_shares_never_exceed_the_room_and_serve_the_least_first(
 
 
 def test_a_page_is_whole_where_there_is_room_and_cut_by_rank_where_not() -> None:
-    parts = [Part(lambda n: "x" * min(n, 500), 10, 500, 2), Part(lambda n: "y" * min(n, 300), 10, 300, 1)]
+    parts = [
+        PagePart(lambda n: "x" * min(n, 500), 10, 500, 2),
+        PagePart(lambda n: "y" * min(n, 300), 10, 300, 1),
+    ]
     assert page.page("head", parts, "end", 2000) == f"head\n\n{'x' * 500}\n\n{'y' * 300}\n\nend"
     tight = page.page("head", parts, "end", 400)
     assert len(tight) <= 400 and tight.startswith("head\n\n") and tight.endswith("\n\nend")

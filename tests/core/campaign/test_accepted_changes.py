@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gpudebug.core.campaign import accepted_changes
-from gpudebug.core.campaign.accepted_changes import Accepted
+from gpudebug.core.campaign.accepted_changes import AcceptedChange
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import Workload
@@ -21,8 +21,8 @@ def read(*entries: tuple[object, ...]) -> ProgressFile:
     return parse("".join(ENTRY.format(*entry) for entry in entries).encode(), "p.md")
 
 
-def steps(*texts: str) -> tuple[Accepted, ...]:
-    return tuple(Accepted(n, parse_intervention(t), "p.md", 10 * n) for n, t in enumerate(texts, 1))
+def steps(*texts: str) -> tuple[AcceptedChange, ...]:
+    return tuple(AcceptedChange(n, parse_intervention(t), "p.md", 10 * n) for n, t in enumerate(texts, 1))
 
 
 def test_the_order_is_that_of_acceptance() -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from gpudebug.core.campaign.decide import (
     Action,
+    ActionKind,
     BaselineState,
     Campaign,
     Claimed,
     Ending,
     HypothesisState,
-    Kind,
     RunState,
     decide,
     goal,
@@ -76,203 +76,268 @@ JUDGED = RunState("0008-h2", sealed=True, hypothesis=2)
 SOLVING = h(1, Status.VALIDATED, after=85.0)
 
 # name, campaign, kind, what of the action is told: role, hypothesis, run or ending
-HISTORIES: list[tuple[str, Campaign, Kind, dict[str, object]]] = [
-    ("nothing yet", campaign(baselines=(MISSING,)), Kind.RECORD_BASELINE, {"role": "workload"}),
-    ("baseline, no hypothesis", campaign(), Kind.PROPOSE, {}),
+HISTORIES: list[tuple[str, Campaign, ActionKind, dict[str, object]]] = [
+    ("nothing yet", campaign(baselines=(MISSING,)), ActionKind.RECORD_BASELINE, {"role": "workload"}),
+    ("baseline, no hypothesis", campaign(), ActionKind.PROPOSE, {}),
     (
         "a hypothesis, no baseline",
         campaign(h(1), baselines=(MISSING,)),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "workload"},
     ),
-    ("a stale baseline", campaign(h(1), baselines=(STALE,)), Kind.RECORD_BASELINE, {"role": "workload"}),
+    (
+        "a stale baseline",
+        campaign(h(1), baselines=(STALE,)),
+        ActionKind.RECORD_BASELINE,
+        {"role": "workload"},
+    ),
     (
         "workload before reference",
         campaign(baselines=(MISSING, NO_REFERENCE)),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "workload"},
     ),
     (
         "reference before a test",
         campaign(h(1), baselines=(VALID, NO_REFERENCE)),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "reference"},
     ),
     (
         "reference stale",
         campaign(h(1), baselines=(VALID, OLD_REFERENCE)),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "reference"},
     ),
-    ("both baselines", campaign(h(1), baselines=(VALID, REFERENCE)), Kind.TEST, {"hypothesis": 1}),
+    ("both baselines", campaign(h(1), baselines=(VALID, REFERENCE)), ActionKind.TEST, {"hypothesis": 1}),
     (
         "a reference of unknown utilisation",
         campaign(h(1), baselines=(VALID, UNKNOWN_REFERENCE)),
-        Kind.TEST,
+        ActionKind.TEST,
         {},
     ),
-    ("in the file's order", campaign(h(7), h(2)), Kind.TEST, {"hypothesis": 7}),
-    ("after a verdict", campaign(h(1, Status.REJECTED), h(2)), Kind.TEST, {"hypothesis": 2}),
-    ("what needs no one first", campaign(h(1, code=True), h(2)), Kind.TEST, {"hypothesis": 2}),
-    ("what needs someone last", campaign(h(1, code=True), *DONE[1:]), Kind.IMPLEMENT, {"hypothesis": 1}),
-    ("all tested", campaign(*DONE), Kind.PROPOSE, {}),
-    ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), Kind.PROPOSE, {}),
+    ("in the file's order", campaign(h(7), h(2)), ActionKind.TEST, {"hypothesis": 7}),
+    ("after a verdict", campaign(h(1, Status.REJECTED), h(2)), ActionKind.TEST, {"hypothesis": 2}),
+    ("what needs no one first", campaign(h(1, code=True), h(2)), ActionKind.TEST, {"hypothesis": 2}),
+    (
+        "what needs someone last",
+        campaign(h(1, code=True), *DONE[1:]),
+        ActionKind.IMPLEMENT,
+        {"hypothesis": 1},
+    ),
+    ("all tested", campaign(*DONE), ActionKind.PROPOSE, {}),
+    ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), ActionKind.PROPOSE, {}),
     # What promises most a second of the device, as far as that is known.
-    ("worth most", campaign(h(1, worth=0.1), h(2, worth=0.3), h(3, worth=0.2)), Kind.TEST, {"hypothesis": 2}),
-    ("of one worth", campaign(h(5, worth=0.1), h(2, worth=0.1)), Kind.TEST, {"hypothesis": 5}),
-    ("unknown behind promising", campaign(h(1), h(2, worth=1e-9)), Kind.TEST, {"hypothesis": 2}),
-    ("unknown before worthless", campaign(h(1, worth=0.0), h(2)), Kind.TEST, {"hypothesis": 2}),
-    ("worthless ones", campaign(h(3, worth=-1.0), h(2, worth=0.0)), Kind.TEST, {"hypothesis": 3}),
+    (
+        "worth most",
+        campaign(h(1, worth=0.1), h(2, worth=0.3), h(3, worth=0.2)),
+        ActionKind.TEST,
+        {"hypothesis": 2},
+    ),
+    ("of one worth", campaign(h(5, worth=0.1), h(2, worth=0.1)), ActionKind.TEST, {"hypothesis": 5}),
+    ("unknown behind promising", campaign(h(1), h(2, worth=1e-9)), ActionKind.TEST, {"hypothesis": 2}),
+    ("unknown before worthless", campaign(h(1, worth=0.0), h(2)), ActionKind.TEST, {"hypothesis": 2}),
+    ("worthless ones", campaign(h(3, worth=-1.0), h(2, worth=0.0)), ActionKind.TEST, {"hypothesis": 3}),
     (
         "of those to write",
         campaign(h(1, code=True), h(2, code=True, worth=1)),
-        Kind.IMPLEMENT,
+        ActionKind.IMPLEMENT,
         {"hypothesis": 2},
     ),
     (
         "without anybody, for little",
         campaign(h(1, code=True, worth=9), h(2, worth=0)),
-        Kind.TEST,
+        ActionKind.TEST,
         {"hypothesis": 2},
     ),
     (
         "mine is worth nothing",
         campaign(h(1, worth=9), replace(MINE, written=True, worth=0)),
-        Kind.TEST,
+        ActionKind.TEST,
         {"hypothesis": 2},
     ),
     (
         "tested ones are worth nothing",
         campaign(h(1, Status.REJECTED, worth=9), h(2)),
-        Kind.TEST,
+        ActionKind.TEST,
         {"hypothesis": 2},
     ),
     # Claims: what one has begun goes on, what others hold is theirs.
-    ("mine, not written yet", campaign(h(1), MINE), Kind.IMPLEMENT, {"hypothesis": 2}),
-    ("mine, written", campaign(h(1), replace(MINE, written=True)), Kind.TEST, {"hypothesis": 2}),
-    ("mine, a flag by hand", campaign(h(1), replace(MINE, mechanical=True)), Kind.TEST, {"hypothesis": 2}),
-    ("another's", campaign(OTHERS, h(3)), Kind.TEST, {"hypothesis": 3}),
-    ("another's, and one to write", campaign(OTHERS, h(3, code=True)), Kind.IMPLEMENT, {"hypothesis": 3}),
-    ("nothing but another's", campaign(OTHERS), Kind.PROPOSE, {"hypothesis": None}),
-    ("mine, no baseline", campaign(MINE, baselines=(MISSING,)), Kind.RECORD_BASELINE, {}),
-    ("mine, another's cut off", campaign(MINE, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
-    ("another's, solved", campaign(OTHERS, SOLVING), Kind.STOP, {}),
+    ("mine, not written yet", campaign(h(1), MINE), ActionKind.IMPLEMENT, {"hypothesis": 2}),
+    ("mine, written", campaign(h(1), replace(MINE, written=True)), ActionKind.TEST, {"hypothesis": 2}),
+    (
+        "mine, a flag by hand",
+        campaign(h(1), replace(MINE, mechanical=True)),
+        ActionKind.TEST,
+        {"hypothesis": 2},
+    ),
+    ("another's", campaign(OTHERS, h(3)), ActionKind.TEST, {"hypothesis": 3}),
+    (
+        "another's, and one to write",
+        campaign(OTHERS, h(3, code=True)),
+        ActionKind.IMPLEMENT,
+        {"hypothesis": 3},
+    ),
+    ("nothing but another's", campaign(OTHERS), ActionKind.PROPOSE, {"hypothesis": None}),
+    ("mine, no baseline", campaign(MINE, baselines=(MISSING,)), ActionKind.RECORD_BASELINE, {}),
+    ("mine, another's cut off", campaign(MINE, loose_runs=(CUT_OFF,)), ActionKind.RECOVER, {}),
+    ("another's, solved", campaign(OTHERS, SOLVING), ActionKind.STOP, {}),
     # Recovery goes before everything.
     (
         "a run cut off",
         campaign(h(2), loose_runs=(CUT_OFF,)),
-        Kind.RECOVER,
+        ActionKind.RECOVER,
         {"run": "0007-h2", "hypothesis": 2},
     ),
-    ("a verdict unspliced", campaign(h(2), loose_runs=(JUDGED,)), Kind.RECOVER, {"run": "0008-h2"}),
-    ("the first of two", campaign(h(2), loose_runs=(CUT_OFF, JUDGED)), Kind.RECOVER, {"run": "0007-h2"}),
+    ("a verdict unspliced", campaign(h(2), loose_runs=(JUDGED,)), ActionKind.RECOVER, {"run": "0008-h2"}),
+    (
+        "the first of two",
+        campaign(h(2), loose_runs=(CUT_OFF, JUDGED)),
+        ActionKind.RECOVER,
+        {"run": "0007-h2"},
+    ),
     (
         "testing, nothing runs",
         campaign(h(1), h(2, Status.TESTING)),
-        Kind.RECOVER,
+        ActionKind.RECOVER,
         {"hypothesis": 2, "run": None},
     ),
     (
         "a baseline's run cut off",
         campaign(baselines=(MISSING,), loose_runs=(RunState("0001-baseline-workload", sealed=False),)),
-        Kind.RECOVER,
+        ActionKind.RECOVER,
         {"run": "0001-baseline-workload", "hypothesis": None},
     ),
-    ("cut off, solved", campaign(SOLVING, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
-    ("cut off, out of budget", campaign(*DONE, hypothesis_budget=4, loose_runs=(CUT_OFF,)), Kind.RECOVER, {}),
-    ("testing, no baseline", campaign(h(1, Status.TESTING), baselines=(MISSING,)), Kind.RECOVER, {}),
+    ("cut off, solved", campaign(SOLVING, loose_runs=(CUT_OFF,)), ActionKind.RECOVER, {}),
+    (
+        "cut off, out of budget",
+        campaign(*DONE, hypothesis_budget=4, loose_runs=(CUT_OFF,)),
+        ActionKind.RECOVER,
+        {},
+    ),
+    ("testing, no baseline", campaign(h(1, Status.TESTING), baselines=(MISSING,)), ActionKind.RECOVER, {}),
     # Solved.
-    ("solved", campaign(SOLVING, h(2)), Kind.STOP, {"ending": Ending.SOLVED, "hypothesis": 1}),
-    ("solved just so", campaign(h(1, Status.VALIDATED, after=80.0)), Kind.STOP, {"ending": Ending.SOLVED}),
+    ("solved", campaign(SOLVING, h(2)), ActionKind.STOP, {"ending": Ending.SOLVED, "hypothesis": 1}),
+    (
+        "solved just so",
+        campaign(h(1, Status.VALIDATED, after=80.0)),
+        ActionKind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
     (
         "solved by a later one",
         campaign(*DONE, h(5, Status.VALIDATED, after=81)),
-        Kind.STOP,
+        ActionKind.STOP,
         {"hypothesis": 5},
     ),
-    ("solved and exhausted", campaign(SOLVING, hypothesis_budget=1), Kind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "solved and exhausted",
+        campaign(SOLVING, hypothesis_budget=1),
+        ActionKind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
     (
         "solved, accepted",
         campaign(SOLVING, baselines=(STALE,), accepted=True),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "workload"},
     ),
-    ("solved, accepted and measured", campaign(SOLVING, accepted=True), Kind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "solved, accepted and measured",
+        campaign(SOLVING, accepted=True),
+        ActionKind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
     (
         "solved, accepted, reference stale",
         campaign(SOLVING, baselines=(VALID, OLD_REFERENCE), accepted=True, target=80.0),
-        Kind.STOP,
+        ActionKind.STOP,
         {"ending": Ending.SOLVED},
     ),
     (
         "exhausted, accepted",
         campaign(SOLVING, baselines=(STALE,), accepted=True, hypothesis_budget=1),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {},
     ),
-    ("solved, baseline stale", campaign(SOLVING, baselines=(STALE,)), Kind.STOP, {"ending": Ending.SOLVED}),
-    ("not yet there", campaign(h(1, Status.VALIDATED, after=79.9), h(2)), Kind.TEST, {"hypothesis": 2}),
-    ("there, not validated", campaign(h(1, Status.REJECTED, after=95), h(2)), Kind.TEST, {"hypothesis": 2}),
-    ("there by hand", campaign(h(1, Status.VALIDATED, after=95, verified=False), h(2)), Kind.TEST, {}),
-    ("validated, figure unknown", campaign(h(1, Status.VALIDATED), h(2)), Kind.TEST, {}),
-    ("an own target reached", campaign(h(1, Status.VALIDATED, after=50), target=45.0), Kind.STOP, {}),
-    ("an own target not reached", campaign(h(1, Status.VALIDATED, after=85), target=90.0), Kind.PROPOSE, {}),
+    (
+        "solved, baseline stale",
+        campaign(SOLVING, baselines=(STALE,)),
+        ActionKind.STOP,
+        {"ending": Ending.SOLVED},
+    ),
+    ("not yet there", campaign(h(1, Status.VALIDATED, after=79.9), h(2)), ActionKind.TEST, {"hypothesis": 2}),
+    (
+        "there, not validated",
+        campaign(h(1, Status.REJECTED, after=95), h(2)),
+        ActionKind.TEST,
+        {"hypothesis": 2},
+    ),
+    ("there by hand", campaign(h(1, Status.VALIDATED, after=95, verified=False), h(2)), ActionKind.TEST, {}),
+    ("validated, figure unknown", campaign(h(1, Status.VALIDATED), h(2)), ActionKind.TEST, {}),
+    ("an own target reached", campaign(h(1, Status.VALIDATED, after=50), target=45.0), ActionKind.STOP, {}),
+    (
+        "an own target not reached",
+        campaign(h(1, Status.VALIDATED, after=85), target=90.0),
+        ActionKind.PROPOSE,
+        {},
+    ),
     (
         "as good as the reference",
         campaign(h(1, Status.VALIDATED, after=76), baselines=(VALID, REFERENCE)),
-        Kind.STOP,
+        ActionKind.STOP,
         {"ending": Ending.SOLVED},
     ),
     (
         "not as good as the reference",
         campaign(h(1, Status.VALIDATED, after=74), baselines=(VALID, REFERENCE)),
-        Kind.PROPOSE,
+        ActionKind.PROPOSE,
         {},
     ),
     (
         "how good the reference is must be known first",
         campaign(SOLVING, baselines=(VALID, NO_REFERENCE)),
-        Kind.RECORD_BASELINE,
+        ActionKind.RECORD_BASELINE,
         {"role": "reference"},
     ),
     (
         "an own target needs no reference",
         campaign(SOLVING, baselines=(VALID, NO_REFERENCE), target=80.0),
-        Kind.STOP,
+        ActionKind.STOP,
         {"ending": Ending.SOLVED},
     ),
     # Budgets.
-    ("exhausted", campaign(*DONE, h(5), hypothesis_budget=4), Kind.STOP, {"ending": Ending.EXHAUSTED}),
-    ("one left", campaign(*DONE, h(5), hypothesis_budget=5), Kind.TEST, {"hypothesis": 5}),
+    ("exhausted", campaign(*DONE, h(5), hypothesis_budget=4), ActionKind.STOP, {"ending": Ending.EXHAUSTED}),
+    ("one left", campaign(*DONE, h(5), hypothesis_budget=5), ActionKind.TEST, {"hypothesis": 5}),
     (
         "untested ones cost nothing",
         campaign(h(1), h(2), h(3), hypothesis_budget=1),
-        Kind.TEST,
+        ActionKind.TEST,
         {"hypothesis": 1},
     ),
     (
         "out of device time",
         campaign(h(1), device_time=7200.0, device_time_budget=7200.0),
-        Kind.STOP,
+        ActionKind.STOP,
         {"ending": Ending.OUT_OF_BUDGET},
     ),
-    ("device time left", campaign(h(1), device_time=7199.0, device_time_budget=7200.0), Kind.TEST, {}),
-    ("no limit of device time", campaign(h(1), device_time=1e9), Kind.TEST, {}),
+    ("device time left", campaign(h(1), device_time=7199.0, device_time_budget=7200.0), ActionKind.TEST, {}),
+    ("no limit of device time", campaign(h(1), device_time=1e9), ActionKind.TEST, {}),
     (
         "no budget to record a baseline",
         campaign(baselines=(STALE,), device_time=10.0, device_time_budget=5.0),
-        Kind.STOP,
+        ActionKind.STOP,
         {"ending": Ending.OUT_OF_BUDGET},
     ),
 ]
 
 
 @pytest.mark.parametrize(("state", "kind", "told"), [x[1:] for x in HISTORIES], ids=[x[0] for x in HISTORIES])
-def test_each_history_has_one_next_thing(state: Campaign, kind: Kind, told: dict[str, object]) -> None:
+def test_each_history_has_one_next_thing(state: Campaign, kind: ActionKind, told: dict[str, object]) -> None:
     action = decide(state)
     assert action.kind is kind
     assert {name: getattr(action, name) for name in told} == told
-    assert (action.ending is not None) is (kind is Kind.STOP)
+    assert (action.ending is not None) is (kind is ActionKind.STOP)
 
 
 @pytest.mark.parametrize(
@@ -316,15 +381,15 @@ def test_the_goal_of_another_metric(
 @pytest.mark.parametrize(
     ("metric", "after", "target", "kind", "says"),
     [
-        (RATE, 12.0, 11.0, Kind.STOP, "reaches 12 steps/s, the target is 11 steps/s"),
-        (RATE, 10.0, 11.0, Kind.PROPOSE, ""),
-        (RATE, 1000.0, None, Kind.PROPOSE, ""),
-        (TIME, 0.009, 0.0095, Kind.STOP, "reaches 9 ms, the target is 9.5 ms"),
-        (TIME, 0.010, 0.0095, Kind.PROPOSE, ""),
+        (RATE, 12.0, 11.0, ActionKind.STOP, "reaches 12 steps/s, the target is 11 steps/s"),
+        (RATE, 10.0, 11.0, ActionKind.PROPOSE, ""),
+        (RATE, 1000.0, None, ActionKind.PROPOSE, ""),
+        (TIME, 0.009, 0.0095, ActionKind.STOP, "reaches 9 ms, the target is 9.5 ms"),
+        (TIME, 0.010, 0.0095, ActionKind.PROPOSE, ""),
     ],
 )
 def test_another_metric_solves_by_its_own_figure(
-    metric: Metric, after: float, target: float | None, kind: Kind, says: str
+    metric: Metric, after: float, target: float | None, kind: ActionKind, says: str
 ) -> None:
     action = decide(campaign(h(1, Status.VALIDATED, after=after), metric=metric, target=target))
     assert action.kind is kind
@@ -418,12 +483,12 @@ def test_every_campaign_has_exactly_one_next_thing(state: Campaign) -> None:
     assert isinstance(action, Action)
     assert action == decide(state)
     assert action.why
-    assert (action.ending is not None) is (action.kind is Kind.STOP)
+    assert (action.ending is not None) is (action.kind is ActionKind.STOP)
     needs = {
-        Kind.RECORD_BASELINE: action.role is not None,
-        Kind.TEST: action.hypothesis is not None,
-        Kind.IMPLEMENT: action.hypothesis is not None,
-        Kind.RECOVER: action.hypothesis is not None or action.run is not None,
+        ActionKind.RECORD_BASELINE: action.role is not None,
+        ActionKind.TEST: action.hypothesis is not None,
+        ActionKind.IMPLEMENT: action.hypothesis is not None,
+        ActionKind.RECOVER: action.hypothesis is not None or action.run is not None,
     }
     assert needs.get(action.kind, True)
 
@@ -432,24 +497,24 @@ def test_every_campaign_has_exactly_one_next_thing(state: Campaign) -> None:
 def test_the_order_of_concerns(state: Campaign) -> None:
     kind = decide(state).kind
     loose = bool(state.loose_runs) or any(x.status is Status.TESTING for x in state.hypotheses)
-    assert (kind is Kind.RECOVER) is loose
-    if kind in (Kind.TEST, Kind.IMPLEMENT, Kind.PROPOSE):
+    assert (kind is ActionKind.RECOVER) is loose
+    if kind in (ActionKind.TEST, ActionKind.IMPLEMENT, ActionKind.PROPOSE):
         assert all(b.why is None for b in state.baselines)
         assert sum(x.status in VERDICTS for x in state.hypotheses) < state.hypothesis_budget
     left = [x for x in state.hypotheses if x.status is Status.UNTESTED]
-    if kind is Kind.IMPLEMENT:
+    if kind is ActionKind.IMPLEMENT:
         assert not any(x.mechanical for x in left)
-    if kind is Kind.PROPOSE:
+    if kind is ActionKind.PROPOSE:
         assert not left
 
 
 @given(CAMPAIGNS)
 def test_only_an_untested_hypothesis_is_tested(state: Campaign) -> None:
     action = decide(state)
-    if action.kind in (Kind.TEST, Kind.IMPLEMENT):
+    if action.kind in (ActionKind.TEST, ActionKind.IMPLEMENT):
         chosen = next(x for x in state.hypotheses if x.number == action.hypothesis)
         assert chosen.status is Status.UNTESTED
-        assert chosen.mechanical is (action.kind is Kind.TEST)
+        assert chosen.mechanical is (action.kind is ActionKind.TEST)
         known = [x.worth or 0.0 for x in waiting(state, chosen.mechanical)]
         assert (chosen.worth or 0.0) == max(known) or max(known) <= 0
 
@@ -459,7 +524,7 @@ def test_doing_the_next_thing_again_and_again_comes_to_an_end(state: Campaign) -
     """Each action, done, changes the files so that another follows: no campaign turns in circles."""
     for _ in range(60):
         action = decide(state)
-        if action.kind in (Kind.STOP, Kind.PROPOSE, Kind.IMPLEMENT):
+        if action.kind in (ActionKind.STOP, ActionKind.PROPOSE, ActionKind.IMPLEMENT):
             return
         state = done(state, action)
     raise AssertionError(f"still {decide(state)}")
@@ -467,19 +532,19 @@ def test_doing_the_next_thing_again_and_again_comes_to_an_end(state: Campaign) -
 
 def done(state: Campaign, action: Action) -> Campaign:
     """The campaign as its files tell it after the action."""
-    if action.kind is Kind.RECORD_BASELINE:
+    if action.kind is ActionKind.RECORD_BASELINE:
         return replace(
             state,
             baselines=tuple(replace(b, why=None) if b.role == action.role else b for b in state.baselines),
         )
-    if action.kind is Kind.RECOVER:
+    if action.kind is ActionKind.RECOVER:
         status = Status.UNTESTED
         loose = tuple(r for r in state.loose_runs if r.name != action.run)
     else:
         status, loose = Status.REJECTED, state.loose_runs
     changed = tuple(
         replace(x, status=status)
-        if x.number == action.hypothesis and (action.kind is Kind.TEST or x.status is Status.TESTING)
+        if x.number == action.hypothesis and (action.kind is ActionKind.TEST or x.status is Status.TESTING)
         else x
         for x in state.hypotheses
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.campaign.gains import Step, gain
+from gpudebug.core.campaign.gains import AcceptedStep, gain
 from gpudebug.core.statistics.metrics import Metric
 
 UTIL = Metric()
@@ -26,7 +26,9 @@ def verdict(
     }
 
 
-def told(metric: Metric, *steps: Step, together: Any = None, **figures: float | None) -> dict[str, Any]:
+def told(
+    metric: Metric, *steps: AcceptedStep, together: Any = None, **figures: float | None
+) -> dict[str, Any]:
     figures = {"now": None, "reference": None, "target": None, **figures}
     found = gain(metric, steps, **figures, together=together)
     assert found is not None
@@ -35,8 +37,8 @@ def told(metric: Metric, *steps: Step, together: Any = None, **figures: float | 
 
 def test_two_accepted_changes_and_what_is_missing() -> None:
     steps = [
-        Step(2, "Waits", "--set --a=1", verdict(20.0, 60.0)),
-        Step(5, "Syncs", "--set --b=1", verdict(60.0, 75.0)),
+        AcceptedStep(2, "Waits", "--set --a=1", verdict(20.0, 60.0)),
+        AcceptedStep(5, "Syncs", "--set --b=1", verdict(60.0, 75.0)),
     ]
     measured = {"delta": {"value": 54.0, "low": 51.0, "high": 57.0}, "why": None}
     found = told(UTIL, *steps, now=74.0, reference=90.0, target=80.0, together=measured)
@@ -85,7 +87,7 @@ def test_other_metrics_are_ratios(metric: Metric, now: float, goal: float, gap: 
 
 
 def test_a_ratio_of_latencies_above_one_is_a_gain() -> None:
-    step = Step(1, "Denoises", "--set --n=2", verdict(0.4, 0.2, "latency_p50"))
+    step = AcceptedStep(1, "Denoises", "--set --n=2", verdict(0.4, 0.2, "latency_p50"))
     found = told(LATENCY, step, now=0.2, together={"delta": {"value": 2.0}})
     assert found["gained"] == 2.0
     assert found["gained_text"] == "2.00x"
@@ -94,25 +96,25 @@ def test_a_ratio_of_latencies_above_one_is_a_gain() -> None:
 
 def test_what_is_not_known_stays_unknown() -> None:
     assert gain(UTIL, [], now=None, reference=90.0, target=80.0) is None
-    unborne = Step(3, "By hand", "--set --c=1", None)
+    unborne = AcceptedStep(3, "By hand", "--set --c=1", None)
     found = told(UTIL, unborne, now=60.0, target=80.0)
     assert (found["start"], found["gained"], found["gained_text"]) == (None, None, "unknown")
     assert found["accepted"][0]["before"] is None
     assert found["accepted"][0]["change_text"] == "unknown"
-    unmeasured = told(UTIL, Step(1, "Waits", "", verdict(20.0, 60.0)), target=80.0)
+    unmeasured = told(UTIL, AcceptedStep(1, "Waits", "", verdict(20.0, 60.0)), target=80.0)
     assert (unmeasured["now"], unmeasured["gap"], unmeasured["gained"]) == (None, None, None)
     assert unmeasured["gap_text"] == "unknown"
 
 
 def test_what_was_not_measured_together_is_no_gain_and_says_why() -> None:
-    step = Step(1, "Waits", "", verdict(20.0, 60.0))
+    step = AcceptedStep(1, "Waits", "", verdict(20.0, 60.0))
     found = told(UTIL, step, now=60.0, together={"delta": None, "why": "other surroundings"})
     assert (found["gained"], found["gained_text"]) == (None, "unknown")
     assert found["gained_why"] == "other surroundings"
 
 
 def test_a_trial_that_was_judged_by_another_metric_gives_no_figure() -> None:
-    step = Step(1, "Waits", "", verdict(10.0, 30.0, "steps_per_s"))
+    step = AcceptedStep(1, "Waits", "", verdict(10.0, 30.0, "steps_per_s"))
     found = told(UTIL, step, now=60.0)
     assert (found["start"], found["accepted"][0]["before"]) == (None, None)
     assert found["accepted"][0]["change_text"] == "40.00x (95% CI 38.00x to 42.00x)"
@@ -120,5 +122,5 @@ def test_a_trial_that_was_judged_by_another_metric_gives_no_figure() -> None:
 
 def test_an_older_verdict_keeps_its_figures_under_another_name() -> None:
     old = {"before": 20.0, "after": 60.0, "delta": {"value": 40.0}}
-    found = told(UTIL, Step(1, "Waits", "", old), now=60.0)
+    found = told(UTIL, AcceptedStep(1, "Waits", "", old), now=60.0)
     assert (found["start"], found["accepted"][0]["after"]) == (20.0, 60.0)

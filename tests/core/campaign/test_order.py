@@ -7,10 +7,10 @@ import json
 import pytest
 
 from gpudebug.core.campaign.decide import Campaign, HypothesisState, decide
-from gpudebug.core.campaign.order import NO_DIAGNOSIS, UNKNOWN, Order, order_in, ordered
+from gpudebug.core.campaign.order import NO_DIAGNOSIS, UNKNOWN, HypothesisOrder, order_in, ordered
 from gpudebug.core.words import Status
 
-ORDER = Order("2026-11-23T14:02:00+00:00", "gpudebug next", ("0001-a",), "gpu_util", {2: 0.5}, 20.0)
+ORDER = HypothesisOrder("2026-11-23T14:02:00+00:00", "gpudebug next", ("0001-a",), "gpu_util", {2: 0.5}, 20.0)
 
 
 def campaign() -> Campaign:
@@ -18,7 +18,11 @@ def campaign() -> Campaign:
 
 
 def test_what_was_written_is_read() -> None:
-    for order in (ORDER, Order("w", "b", (), "m", unweighed="why"), Order("w", "b", (), "m", offer="x")):
+    for order in (
+        ORDER,
+        HypothesisOrder("w", "b", (), "m", unweighed="why"),
+        HypothesisOrder("w", "b", (), "m", offer="x"),
+    ):
         assert order_in(json.loads(json.dumps(order.as_json()))) == order
 
 
@@ -48,7 +52,7 @@ def test_what_is_worth_most_goes_first() -> None:
 
 
 def test_without_an_order_the_file_decides_and_the_command_is_named() -> None:
-    for order in (None, Order("w", "b", (), "m", offer="x")):
+    for order in (None, HypothesisOrder("w", "b", (), "m", offer="x")):
         action = decide(ordered(campaign(), order))
         assert action.hypothesis == 1
         assert action.why.endswith(f"the first in the file: {UNKNOWN}")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.causes import cause
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.catalogue.model import Cause, Intervention
+from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.change import intervention
@@ -32,7 +32,7 @@ def offered(cause: Cause, command: str, source: str | None = None, **more: Any) 
 
 
 def tried_by(**interventions: dict[str, Any]) -> Cause:
-    made = {name: Intervention.model_validate(fields) for name, fields in interventions.items()}
+    made = {name: CatalogueIntervention.model_validate(fields) for name, fields in interventions.items()}
     return cause().model_copy(update={"interventions": made})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.catalogue.model import Intervention
+from gpudebug.core.catalogue.model import CatalogueIntervention
 from gpudebug.core.catalogue.settings import text_of, written
 
 
@@ -28,11 +28,11 @@ def test_values_are_written_as_a_person_would(value: str | float | bool, text: s
 @pytest.mark.parametrize(
     ("intervention", "text"),
     [
-        (Intervention(set={"num_workers": 4.0}), "--set num_workers=4"),
-        (Intervention(set={"a": True}, unset=("b",)), "--compound --set a=true --unset b"),
-        (Intervention(env={"OMP_NUM_THREADS": "1"}), "--env OMP_NUM_THREADS=1"),
-        (Intervention(code="write it"), None),
+        (CatalogueIntervention(set={"num_workers": 4.0}), "--set num_workers=4"),
+        (CatalogueIntervention(set={"a": True}, unset=("b",)), "--compound --set a=true --unset b"),
+        (CatalogueIntervention(env={"OMP_NUM_THREADS": "1"}), "--env OMP_NUM_THREADS=1"),
+        (CatalogueIntervention(code="write it"), None),
     ],
 )
-def test_a_change_in_the_syntax_of_propose(intervention: Intervention, text: str | None) -> None:
+def test_a_change_in_the_syntax_of_propose(intervention: CatalogueIntervention, text: str | None) -> None:
     assert text_of(intervention) == text

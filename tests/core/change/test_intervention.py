@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpudebug.core.change import intervention
-from gpudebug.core.change.intervention import Change
+from gpudebug.core.change.intervention import SingleChange
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.command import command_line
 from gpudebug.core.errors import InterventionError
@@ -170,8 +170,8 @@ def test_kinds_names_and_sizes() -> None:
     assert intervention.parse("--set --a --env B=1").mechanical
     assert intervention.parse("--patch hypotheses/patches/h1.patch --compound --set a=1").mechanical
     assert intervention.parse("--set=--a=1 --env=B=2").changes == (
-        Change("set", "--a", "1"),
-        Change("env", "B", "2"),
+        SingleChange("set", "--a", "1"),
+        SingleChange("env", "B", "2"),
     )
 
 
@@ -204,7 +204,7 @@ def test_options_of_the_command_line_make_the_same_change() -> None:
     )
     assert made == intervention.parse(made.text)
     assert made.text == "--set '--a=x y' --unset b --env C=1 --patch hypotheses/patches/p --code"
-    assert intervention.from_options(set=["--code"]).changes == (Change("set", "--code"),)
+    assert intervention.from_options(set=["--code"]).changes == (SingleChange("set", "--code"),)
 
 
 @pytest.mark.parametrize(

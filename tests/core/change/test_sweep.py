@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.change import intervention as interventions
-from gpudebug.core.change.intervention import Change
+from gpudebug.core.change.intervention import SingleChange
 from gpudebug.core.change.sweep import parse, standing, stands_already, sweeps
 from gpudebug.core.errors import InterventionError
 
@@ -66,12 +66,12 @@ def test_quoted_values_come_back_whatever_they_hold(values: list[str]) -> None:
 
 def test_a_value_of_the_command_or_its_environment_stands_already() -> None:
     argv = ("python", "train.py", "--steps=4", "--fast")
-    assert stands_already(Change("set", "--steps", "4"), argv, {})
-    assert not stands_already(Change("set", "--steps", "2"), argv, {})
-    assert not stands_already(Change("set", "--fast", "1"), argv, {})
-    assert not stands_already(Change("set", "--absent", "1"), argv, {})
-    assert stands_already(Change("env", "K", "1"), argv, {"K": "1"})
-    assert not stands_already(Change("env", "K", "1"), argv, {})
+    assert stands_already(SingleChange("set", "--steps", "4"), argv, {})
+    assert not stands_already(SingleChange("set", "--steps", "2"), argv, {})
+    assert not stands_already(SingleChange("set", "--fast", "1"), argv, {})
+    assert not stands_already(SingleChange("set", "--absent", "1"), argv, {})
+    assert stands_already(SingleChange("env", "K", "1"), argv, {"K": "1"})
+    assert not stands_already(SingleChange("env", "K", "1"), argv, {})
 
 
 def test_single_changes_of_one_knob_to_several_values_are_a_sweep() -> None:

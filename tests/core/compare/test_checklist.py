@@ -9,11 +9,11 @@ import pytest
 from tests.support.comparisons import CPU, GPU, record
 
 from gpudebug.core.compare import checklist
-from gpudebug.core.compare.checklist import Checklist, Facts
+from gpudebug.core.compare.checklist import Checklist, SideFacts
 
 
 def compare(a: str = "python t.py", b: str = "python t.py", **b_facts: Any) -> Checklist:
-    return checklist.compare(Facts(record(a)), Facts(record(b, **b_facts)))
+    return checklist.compare(SideFacts(record(a)), SideFacts(record(b, **b_facts)))
 
 
 def differences(found: Checklist) -> dict[str, tuple[str | None, str | None]]:
@@ -110,8 +110,8 @@ def test_another_batch_says_what_it_does() -> None:
 
 def test_a_runs_own_name_and_folder_are_no_difference() -> None:
     found = checklist.compare(
-        Facts(record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")),
-        Facts(record("python t.py --out=/y/runs/0002-b/out --id 0002-b", name="0002-b")),
+        SideFacts(record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")),
+        SideFacts(record("python t.py --out=/y/runs/0002-b/out --id 0002-b", name="0002-b")),
     )
     assert found.differences == []
 
@@ -133,9 +133,11 @@ def test_what_one_side_does_not_know_is_unknown(facts: dict[str, Any], names: se
 
 def test_variables_are_compared_by_value_where_these_are_known() -> None:
     a, b = record(environment=("A", "B", "C")), record(environment=("A", "B"))
-    known = checklist.compare(Facts(a, {"A": "1", "B": "2", "C": "3"}), Facts(b, {"A": "1", "B": "4"}))
+    known = checklist.compare(
+        SideFacts(a, {"A": "1", "B": "2", "C": "3"}), SideFacts(b, {"A": "1", "B": "4"})
+    )
     assert differences(known) == {"variable B": ("2", "4"), "variable C": ("3", "not set")}
-    names = checklist.compare(Facts(a), Facts(b))
+    names = checklist.compare(SideFacts(a), SideFacts(b))
     assert differences(names) == {"variable C": ("set", "not set")}
     assert names.unknown == ["variable A", "variable B"]
 
@@ -143,20 +145,22 @@ def test_variables_are_compared_by_value_where_these_are_known() -> None:
 def test_one_workloads_variables_are_the_same_though_only_named() -> None:
     one, other = {"command": "digest"}, {"command": "another"}
     a = record(environment=("A",), identity=one)
-    same = checklist.compare(Facts(a), Facts(record(environment=("A",), identity=one)))
+    same = checklist.compare(SideFacts(a), SideFacts(record(environment=("A",), identity=one)))
     assert (same.differences, same.unknown, same.same["variables"]) == ([], [], "A")
-    assert checklist.compare(Facts(a), Facts(record(environment=("A",), identity=other))).unknown == [
+    assert checklist.compare(SideFacts(a), SideFacts(record(environment=("A",), identity=other))).unknown == [
         "variable A"
     ]
 
 
 def test_surroundings_that_steer_libraries_count_where_both_tell_of_them() -> None:
     a, b = record(knobs={"OMP_NUM_THREADS": "1"}), record(knobs={"OMP_NUM_THREADS": "8"})
-    assert differences(checklist.compare(Facts(a), Facts(b))) == {"variable OMP_NUM_THREADS": ("1", "8")}
-    assert checklist.compare(Facts(a), Facts(record())).differences == []
+    assert differences(checklist.compare(SideFacts(a), SideFacts(b))) == {
+        "variable OMP_NUM_THREADS": ("1", "8")
+    }
+    assert checklist.compare(SideFacts(a), SideFacts(record())).differences == []
     off = record("python t.py --compile", knobs={"TORCHDYNAMO_DISABLE": "1"})
     on = record("python t.py --compile", knobs={})
-    assert differences(checklist.compare(Facts(off), Facts(on))) == {"compile": ("off", "on")}
+    assert differences(checklist.compare(SideFacts(off), SideFacts(on))) == {"compile": ("off", "on")}
 
 
 def test_surroundings_alone_leave_out_the_command_and_what_is_meant() -> None:

@@ -13,7 +13,7 @@ from tests.support.comparisons import CPU, run
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.compare import CompareSide, RateSpread, WallTimes
 from gpudebug.core.compare import faster
-from gpudebug.core.compare.faster import Answer, Name, Run, judge
+from gpudebug.core.compare.faster import ComparedRun, Name, SpeedAnswer, judge
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import DeviceEvidence, Estimate, ProbeEvidence
 from gpudebug.core.trainlog.latency import Latency
@@ -22,35 +22,55 @@ POSITIVE = st.floats(1e-3, 1e6)
 SIDE = st.lists(POSITIVE, min_size=1, max_size=5)
 
 
-def rates(*values: float) -> list[Run]:
+def rates(*values: float) -> list[ComparedRun]:
     return [run(rate=v, wall=600 / v) for v in values]
 
 
-def walls(*values: float | None) -> list[Run]:
+def walls(*values: float | None) -> list[ComparedRun]:
     return [run(rate=None, wall=v) for v in values]
 
 
-def latencies(*values: float) -> list[Run]:
+def latencies(*values: float) -> list[ComparedRun]:
     return [run(rate=None, latency=v) for v in values]
 
 
 ANSWERS = {
-    "throughput, faster": (rates(10, 10.1), rates(13, 13.1), Name.THROUGHPUT, Answer.FASTER, 1.30),
-    "throughput, slower": (rates(13, 13.1), rates(10, 10.1), Name.THROUGHPUT, Answer.SLOWER, 0.77),
-    "throughput, the same": (rates(10, 10.1), rates(10, 10.1), Name.THROUGHPUT, Answer.CANNOT_TELL, 1.0),
-    "too noisy": (rates(5, 15), rates(8, 20), Name.THROUGHPUT, Answer.CANNOT_TELL, 1.46),
-    "one run each, far apart": (rates(10), rates(20), Name.THROUGHPUT, Answer.FASTER, 2.0),
-    "one run each, near": (rates(10), rates(11), Name.THROUGHPUT, Answer.CANNOT_TELL, 1.1),
-    "wall time, faster": (walls(10, 10.1), walls(5, 5.1), Name.WALL_TIME, Answer.FASTER, 1.99),
-    "wall time, slower": (walls(5, 5.1), walls(10, 10.1), Name.WALL_TIME, Answer.SLOWER, 0.50),
-    "latency, faster": (latencies(0.02, 0.021), latencies(0.01, 0.011), Name.LATENCY, Answer.FASTER, 1.95),
-    "latency, slower": (latencies(0.01, 0.011), latencies(0.02, 0.021), Name.LATENCY, Answer.SLOWER, 0.51),
-    "one run lacks its rate": (rates(10, 10), [*rates(20), *walls(30)], Name.WALL_TIME, Answer.FASTER, 2.0),
+    "throughput, faster": (rates(10, 10.1), rates(13, 13.1), Name.THROUGHPUT, SpeedAnswer.FASTER, 1.30),
+    "throughput, slower": (rates(13, 13.1), rates(10, 10.1), Name.THROUGHPUT, SpeedAnswer.SLOWER, 0.77),
+    "throughput, the same": (rates(10, 10.1), rates(10, 10.1), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.0),
+    "too noisy": (rates(5, 15), rates(8, 20), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.46),
+    "one run each, far apart": (rates(10), rates(20), Name.THROUGHPUT, SpeedAnswer.FASTER, 2.0),
+    "one run each, near": (rates(10), rates(11), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.1),
+    "wall time, faster": (walls(10, 10.1), walls(5, 5.1), Name.WALL_TIME, SpeedAnswer.FASTER, 1.99),
+    "wall time, slower": (walls(5, 5.1), walls(10, 10.1), Name.WALL_TIME, SpeedAnswer.SLOWER, 0.50),
+    "latency, faster": (
+        latencies(0.02, 0.021),
+        latencies(0.01, 0.011),
+        Name.LATENCY,
+        SpeedAnswer.FASTER,
+        1.95,
+    ),
+    "latency, slower": (
+        latencies(0.01, 0.011),
+        latencies(0.02, 0.021),
+        Name.LATENCY,
+        SpeedAnswer.SLOWER,
+        0.51,
+    ),
+    "one run lacks its rate": (
+        rates(10, 10),
+        [*rates(20), *walls(30)],
+        Name.WALL_TIME,
+        SpeedAnswer.FASTER,
+        2.0,
+    ),
 }
 
 
 @pytest.mark.parametrize(("a", "b", "figure", "answer", "ratio"), ANSWERS.values(), ids=ANSWERS)
-def test_the_answer(a: list[Run], b: list[Run], figure: Name, answer: Answer, ratio: float) -> None:
+def test_the_answer(
+    a: list[ComparedRun], b: list[ComparedRun], figure: Name, answer: SpeedAnswer, ratio: float
+) -> None:
     found = faster.compare(a, b)
     assert (found.figure.name, found.answer) == (figure, answer)
     assert found.ratio.value == pytest.approx(ratio, abs=0.01)
@@ -59,22 +79,24 @@ def test_the_answer(a: list[Run], b: list[Run], figure: Name, answer: Answer, ra
 @pytest.mark.parametrize(
     ("low", "high", "answer"),
     [
-        (1.01, 1.5, Answer.FASTER),
-        (1.0, 1.5, Answer.CANNOT_TELL),
-        (0.9, 1.0, Answer.CANNOT_TELL),
-        (0.9, 0.99, Answer.SLOWER),
-        (None, None, Answer.CANNOT_TELL),
+        (1.01, 1.5, SpeedAnswer.FASTER),
+        (1.0, 1.5, SpeedAnswer.CANNOT_TELL),
+        (0.9, 1.0, SpeedAnswer.CANNOT_TELL),
+        (0.9, 0.99, SpeedAnswer.SLOWER),
+        (None, None, SpeedAnswer.CANNOT_TELL),
     ],
 )
-def test_only_an_interval_beside_one_tells(low: float | None, high: float | None, answer: Answer) -> None:
+def test_only_an_interval_beside_one_tells(
+    low: float | None, high: float | None, answer: SpeedAnswer
+) -> None:
     assert judge(Estimate(value=1.2, low=low, high=high)) is answer
-    assert judge(None) is Answer.CANNOT_TELL
+    assert judge(None) is SpeedAnswer.CANNOT_TELL
 
 
 MIRROR = {
-    Answer.FASTER: Answer.SLOWER,
-    Answer.SLOWER: Answer.FASTER,
-    Answer.CANNOT_TELL: Answer.CANNOT_TELL,
+    SpeedAnswer.FASTER: SpeedAnswer.SLOWER,
+    SpeedAnswer.SLOWER: SpeedAnswer.FASTER,
+    SpeedAnswer.CANNOT_TELL: SpeedAnswer.CANNOT_TELL,
 }
 
 
@@ -96,16 +118,16 @@ def test_the_unit_of_a_rate_does_not_matter(a: list[float], b: list[float], unit
 
 
 def test_milliseconds_are_within_what_starting_a_program_takes() -> None:
-    assert faster.compare(walls(0.012, 0.013), walls(0.02, 0.021)).answer is Answer.CANNOT_TELL
-    assert faster.compare(walls(12, 13), walls(20, 21)).answer is Answer.SLOWER
+    assert faster.compare(walls(0.012, 0.013), walls(0.02, 0.021)).answer is SpeedAnswer.CANNOT_TELL
+    assert faster.compare(walls(12, 13), walls(20, 21)).answer is SpeedAnswer.SLOWER
 
 
 @given(values=SIDE)
 def test_a_side_against_itself_is_never_told_apart(values: list[float]) -> None:
-    assert faster.compare(rates(*values), rates(*values)).answer is Answer.CANNOT_TELL
+    assert faster.compare(rates(*values), rates(*values)).answer is SpeedAnswer.CANNOT_TELL
 
 
-def notes(a: Sequence[Run], b: Sequence[Run]) -> str:
+def notes(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> str:
     return "\n".join(faster.compare(a, b).notes)
 
 
@@ -120,7 +142,7 @@ def test_sides_that_count_different_things_are_compared_by_wall_time() -> None:
     b = [run(unit="samples", wall=20)] * 2
     found = faster.compare(a, b)
     assert found.figure.name is Name.WALL_TIME
-    assert found.answer is Answer.FASTER
+    assert found.answer is SpeedAnswer.FASTER
     assert "A counts steps and B samples" in found.notes[0]
 
 
@@ -132,7 +154,7 @@ def test_wall_time_is_per_step_where_the_counts_differ() -> None:
     assert "time is per step" in "\n".join(found.notes)
 
 
-def batches(size: int, rate: float, samples_by: str | None = "flags", **more: Any) -> list[Run]:
+def batches(size: int, rate: float, samples_by: str | None = "flags", **more: Any) -> list[ComparedRun]:
     samples = {"samples_per_s": size * rate, "samples_by": samples_by} if samples_by else {}
     return [run(rate=rate, batch_flags={"batch_size": str(size)}, **samples, **more)] * 2
 
@@ -141,7 +163,7 @@ def test_samples_are_counted_where_the_batch_differs() -> None:
     a, b = batches(8, 10, wall=60, steps=600), batches(4, 15, wall=90, steps=1200)
     found = faster.compare(a, b)
     assert found.figure.unit == "samples"
-    assert found.answer is Answer.SLOWER
+    assert found.answer is SpeedAnswer.SLOWER
     assert found.ratio.value == pytest.approx(0.75)
     assert found.notes == ("the batch differs: samples are counted, not steps",)
     shown = RateSpread(mean=80, min=80, max=80, unit="samples")
@@ -160,7 +182,7 @@ def test_a_whole_short_runs_rate_gives_way_to_what_the_program_timed() -> None:
     a = [run(rate=10, latency=0.1, window=None)] * 2
     b = [run(rate=10, latency=0.05, window=None)] * 2
     found = faster.compare(a, b)
-    assert (found.figure.name, found.answer) == (Name.LATENCY, Answer.FASTER)
+    assert (found.figure.name, found.answer) == (Name.LATENCY, SpeedAnswer.FASTER)
     assert faster.compare([run(rate=10, window=None)], [run(rate=10, window=None)]).figure.whole
 
 
@@ -169,7 +191,7 @@ def test_a_rate_that_the_run_is_too_short_for_is_none() -> None:
     a = [run(rate=0.2, wall=1.0, window=None, steps=2)] * 2
     b = [run(rate=0.2, wall=5.0, window=None, steps=7)] * 2
     found = faster.compare(a, b)
-    assert (found.figure.name, found.answer) == (Name.WALL_TIME, Answer.SLOWER)
+    assert (found.figure.name, found.answer) == (Name.WALL_TIME, SpeedAnswer.SLOWER)
     assert (found.figure.unit, found.ratio.value) == ("s", pytest.approx(0.2))
     assert faster.side("A", a).throughput is None
     assert faster.side("A", [run(rate=0.2, wall=1.0)]).throughput is not None
@@ -178,12 +200,12 @@ def test_a_rate_that_the_run_is_too_short_for_is_none() -> None:
 def test_a_gain_that_start_up_eats_is_said() -> None:
     a = [run(rate=10, wall=60)] * 2
     b = [run(rate=20, wall=120)] * 2
-    assert faster.compare(a, b).answer is Answer.FASTER
+    assert faster.compare(a, b).answer is SpeedAnswer.FASTER
     assert "by wall time B is slower" in notes(a, b)
     assert "by wall time" not in notes(a, [run(rate=20, wall=30)] * 2)
 
 
-WARMUPS: dict[str, tuple[Run, str | None]] = {
+WARMUPS: dict[str, tuple[ComparedRun, str | None]] = {
     "a steady window": (run(), "cut"),
     "none": (run(window=None), "not cut"),
     "wall time": (run(rate=None), "not cut"),
@@ -194,7 +216,7 @@ WARMUPS: dict[str, tuple[Run, str | None]] = {
 
 
 @pytest.mark.parametrize(("one", "said"), WARMUPS.values(), ids=WARMUPS)
-def test_whether_warm_up_is_cut_is_on_the_checklist(one: Run, said: str | None) -> None:
+def test_whether_warm_up_is_cut_is_on_the_checklist(one: ComparedRun, said: str | None) -> None:
     found = faster.compare([one], [one]).checklist
     assert found.same.get("warm-up") == said
     assert ("warm-up" in found.unknown) is (said is None)
@@ -215,7 +237,7 @@ def test_a_clock_that_jumped_is_named_and_nothing_is_guessed(wall: float | None)
     assert found.figures[-1].ratio is None
 
 
-def side(*runs: Run) -> CompareSide:
+def side(*runs: ComparedRun) -> CompareSide:
     return faster.side("A", runs)
 
 

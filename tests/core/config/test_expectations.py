@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.config.expectations import DEFAULT, FAULT, Expectation, Standing, compare, row_for, rows
+from gpudebug.core.config.expectations import DEFAULT, FAULT, Expectation, Rating, compare, row_for, rows
 
 RANGES = {
     "NVIDIA A100": (1500.0, 2500.0),
@@ -45,29 +45,29 @@ def test_without_a_default_an_unknown_device_has_no_row() -> None:
 @pytest.mark.parametrize(
     ("figure", "measured", "standing"),
     [
-        ("steps_per_s", 74.9, Standing.FAULTY),
-        ("steps_per_s", 75.0, Standing.BELOW),
-        ("steps_per_s", 149.9, Standing.BELOW),
-        ("steps_per_s", 150.0, Standing.WITHIN),
-        ("steps_per_s", 250.0, Standing.WITHIN),
-        ("steps_per_s", 250.1, Standing.ABOVE),
-        ("steps_per_s", 0.0, Standing.FAULTY),
-        ("steps_per_s", None, Standing.UNKNOWN),
+        ("steps_per_s", 74.9, Rating.FAULTY),
+        ("steps_per_s", 75.0, Rating.BELOW),
+        ("steps_per_s", 149.9, Rating.BELOW),
+        ("steps_per_s", 150.0, Rating.WITHIN),
+        ("steps_per_s", 250.0, Rating.WITHIN),
+        ("steps_per_s", 250.1, Rating.ABOVE),
+        ("steps_per_s", 0.0, Rating.FAULTY),
+        ("steps_per_s", None, Rating.UNKNOWN),
         # Of a time, the upper bound is the worse end: twice as long is half as good.
-        ("step_time_p50", 500.1, Standing.FAULTY),
-        ("step_time_p50", 499.9, Standing.BELOW),
-        ("step_time_p50", 200.0, Standing.WITHIN),
-        ("latency_p50", 149.0, Standing.ABOVE),
-        ("latency_p50", 0.0, Standing.ABOVE),
+        ("step_time_p50", 500.1, Rating.FAULTY),
+        ("step_time_p50", 499.9, Rating.BELOW),
+        ("step_time_p50", 200.0, Rating.WITHIN),
+        ("latency_p50", 149.0, Rating.ABOVE),
+        ("latency_p50", 0.0, Rating.ABOVE),
     ],
 )
-def test_standing(figure: str, measured: float | None, standing: Standing) -> None:
+def test_standing(figure: str, measured: float | None, standing: Rating) -> None:
     assert Expectation(figure, DEFAULT, 150.0, 250.0, measured).standing is standing
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.booleans())
 def test_more_of_a_figure_never_stands_worse(a: float, b: float, bound: float, less_is_better: bool) -> None:
-    order = [Standing.FAULTY, Standing.BELOW, Standing.WITHIN, Standing.ABOVE]
+    order = [Rating.FAULTY, Rating.BELOW, Rating.WITHIN, Rating.ABOVE]
     figure = "latency_p50" if less_is_better else "steps_per_s"
     low, high = sorted((a, b))
     ranks = [

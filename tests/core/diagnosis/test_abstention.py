@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.diagnoses import cause, facts
 
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.rank import diagnose
 
 SIGN = {"above": 0.5, "weight": 6}
@@ -19,7 +19,7 @@ WAITS = cause(
     ("known", "why"),
     [
         (facts(data_wait_share=0.6), None),
-        (Facts(), "no run of the workload has evidence yet"),
+        (DiagnosisFacts(), "no run of the workload has evidence yet"),
         (facts(gpu_util=20.0, absent={"probe": "`probe: false`"}), "the evidence is thin: `probe: false`"),
         (facts(gpu_util=20.0), "the evidence is thin: nothing shows where the time goes"),
         (facts(data_wait_share=0.01), "nothing in the catalogue explains idling here"),
@@ -30,7 +30,7 @@ WAITS = cause(
         ),
     ],
 )
-def test_when_no_cause_is_named(known: Facts, why: str | None) -> None:
+def test_when_no_cause_is_named(known: DiagnosisFacts, why: str | None) -> None:
     found = diagnose([WAITS], known).abstains
     assert (found is None) if why is None else (found is not None and found.startswith(why))
 

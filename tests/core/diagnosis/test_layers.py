@@ -11,7 +11,7 @@ from gpudebug.core.catalogue.frameworks import find
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change.permits import Allowed
-from gpudebug.core.diagnosis.layer_flags import Command, doubled, quiet
+from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
 from gpudebug.core.diagnosis.layers import (
     LAYERS,
     LayerError,
@@ -46,10 +46,10 @@ parser.add_argument("--micro_batch_size", type=int, default=8)
 """
 
 
-def command(words: str, source: str = "", **more: Any) -> Command:
+def command(words: str, source: str = "", **more: Any) -> KnownCommand:
     argv = words.split()
     program = look("train.py", [source]) if source else None
-    return Command(argv, more.pop("env", {}), find(argv, known(), program), program=program, **more)
+    return KnownCommand(argv, more.pop("env", {}), find(argv, known(), program), program=program, **more)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_a_batch_that_nobody_can_double(words: str, source: str, said: str) -> N
 
 
 @pytest.mark.parametrize("make", [doubled, lambda c: quiet(c, told=True)], ids=["doubled", "quiet"])
-def test_flags_in_a_shell_are_out_of_reach(make: Callable[[Command], object]) -> None:
+def test_flags_in_a_shell_are_out_of_reach(make: Callable[[KnownCommand], object]) -> None:
     with pytest.raises(LayerError, match="the flags of a shell command"):
-        make(Command(["/bin/sh", "-c", "python train.py --batch_size=8 --eval_every=5"]))
+        make(KnownCommand(["/bin/sh", "-c", "python train.py --batch_size=8 --eval_every=5"]))
 
 
 def evidence(run: str, steps: float | None, samples: float | None = None, **facts: object) -> Evidence:

@@ -4,7 +4,7 @@ import pytest
 from tests.support.diagnoses import cause, facts
 
 from gpudebug.core.answers.diagnosis import Missing
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.rank import diagnose
 
 WAITS = cause(
@@ -16,7 +16,7 @@ WAITS = cause(
 )
 
 
-def missing(known: Facts) -> dict[str, Missing]:
+def missing(known: DiagnosisFacts) -> dict[str, Missing]:
     return {one.what: one for one in diagnose([WAITS], known).missing}
 
 

@@ -6,9 +6,9 @@ import pytest
 from tests.support.diagnoses import cause
 
 from gpudebug.core.change import intervention
-from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.optional_code import decided
-from gpudebug.core.diagnosis.tested_causes import BY_TOUCH, Said, causes_of
+from gpudebug.core.diagnosis.tested_causes import BY_TOUCH, StatedHypothesis, causes_of
 from gpudebug.core.diagnosis.worth import worth
 from gpudebug.core.records import Stacks, StacksEvidence
 
@@ -21,8 +21,8 @@ def stacks(slow: float, rest: float) -> Stacks:
     return Stacks(seconds=slow + rest, cpu_s=slow + rest, samples=100, frames=FRAMES, stacks=told)
 
 
-def facts(**more: Stacks) -> Facts:
-    return Facts(signals={"data_wait_share": 0.5}, stacks=StacksEvidence(**more))
+def facts(**more: Stacks) -> DiagnosisFacts:
+    return DiagnosisFacts(signals={"data_wait_share": 0.5}, stacks=StacksEvidence(**more))
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,20 @@ def facts(**more: Stacks) -> Facts:
         ("--set --eval-every=9", facts(training=stacks(3, 7)), 0.0),
         ("--env MEMORY=ring", facts(training=stacks(3, 7)), 0.0),
         ("--set --memory=ring", facts(workers=stacks(6, 4)), 0.3),
-        ("--set --memory=ring", Facts(), 0.0),
+        ("--set --memory=ring", DiagnosisFacts(), 0.0),
     ],
     ids=["set", "unset", "another", "a variable", "of workers as far as they are waited for", "no stacks"],
 )
-def test_the_share_of_what_a_change_decides_on(change: str, known: Facts, expected: float) -> None:
+def test_the_share_of_what_a_change_decides_on(change: str, known: DiagnosisFacts, expected: float) -> None:
     assert decided(intervention.parse(change), known, TOUCHED) == pytest.approx(expected)
 
 
 def test_a_change_of_the_code_that_a_cause_shows_in_tests_that_cause() -> None:
     known = [cause("replay-store"), cause("eval-frequent")]
     shown = {"replay-store": "ListMemory.add self.kept = [*self.kept, moment]", "eval-frequent": "other x"}
-    said = Said("Moments are kept in a list", "", intervention.parse("--set --memory=ring"))
-    assert causes_of(said, known, Facts(), shown=shown, touched=TOUCHED)["replay-store"] >= BY_TOUCH
-    assert "eval-frequent" not in causes_of(said, known, Facts(), shown=shown, touched=TOUCHED)
+    said = StatedHypothesis("Moments are kept in a list", "", intervention.parse("--set --memory=ring"))
+    assert causes_of(said, known, DiagnosisFacts(), shown=shown, touched=TOUCHED)["replay-store"] >= BY_TOUCH
+    assert "eval-frequent" not in causes_of(said, known, DiagnosisFacts(), shown=shown, touched=TOUCHED)
 
 
 def test_where_no_cause_explains_it_the_change_of_where_the_time_goes_is_first() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.diagnosis import OtherFlag
 from gpudebug.core.catalogue.signals import Value
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.reference import difference
 
 WORKLOAD = ["python", "train.py", "--policy.type=rtc", "--num-workers", "0", "--lr=1e-4", "--compile"]
@@ -39,7 +39,7 @@ def test_another_program_is_told() -> None:
 
 
 def test_a_command_differs_in_nothing_from_itself() -> None:
-    facts = Facts(signals={"gpu_util": 20.0, "amp": True, "trains_on": "cuda:0"})
+    facts = DiagnosisFacts(signals={"gpu_util": 20.0, "amp": True, "trains_on": "cuda:0"})
     found = difference(WORKLOAD, WORKLOAD, facts, facts)
     assert [*found.lines] == []
     assert plain(found) == {"program": None, "flags": [], "figures": [], "lines": []}
@@ -68,12 +68,14 @@ def test_a_command_differs_in_nothing_from_itself() -> None:
 def test_figures_count_where_they_are_apart(
     name: str, workload: Value, reference: Value, said: str | None
 ) -> None:
-    found = difference([], [], Facts(signals={name: workload}), Facts(signals={name: reference}))
+    found = difference(
+        [], [], DiagnosisFacts(signals={name: workload}), DiagnosisFacts(signals={name: reference})
+    )
     assert [*found.lines] == ([said] if said else [])
     assert [f["name"] for f in json.loads(json.dumps(plain(found)))["figures"]] == ([name] if said else [])
 
 
 def test_what_one_side_does_not_know_does_not_differ() -> None:
-    known = Facts(signals={"gpu_util": 20.0})
-    assert difference([], [], known, Facts()).figures == ()
+    known = DiagnosisFacts(signals={"gpu_util": 20.0})
+    assert difference([], [], known, DiagnosisFacts()).figures == ()
     assert difference([], [], known, None).figures == ()

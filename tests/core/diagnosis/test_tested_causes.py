@@ -6,7 +6,7 @@ import pytest
 from tests.support.diagnoses import cause, facts
 
 from gpudebug.core.change import intervention
-from gpudebug.core.diagnosis.tested_causes import Said, causes_of
+from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 
 WORKERS = r"(num_?|n_)?(data_?)?(loader_)?workers"
 NO_WORKERS = cause(
@@ -36,7 +36,7 @@ ALL = (NO_WORKERS, MANY_WORKERS, DEBUG, AMP, HORIZON)
 
 
 def matched(change: str, title: str = "", known: Any = None, **more: Any) -> dict[str, float]:
-    said = Said(
+    said = StatedHypothesis(
         title, more.pop("text", ""), intervention.parse(change) if change else None, more.pop("cause", None)
     )
     return causes_of(said, ALL, known or facts(flags={"workers": "2"}), **more)

@@ -8,8 +8,8 @@ import pytest
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, Evidence, LossEvidence
-from gpudebug.core.verdict.judge import Setting
-from gpudebug.core.verdict.took_effect import Effect
+from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.took_effect import ChangeEffect
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 FALL = tuple((float(n), 2.0 - n / 100) for n in range(0, 100, 2))
@@ -52,8 +52,8 @@ def one(level: float, rate: float, broken: frozenset[str] = frozenset()) -> Evid
 
 def judged(*names: str):  # type: ignore[no-untyped-def]
     broken = frozenset(names)
-    setting = Setting(
-        effect=Effect(Result.FAIL if "change_in_effect" in broken else Result.PASS, "lr: 1"),
+    setting = TrialSetting(
+        effect=ChangeEffect(Result.FAIL if "change_in_effect" in broken else Result.PASS, "lr: 1"),
         differences=("driver",) if "environment_parity" in broken else (),
         locked=("--lr",) if "locked_knobs" in broken else (),
         changes=2 if "one_variable" in broken else 1,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.trials import crashed, gate, run, runs, verdict
 
 from gpudebug.core.records import Evidence, Verdict
-from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 BASE = runs(28, 27, 29, 28)
@@ -21,7 +21,7 @@ NONE = runs(28, 29, 27, rate=5.0)
 KILLED = crashed("signal", signal=signal.SIGKILL)
 OOM = crashed("oom_gpu", "CUDA out of memory")
 NAN = run(61, 11, trend=Trend.NAN)
-ELSEWHERE = Setting(differences=("driver",))
+ELSEWHERE = TrialSetting(differences=("driver",))
 
 VALID, REJECTED, OPEN, INVALID = (
     Status.VALIDATED,
@@ -29,10 +29,10 @@ VALID, REJECTED, OPEN, INVALID = (
     Status.INCONCLUSIVE,
     Status.INVALID,
 )
-ALONE = Setting()
+ALONE = TrialSetting()
 
 # name, trial runs, setting, criteria, status, how the reason begins
-TABLE: list[tuple[str, Sequence[Evidence], Setting, dict[str, Any], Status, str]] = [
+TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status, str]] = [
     ("a real gain", GOOD, ALONE, {}, VALID, "delta +33.5pp"),
     ("one run of a large gain", GOOD[:1], ALONE, {}, VALID, "delta +33.0pp"),
     ("no effect", NONE, ALONE, {}, REJECTED, "delta: +0.0pp"),
@@ -44,7 +44,7 @@ TABLE: list[tuple[str, Sequence[Evidence], Setting, dict[str, Any], Status, str]
     ("killed from outside", [KILLED], ALONE, {}, INVALID, "CRASHED, killed from outside"),
     ("killed below a shell", [crashed("signal", exit_status=137)], ALONE, {}, INVALID, "CRASHED, k"),
     ("killed after a crash", [OOM, KILLED], ALONE, {}, INVALID, "CRASHED, killed"),
-    ("killed, with a locked knob", [KILLED], Setting(locked=("--lr",)), {}, INVALID, "CRASHED, k"),
+    ("killed, with a locked knob", [KILLED], TrialSetting(locked=("--lr",)), {}, INVALID, "CRASHED, k"),
     ("killed, NaN before", [NAN, KILLED], ALONE, {}, INVALID, "CRASHED, killed"),
     ("other surroundings", GOOD, ELSEWHERE, {}, INVALID, "environment differs: driver"),
     ("other surroundings, crashed", [OOM], ELSEWHERE, {}, INVALID, "environment differs: driver"),
@@ -67,9 +67,9 @@ TABLE: list[tuple[str, Sequence[Evidence], Setting, dict[str, Any], Status, str]
     ("NaN loss, however busy", [NAN], ALONE, {}, REJECTED, "loss: NAN"),
     ("diverging", [run(61, 11, trend=Trend.DIVERGING)], ALONE, {}, REJECTED, "loss: DIVERGING"),
     ("the worst trend wins", [*GOOD, NAN], ALONE, {}, REJECTED, "loss: NAN"),
-    ("a locked knob", GOOD, Setting(locked=("--lr",)), {}, REJECTED, "locked knobs: --lr"),
-    ("two changes", GOOD, Setting(changes=2), {}, REJECTED, "one variable: 2"),
-    ("two changes, meant", GOOD, Setting(changes=2, compound=True), {}, VALID, "delta"),
+    ("a locked knob", GOOD, TrialSetting(locked=("--lr",)), {}, REJECTED, "locked knobs: --lr"),
+    ("two changes", GOOD, TrialSetting(changes=2), {}, REJECTED, "one variable: 2"),
+    ("two changes, meant", GOOD, TrialSetting(changes=2, compound=True), {}, VALID, "delta"),
     ("NaN and no effect", [run(28, 5, trend=Trend.NAN)], ALONE, {}, REJECTED, "loss: NAN"),
     ("no effect and no loss", runs(28, 29, 27, trend=Trend.UNKNOWN), ALONE, {}, REJECTED, "delta"),
     # Busier without getting more done.
@@ -126,7 +126,7 @@ TABLE: list[tuple[str, Sequence[Evidence], Setting, dict[str, Any], Status, str]
     ("after", "setting", "changes", "status", "why"), [t[1:] for t in TABLE], ids=[t[0] for t in TABLE]
 )
 def test_each_trial_gets_the_verdict_that_it_deserves(
-    after: Sequence[Evidence], setting: Setting, changes: dict[str, Any], status: Status, why: str
+    after: Sequence[Evidence], setting: TrialSetting, changes: dict[str, Any], status: Status, why: str
 ) -> None:
     found = verdict(BASE, after, setting, **changes)
     assert (found.status, found.why[: len(why)]) == (status, why)

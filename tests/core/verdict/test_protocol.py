@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
 
 from gpudebug.core.records import Evidence, LossEvidence
-from gpudebug.core.verdict.gates import Setting
-from gpudebug.core.verdict.protocol import Step, is_certain, next_step
+from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.core.words import Outcome, Status, Trend
 
 NONE = runs(28, 29, 27, rate=5.0)
 OOM = crashed("oom_gpu", "CUDA out of memory")
 NAN = run(61, 11, trend=Trend.NAN)
-TRIAL, BASELINE, DONE = Step.TRIAL, Step.BASELINE, Step.DONE
+TRIAL, BASELINE, DONE = NextRun.TRIAL, NextRun.BASELINE, NextRun.DONE
 
 
 def step(
     before: Sequence[Evidence], after: Sequence[Evidence], fresh: Sequence[Evidence] = (), **changes: Any
-) -> Step:
-    every, setting = [*before, *fresh], Setting(fresh=len(fresh))
+) -> NextRun:
+    every, setting = [*before, *fresh], TrialSetting(fresh=len(fresh))
     found = verdict(every, after, setting, **changes)
     return next_step(found, criteria(**changes), every, after, setting)
 
@@ -58,7 +58,7 @@ class TestNextStep:
         ],
     )
     def test_what_could_decide_is_run(
-        self, after: list[Evidence], changes: dict[str, Any], expected: Step
+        self, after: list[Evidence], changes: dict[str, Any], expected: NextRun
     ) -> None:
         assert step(BASE, after, **changes) is expected
 
@@ -73,10 +73,12 @@ class TestNextStep:
     def test_one_outlying_fresh_run_makes_no_gain(self) -> None:
         before, after = runs(50, 49, 51, 50, rate=9.0), runs(62, 63, 62, rate=18.0)
         found = step(before, after, runs(25, rate=4.5))
-        assert verdict([*before, *runs(25, rate=4.5)], after, Setting(fresh=1)).status is Status.VALIDATED
+        assert (
+            verdict([*before, *runs(25, rate=4.5)], after, TrialSetting(fresh=1)).status is Status.VALIDATED
+        )
         assert found is BASELINE
         two = runs(25, 50, rate=4.5)
-        assert verdict([*before, *two], after, Setting(fresh=2)).status is not Status.VALIDATED
+        assert verdict([*before, *two], after, TrialSetting(fresh=2)).status is not Status.VALIDATED
 
     def test_where_the_throughput_is_not_decided(self) -> None:
         before, after = runs(70, 71, 69, 70), runs(92, 91, rate=5.2)
@@ -127,20 +129,20 @@ class TestCertain:
         self, seen: Evidence, expected: bool
     ) -> None:
         early = seen.model_copy(update={"outcome": Outcome.ENDED_EARLY})
-        assert is_certain(1, criteria(), BASE, [early], Setting()) is expected
+        assert is_certain(1, criteria(), BASE, [early], TrialSetting()) is expected
 
     def test_a_run_that_no_further_one_would_decide_may_end(self) -> None:
         after = runs(43, 43, 43, 43, 43, rate=8.0)
-        assert is_certain(1, criteria(), BASE, [*after, run(43, 8, window=32.0)], Setting())
+        assert is_certain(1, criteria(), BASE, [*after, run(43, 8, window=32.0)], TrialSetting())
 
     def test_a_loss_that_rises_in_the_beginning_does_not_end_a_run(self) -> None:
         seen = run(61, 11, window=32.0, trend=Trend.DIVERGING, outcome=Outcome.ENDED_EARLY)
         assert verdict(BASE, [seen]).status is Status.REJECTED
-        assert not is_certain(1, criteria(), BASE, [seen], Setting())
+        assert not is_certain(1, criteria(), BASE, [seen], TrialSetting())
 
     def test_a_run_needs_a_window_of_its_own_however_long_the_others_were(self) -> None:
         seen = run(28, 5, window=6.0, outcome=Outcome.ENDED_EARLY)
-        assert not is_certain(1, criteria(), BASE, [*runs(29, 27, rate=5.0), seen], Setting())
+        assert not is_certain(1, criteria(), BASE, [*runs(29, 27, rate=5.0), seen], TrialSetting())
 
     def test_a_run_that_ended_early_passes_for_no_completed_one(self) -> None:
         after = [e.model_copy(update={"outcome": Outcome.ENDED_EARLY}) for e in GOOD]
@@ -168,7 +170,7 @@ def simulated_trial(rng: random.Random, delta: float, sd: float) -> Status:
         else:
             fresh.append(measured(28))
         todo = step(before, after, fresh)
-    return verdict([*before, *fresh], after, Setting(fresh=len(fresh))).status
+    return verdict([*before, *fresh], after, TrialSetting(fresh=len(fresh))).status
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,23 @@ from hypothesis import strategies as st
 
 from gpudebug.core.change import intervention
 from gpudebug.core.records import LoadedFiles
-from gpudebug.core.verdict.took_effect import Effect, Shown, effect_of, moved_knobs, same_value
+from gpudebug.core.verdict.took_effect import (
+    ChangeEffect,
+    ShownConfiguration,
+    effect_of,
+    moved_knobs,
+    same_value,
+)
 from gpudebug.core.words import Result
 
 PASS, FAIL, SKIPPED = Result.PASS, Result.FAIL, Result.SKIPPED
 OLD = ("python", "train.py", "--batch_size=8", "--amp", "--lr", "0.1")
 
 
-def found(change: str, before: dict[str, str], after: dict[str, str]) -> Effect:
+def found(change: str, before: dict[str, str], after: dict[str, str]) -> ChangeEffect:
     parsed = intervention.parse(change)
     argv = parsed.apply(OLD, {}, None).argv
-    return effect_of(parsed, [Shown(OLD, before)], [Shown(argv, after)])
+    return effect_of(parsed, [ShownConfiguration(OLD, before)], [ShownConfiguration(argv, after)])
 
 
 BATCH8, BATCH16 = {"batch_size": "8"}, {"batch_size": "16"}
@@ -126,15 +132,17 @@ def test_what_the_program_shows_decides(
 def test_the_command_itself_must_hold_the_change(
     change: str, argv: tuple[str, ...], said: str | None
 ) -> None:
-    effect = effect_of(intervention.parse(change), [Shown(OLD, {})], [Shown(argv, {})])
+    effect = effect_of(
+        intervention.parse(change), [ShownConfiguration(OLD, {})], [ShownConfiguration(argv, {})]
+    )
     assert (effect.result, effect.value) == ((FAIL, said) if said else (SKIPPED, None))
 
 
 def test_one_run_without_the_change_is_enough() -> None:
     change = intervention.parse("--set --batch_size=16")
     argv = change.apply(OLD, {}).argv
-    runs = [Shown(argv, BATCH16), Shown(argv, BATCH8)]
-    assert effect_of(change, [Shown(OLD, BATCH8)], runs).result is FAIL
+    runs = [ShownConfiguration(argv, BATCH16), ShownConfiguration(argv, BATCH8)]
+    assert effect_of(change, [ShownConfiguration(OLD, BATCH8)], runs).result is FAIL
 
 
 def fed(*loaders: dict[str, object]) -> dict[str, object]:
@@ -213,7 +221,10 @@ def test_what_the_loader_shows_decides_where_nothing_is_printed(
     change: str, before: dict[str, object], after: dict[str, object], result: Result, said: str
 ) -> None:
     parsed = intervention.parse(change)
-    old, new = Shown(OLD, {}, facts=before), Shown(parsed.apply(OLD, {}, None).argv, {}, facts=after)
+    old, new = (
+        ShownConfiguration(OLD, {}, facts=before),
+        ShownConfiguration(parsed.apply(OLD, {}, None).argv, {}, facts=after),
+    )
     effect = effect_of(parsed, [old], [new])
     assert effect.result is result
     assert said in f"{effect.value} {effect.note}"
@@ -230,52 +241,56 @@ PATCH = intervention.parse("--patch hypotheses/patches/a.patch")
 @pytest.mark.parametrize(
     ("loaded", "probed", "touched", "effect"),
     [
-        (FILES, True, ("pkg/util.py", "conf.yaml"), Effect(PASS, f"pkg/util.py loaded from {TREE}")),
-        (FILES, True, FILES, Effect(PASS, f"{', '.join(FILES)} loaded from {TREE}")),
-        (FILES, True, ("conf.yaml",), Effect(SKIPPED, note="no process imported conf.yaml")),
+        (FILES, True, ("pkg/util.py", "conf.yaml"), ChangeEffect(PASS, f"pkg/util.py loaded from {TREE}")),
+        (FILES, True, FILES, ChangeEffect(PASS, f"{', '.join(FILES)} loaded from {TREE}")),
+        (FILES, True, ("conf.yaml",), ChangeEffect(SKIPPED, note="no process imported conf.yaml")),
         (
             (),
             True,
             ("a.py", "b.py", "c.py", "d.py"),
-            Effect(SKIPPED, note="no process imported a.py, b.py, c.py and 1 more"),
+            ChangeEffect(SKIPPED, note="no process imported a.py, b.py, c.py and 1 more"),
         ),
-        (FILES, True, (), Effect(SKIPPED, note="no process imported a file that the change touches")),
+        (FILES, True, (), ChangeEffect(SKIPPED, note="no process imported a file that the change touches")),
         (
             None,
             True,
             ("train.py",),
-            Effect(SKIPPED, note="the files that the program loaded are unknown: no process reported it"),
+            ChangeEffect(
+                SKIPPED, note="the files that the program loaded are unknown: no process reported it"
+            ),
         ),
         (
             None,
             False,
             ("train.py",),
-            Effect(
+            ChangeEffect(
                 SKIPPED, note="the files that the program loaded are unknown: probe: false in gpudebug.yaml"
             ),
         ),
     ],
 )
 def test_a_patch_is_in_effect_where_a_file_of_it_was_imported(
-    loaded: tuple[str, ...] | None, probed: bool, touched: tuple[str, ...], effect: Effect
+    loaded: tuple[str, ...] | None, probed: bool, touched: tuple[str, ...], effect: ChangeEffect
 ) -> None:
     told = LoadedFiles(tree=TREE, files=loaded) if loaded is not None else None
-    after = Shown(OLD, {}, told, probed)
-    assert effect_of(PATCH, [Shown(OLD, {})], [after], touched) == effect
+    after = ShownConfiguration(OLD, {}, told, probed)
+    assert effect_of(PATCH, [ShownConfiguration(OLD, {})], [after], touched) == effect
 
 
 def test_every_run_of_a_patch_has_to_tell() -> None:
-    told = Shown(OLD, {}, LoadedFiles(tree=TREE, files=FILES))
+    told = ShownConfiguration(OLD, {}, LoadedFiles(tree=TREE, files=FILES))
     assert effect_of(PATCH, [], [told, told], ["train.py"]).result is PASS
-    assert effect_of(PATCH, [], [told, Shown(OLD, {})], ["train.py"]).result is SKIPPED
+    assert effect_of(PATCH, [], [told, ShownConfiguration(OLD, {})], ["train.py"]).result is SKIPPED
 
 
 def test_a_patch_and_a_flag_are_judged_each_by_its_own() -> None:
     change = intervention.parse("--compound --set --batch_size=16 --patch hypotheses/patches/a.patch")
     argv = change.apply(OLD, {}).argv
     told = LoadedFiles(tree=TREE, files=FILES)
-    runs = [Shown(argv, printed, told) for printed in (BATCH16, BATCH8, {})]
-    results = [effect_of(change, [Shown(OLD, BATCH8)], [run], ["train.py"]).result for run in runs]
+    runs = [ShownConfiguration(argv, printed, told) for printed in (BATCH16, BATCH8, {})]
+    results = [
+        effect_of(change, [ShownConfiguration(OLD, BATCH8)], [run], ["train.py"]).result for run in runs
+    ]
     assert results == [PASS, FAIL, SKIPPED]
 
 
@@ -291,7 +306,12 @@ def test_a_patch_and_a_flag_are_judged_each_by_its_own() -> None:
 def test_a_locked_knob_that_moves_by_itself_is_named(
     before: dict[str, str], after: dict[str, str], moved: tuple[str, ...]
 ) -> None:
-    assert moved_knobs(["--batch-size", "--seed"], [Shown(OLD, before)], [Shown(OLD, after)]) == moved
+    assert (
+        moved_knobs(
+            ["--batch-size", "--seed"], [ShownConfiguration(OLD, before)], [ShownConfiguration(OLD, after)]
+        )
+        == moved
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.briefs import grown, sections
 from tests.support.campaigns import Campaign, copied, gpudebug, make_replay_campaign, record
 
 from gpudebug.core.agents.page import LIMIT
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.engine.brief.brief import brief
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
@@ -73,7 +73,9 @@ def known(original_story: Campaign) -> Loaded:
     return load(original_story.folder)
 
 
-def page_of(loaded: Loaded, kind: Kind = Kind.PROPOSE, hypothesis: int | None = None, **more: object) -> str:
+def page_of(
+    loaded: Loaded, kind: ActionKind = ActionKind.PROPOSE, hypothesis: int | None = None, **more: object
+) -> str:
     page = brief(loaded, kind, WHY, hypothesis=hypothesis, **more)  # type: ignore[arg-type]
     assert len(page) <= LIMIT
     sections(page)
@@ -144,7 +146,7 @@ def test_no_secret_is_on_the_page(known: Loaded) -> None:
     hidden = CANARY[:10] + "\u2060" + CANARY[10:]
     page = page_of(
         grown(known, 3, lambda n: f"token {CANARY} {hidden}", guidelines=f"Use {CANARY}.", goal=CANARY),
-        Kind.IMPLEMENT,
+        ActionKind.IMPLEMENT,
         4,
         remarks=[CANARY],
         diagnosis=[f"password={CANARY}"],
@@ -172,7 +174,7 @@ def test_every_answer_has_a_page_that_ends_with_a_command(
     known: Loaded, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(known.workspace.root)
-    value = Kind(kind) if kind in Kind._value2member_map_ else kind
+    value = ActionKind(kind) if kind in ActionKind._value2member_map_ else kind
     page = page_of(known, value, 3)  # type: ignore[arg-type]
     assert page.splitlines()[-1] == ("    gpudebug status" if kind == "stop" else "    gpudebug next")
     assert ("gpudebug wait" in page) is (kind != "stop")
@@ -185,10 +187,10 @@ def test_from_elsewhere_the_command_says_where(story: Campaign, tmp_path: Path) 
 
 def test_a_place_that_no_line_can_show_is_shown_as_a_shell_reads_it(known: Loaded) -> None:
     worktree = known.workspace.root / "two\nlines's" / "h3"
-    page = page_of(known, Kind.IMPLEMENT, 3, worktree=worktree)
+    page = page_of(known, ActionKind.IMPLEMENT, 3, worktree=worktree)
     assert "\n       $'" in page and "two\\x0alines\\x27s/h3'\n" in page
     deep = known.workspace.root / ("d" * 200 + "/") / ("e" * 250) / "h3"
-    assert f"\n       {'d' * 200}/{'e' * 250}/h3\n" in page_of(known, Kind.IMPLEMENT, 3, worktree=deep)
+    assert f"\n       {'d' * 200}/{'e' * 250}/h3\n" in page_of(known, ActionKind.IMPLEMENT, 3, worktree=deep)
 
 
 TEXTS = st.text(max_size=400) | st.text(alphabet='`"\\#> \n\x1b[m<!-\u202e', max_size=200)
@@ -205,7 +207,7 @@ LONG = st.builds(lambda text, times: text * times, TEXTS, st.sampled_from([1, 1,
     locked=st.lists(TEXTS, max_size=50),
     remarks=st.lists(LONG, max_size=8),
     diagnosis=st.lists(LONG, max_size=8),
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(list(ActionKind)),
     seed=st.integers(),
     folder=st.sampled_from(["h3", f"{'d' * 180}/{'e' * 100}/h3", f"{'d' * 250}/{'e' * 250}/h3"]),
 )
@@ -219,7 +221,7 @@ def test_the_page_keeps_its_limit_and_its_end_whatever_the_campaign(
     locked: list[str],
     remarks: list[str],
     diagnosis: list[str],
-    kind: Kind,
+    kind: ActionKind,
     seed: int,
     folder: str,
 ) -> None:
@@ -240,7 +242,7 @@ def test_the_page_keeps_its_limit_and_its_end_whatever_the_campaign(
     )
     assert page.splitlines()[-1].startswith("    gpudebug ")
     assert f"Hypothesis {number}: " in page
-    if kind is Kind.IMPLEMENT:
+    if kind is ActionKind.IMPLEMENT:
         assert f"{folder}\n" in page
 
 

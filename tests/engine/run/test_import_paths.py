@@ -20,9 +20,9 @@ from tests.support.trials import criteria
 
 from gpudebug.core.change import intervention
 from gpudebug.core.records import Gate
-from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.effect import effect_gate
-from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed
@@ -254,8 +254,8 @@ CHANGE = "--patch hypotheses/patches/h1.patch"
 
 
 def gate_of(before: Measured, after: Measured) -> Gate:
-    setting = with_conduct(Setting(), intervention.parse(CHANGE), (), [before], [after])
-    case = Case(criteria(), setting, (before.evidence,), (after.evidence,))
+    setting = with_conduct(TrialSetting(), intervention.parse(CHANGE), (), [before], [after])
+    case = TrialCase(criteria(), setting, (before.evidence,), (after.evidence,))
     return effect_gate(case)
 
 

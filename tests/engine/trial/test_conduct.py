@@ -10,7 +10,7 @@ from tests.support.trials import run
 
 from gpudebug.core.change import intervention
 from gpudebug.core.records import LoadedFiles, RunRecord
-from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.run.measure import Measured
@@ -43,8 +43,8 @@ def measured(
     return Measured(folder, record, run(printed=printed or {}, loaded=loaded))
 
 
-def conduct(change: str, before: Measured, after: Measured, *locked: str) -> Setting:
-    return with_conduct(Setting(), intervention.parse(change), locked, [before], [after])
+def conduct(change: str, before: Measured, after: Measured, *locked: str) -> TrialSetting:
+    return with_conduct(TrialSetting(), intervention.parse(change), locked, [before], [after])
 
 
 BEFORE = measured("0001-baseline-workload", printed={"batch_size": "8", "lr": "0.1"})
@@ -59,7 +59,7 @@ def test_a_plain_trial_did_what_it_says() -> None:
 
 
 def test_an_unchanged_workload_has_no_effect_to_show() -> None:
-    found = with_conduct(Setting(), None, ("--lr",), [BEFORE], [BEFORE])
+    found = with_conduct(TrialSetting(), None, ("--lr",), [BEFORE], [BEFORE])
     assert (found.effect, found.locked) == (None, ())
 
 

@@ -21,7 +21,7 @@ _SKILL = f"---\nname: gpudebug\ndescription: {_ABOUT}\n---\n\n"
 _RULE = f"---\ndescription: {_ABOUT}\nalwaysApply: true\n---\n\n"
 
 
-class Agent(NamedTuple):
+class AgentInstructions(NamedTuple):
     """Where an agent reads its instructions: `path` in the campaign's folder, `front` what a new file begins
     with, `note` what it takes beside the file."""
 
@@ -35,22 +35,22 @@ class Agent(NamedTuple):
 AGENTS = {
     agent.name: agent
     for agent in (
-        Agent("agents"),
-        Agent("codex"),
-        Agent("claude", "CLAUDE.md"),
-        Agent("claude-skill", ".claude/skills/gpudebug/SKILL.md", _SKILL),
-        Agent("gemini", "GEMINI.md"),
-        Agent("qwen", "QWEN.md"),
-        Agent("cursor", ".cursor/rules/gpudebug.mdc", _RULE),
-        Agent("copilot", ".github/copilot-instructions.md"),
-        Agent(
+        AgentInstructions("agents"),
+        AgentInstructions("codex"),
+        AgentInstructions("claude", "CLAUDE.md"),
+        AgentInstructions("claude-skill", ".claude/skills/gpudebug/SKILL.md", _SKILL),
+        AgentInstructions("gemini", "GEMINI.md"),
+        AgentInstructions("qwen", "QWEN.md"),
+        AgentInstructions("cursor", ".cursor/rules/gpudebug.mdc", _RULE),
+        AgentInstructions("copilot", ".github/copilot-instructions.md"),
+        AgentInstructions(
             "aider",
             "CONVENTIONS.md",
             note="aider reads it with `--read CONVENTIONS.md`, or `read: CONVENTIONS.md` in .aider.conf.yml",
         ),
-        Agent("opencode"),
-        Agent("amp"),
-        Agent("goose"),
+        AgentInstructions("opencode"),
+        AgentInstructions("amp"),
+        AgentInstructions("goose"),
     )
 }
 
@@ -62,7 +62,7 @@ class BrokenMarkers(UsageError):
     code = "markers"
 
 
-def agent(name: str) -> Agent:
+def agent(name: str) -> AgentInstructions:
     """The agent of this name, in any case; UsageError lists those that are known."""
     found = AGENTS.get(name.strip().lower())
     if found is None:
@@ -109,7 +109,7 @@ def _place(old: bytes, file: str) -> tuple[int, int] | None:
     )
 
 
-class _Line(NamedTuple):
+class _InstructionLine(NamedTuple):
     """A line without its ending and without a byte order mark: offsets, and its 1-based number."""
 
     start: int
@@ -117,13 +117,13 @@ class _Line(NamedTuple):
     number: int
 
 
-def _lines_of(old: bytes, marker: str) -> list[_Line]:
+def _lines_of(old: bytes, marker: str) -> list[_InstructionLine]:
     """The lines that hold nothing but this marker."""
     found = []
     at = 0
     for number, line in enumerate(_WHOLE_LINE.findall(old), start=1):
         mark = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
         if line[mark:].strip() == marker.encode():
-            found.append(_Line(at + mark, at + len(line.rstrip(b"\r\n")), number))
+            found.append(_InstructionLine(at + mark, at + len(line.rstrip(b"\r\n")), number))
         at += len(line)
     return found

@@ -23,7 +23,7 @@ _COUNTS = 300
 _TICKS = re.compile("`+")
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """One part of a page. `write` gives its text in at most so many characters, empty if it has none.
 
     It gets `least` characters in any case and up to `most` of what the others leave, a low `rank` first.
@@ -46,7 +46,7 @@ class Tried(NamedTuple):
     details: tuple[str, ...] = ()
 
 
-def page(head: str, parts: Sequence[Part], end: str, limit: int = LIMIT) -> str:
+def page(head: str, parts: Sequence[PagePart], end: str, limit: int = LIMIT) -> str:
     """The page: `head` and `end` whole, between them what the parts say in the room that is left."""
     room = limit - len(head) - len(end) - 2 * (len(parts) + 1)
     wanted = [part.write(part.most) for part in parts]

@@ -13,7 +13,7 @@ from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 
 
-class Accepted(NamedTuple):
+class AcceptedChange(NamedTuple):
     """One accepted change: `line` is that of its hypothesis in `file`, the progress file."""
 
     hypothesis: int
@@ -31,12 +31,12 @@ def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
     return tuple(sorted(found, key=lambda h: (h.accepted or 0, h.number)))
 
 
-def changes(document: ProgressFile, entries: Sequence[HypothesisEntry]) -> tuple[Accepted, ...]:
+def changes(document: ProgressFile, entries: Sequence[HypothesisEntry]) -> tuple[AcceptedChange, ...]:
     """The changes of these accepted hypotheses, in their order.
 
     Raises InterventionError, with its line, for one whose change cannot be read or was never written.
     """
-    return tuple(Accepted(h.number, _change(document, h), document.file, h.line) for h in entries)
+    return tuple(AcceptedChange(h.number, _change(document, h), document.file, h.line) for h in entries)
 
 
 def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
@@ -53,7 +53,9 @@ def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
     )
 
 
-def effective(workload: Workload, stack: Sequence[Accepted], allowed: Allowed = NOTHING_MORE) -> Workload:
+def effective(
+    workload: Workload, stack: Sequence[AcceptedChange], allowed: Allowed = NOTHING_MORE
+) -> Workload:
     """The workload with the flags and variables of the accepted changes, one after the other.
 
     What is already there counts as there: people put an accepted flag into gpudebug.yaml themselves.
@@ -81,6 +83,6 @@ def effective(workload: Workload, stack: Sequence[Accepted], allowed: Allowed = 
     return workload.model_copy(update={"command": command, "env": env})
 
 
-def patches(stack: Sequence[Accepted]) -> tuple[str, ...]:
+def patches(stack: Sequence[AcceptedChange]) -> tuple[str, ...]:
     """The accepted patches in their order, as paths from the campaign's root."""
     return tuple(step.intervention.patch for step in stack if step.intervention.patch is not None)

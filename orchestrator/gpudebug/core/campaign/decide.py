@@ -11,7 +11,7 @@ from gpudebug.core.words import VERDICTS, Status, Word
 DEFAULT_TARGET = 80.0
 
 
-class Kind(Word):
+class ActionKind(Word):
     """What one cycle does. The values are `status`'s `next.action`."""
 
     RECOVER = "recover"
@@ -41,7 +41,7 @@ class Claimed(Word):
 class Action:
     """The one next thing: `role` of a baseline, number of a hypothesis, or name of a run, and why."""
 
-    kind: Kind
+    kind: ActionKind
     why: str
     role: str | None = None
     hypothesis: int | None = None
@@ -144,12 +144,14 @@ def _recover(c: Campaign) -> Action | None:
         why = (
             "was judged but is not in the progress file" if run.sealed else "was cut off before it was sealed"
         )
-        return Action(Kind.RECOVER, f"run {run.name} {why}", run=run.name, hypothesis=run.hypothesis)
+        return Action(ActionKind.RECOVER, f"run {run.name} {why}", run=run.name, hypothesis=run.hypothesis)
     stuck = next((h for h in c.hypotheses if h.status is Status.TESTING and h.claimed is None), None)
     if stuck is None:
         return None
     return Action(
-        Kind.RECOVER, f"hypothesis {stuck.number} is TESTING but no run is under way", hypothesis=stuck.number
+        ActionKind.RECOVER,
+        f"hypothesis {stuck.number} is TESTING but no run is under way",
+        hypothesis=stuck.number,
     )
 
 
@@ -188,25 +190,25 @@ def _solved(c: Campaign) -> Action | None:
         if c.metric.reached(h.after, target):
             reached, wanted = (figure(c.metric, v) for v in (h.after, target))
             why = f"solved: hypothesis {h.number} reaches {reached}, the target is {wanted}"
-            return Action(Kind.STOP, why, hypothesis=h.number, ending=Ending.SOLVED)
+            return Action(ActionKind.STOP, why, hypothesis=h.number, ending=Ending.SOLVED)
     return None
 
 
 def _out_of_budget(c: Campaign) -> Action | None:
     if c.tested >= c.hypothesis_budget:
         why = f"exhausted: {c.tested} hypotheses tested, the budget is {c.hypothesis_budget}"
-        return Action(Kind.STOP, why, ending=Ending.EXHAUSTED)
+        return Action(ActionKind.STOP, why, ending=Ending.EXHAUSTED)
     if c.device_time_budget is not None and c.device_time >= c.device_time_budget:
         used, budget = c.device_time, c.device_time_budget
         why = f"out of budget: {used:.0f} s of device time used, the budget is {budget:.0f} s"
-        return Action(Kind.STOP, why, ending=Ending.OUT_OF_BUDGET)
+        return Action(ActionKind.STOP, why, ending=Ending.OUT_OF_BUDGET)
     return None
 
 
 def _record(baselines: tuple[BaselineState, ...]) -> Action | None:
     for b in baselines:
         if b.why is not None:
-            return Action(Kind.RECORD_BASELINE, f"baseline {b.role}: {b.why}", role=b.role)
+            return Action(ActionKind.RECORD_BASELINE, f"baseline {b.role}: {b.why}", role=b.role)
     return None
 
 
@@ -216,9 +218,11 @@ def _mine(c: Campaign) -> Action | None:
     if h is None:
         return None
     if h.mechanical or h.written:
-        return Action(Kind.TEST, f"hypothesis {h.number} is yours and has its change", hypothesis=h.number)
+        return Action(
+            ActionKind.TEST, f"hypothesis {h.number} is yours and has its change", hypothesis=h.number
+        )
     why = f"hypothesis {h.number} is yours and has no change yet"
-    return Action(Kind.IMPLEMENT, why, hypothesis=h.number)
+    return Action(ActionKind.IMPLEMENT, why, hypothesis=h.number)
 
 
 def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
@@ -244,7 +248,9 @@ def _test(c: Campaign) -> Action | None:
     h = _most_wanted(c, mechanical=True)
     if h is None:
         return None
-    return Action(Kind.TEST, f"hypothesis {h.number}{_promise(c, h) or ' is untested'}", hypothesis=h.number)
+    return Action(
+        ActionKind.TEST, f"hypothesis {h.number}{_promise(c, h) or ' is untested'}", hypothesis=h.number
+    )
 
 
 def _implement(c: Campaign) -> Action | None:
@@ -252,7 +258,7 @@ def _implement(c: Campaign) -> Action | None:
     if h is None:
         return None
     why = f"hypothesis {h.number} has no change to test yet{_promise(c, h)}"
-    return Action(Kind.IMPLEMENT, why, hypothesis=h.number)
+    return Action(ActionKind.IMPLEMENT, why, hypothesis=h.number)
 
 
 def _promise(c: Campaign, h: HypothesisState) -> str:
@@ -274,7 +280,7 @@ def _propose(c: Campaign) -> Action:
     if taken:
         numbers = ", ".join(map(str, taken))
         return Action(
-            Kind.PROPOSE,
+            ActionKind.PROPOSE,
             f"hypothesis {numbers} is claimed by another session and none is left: propose a new one",
         )
-    return Action(Kind.PROPOSE, "every hypothesis has its verdict: propose a new one")
+    return Action(ActionKind.PROPOSE, "every hypothesis has its verdict: propose a new one")

@@ -9,7 +9,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 
 
-class Step(NamedTuple):
+class AcceptedStep(NamedTuple):
     """An accepted hypothesis with its verdict; None if no runs support it."""
 
     hypothesis: int
@@ -20,7 +20,7 @@ class Step(NamedTuple):
 
 def gain(
     metric: Metric,
-    accepted: Sequence[Step],
+    accepted: Sequence[AcceptedStep],
     *,
     now: float | None,
     reference: float | None,
@@ -64,7 +64,7 @@ def gain(
     }
 
 
-def _told(metric: Metric, step: Step) -> dict[str, Any]:
+def _told(metric: Metric, step: AcceptedStep) -> dict[str, Any]:
     """`change_text` is the improvement that its trial measured, with its interval."""
     verdict = step.verdict
     return {

@@ -14,7 +14,7 @@ NO_DIAGNOSIS = "no diagnosis is recorded yet: gpudebug diagnose"
 
 
 @dataclass(frozen=True)
-class Order:
+class HypothesisOrder:
     """What testing each waiting hypothesis is worth, or what the catalogue offers if none waits.
 
     `when` is a time in UTC, `by` the command that recorded it, `baseline` the runs of the workload's baseline
@@ -35,7 +35,7 @@ class Order:
         return asdict(self)
 
 
-def order_in(data: object) -> Order | None:
+def order_in(data: object) -> HypothesisOrder | None:
     """The order in a record; None if it is not what gpudebug writes."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in _TEXTS):
         return None
@@ -52,7 +52,7 @@ def order_in(data: object) -> Order | None:
     more = (data.get("unweighed"), data.get("offer"))
     if not all(text is None or isinstance(text, str) for text in more):
         return None
-    return Order(data["when"], data["by"], tuple(baseline), data["metric"], known, cost, *more)
+    return HypothesisOrder(data["when"], data["by"], tuple(baseline), data["metric"], known, cost, *more)
 
 
 _TEXTS = ("when", "by", "metric")
@@ -62,7 +62,7 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def ordered(campaign: Campaign, order: Order | None) -> Campaign:
+def ordered(campaign: Campaign, order: HypothesisOrder | None) -> Campaign:
     """The campaign with the worth of its untested hypotheses as it is recorded."""
     if order is None or (order.worths is None and order.unweighed is None):
         return replace(campaign, unweighed=UNKNOWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gpudebug.core.catalogue.model import Intervention, Strict
+from gpudebug.core.catalogue.model import CatalogueIntervention, Strict
 
 GENERAL = ("env", "any")
 """Keys of a cause's `interventions` that name no framework."""
@@ -33,7 +33,7 @@ class BatchFlag(Strict):
     default: int | None = None
 
 
-class Marks(Strict):
+class FrameworkMarks(Strict):
     """Options that identify a framework if at least `needs` of them are in the command."""
 
     flags: tuple[str, ...]
@@ -59,7 +59,7 @@ class Framework(Strict):
     package: str | None = None
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    marks: Marks = Marks(flags=())
+    marks: FrameworkMarks = FrameworkMarks(flags=())
     imports: tuple[str, ...] = ()
     weak: bool = False
     parses: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Framework(Strict):
     log: LogFlag | None = None
     steps: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()
-    quiet: Intervention = Intervention()
+    quiet: CatalogueIntervention = CatalogueIntervention()
     batch: BatchFlag | None = None
     flags: dict[str, Flag] = Field(default_factory=dict)
     bare: tuple[str, ...] = ()

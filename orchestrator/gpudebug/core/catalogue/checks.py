@@ -13,9 +13,9 @@ from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import GENERAL, Framework
 from gpudebug.core.catalogue.model import (
     KINDS,
+    CatalogueIntervention,
     Cause,
     Condition,
-    Intervention,
     Knob,
     Own,
     Share,
@@ -29,7 +29,7 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.inside.stacks.patterns import LEAST
 from gpudebug.core.text.expressions import Unbounded, bounded
 from gpudebug.core.yaml.document import Path
-from gpudebug.core.yaml.problem import Problem, named, nearest
+from gpudebug.core.yaml.problem import YamlProblem, named, nearest
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")
@@ -39,7 +39,7 @@ _COMPARISONS = ("above", "below", "equals", "matches")
 _ABOVE_ONE = frozenset({"background_data_share"})
 
 
-def problems(cause: Cause, frameworks: Sequence[Framework] | None = None) -> Iterator[Problem]:
+def problems(cause: Cause, frameworks: Sequence[Framework] | None = None) -> Iterator[YamlProblem]:
     """Everything that is wrong with a cause of the right shape, in the order of the file's keys.
 
     Names of frameworks and their flags are checked where `frameworks` are given.
@@ -61,37 +61,37 @@ def problems(cause: Cause, frameworks: Sequence[Framework] | None = None) -> Ite
         yield from _own(own, ("own_signal", number))
 
 
-def _head(cause: Cause) -> Iterator[Problem]:
+def _head(cause: Cause) -> Iterator[YamlProblem]:
     if not _SLUG.fullmatch(cause.id):
-        yield Problem(("id",), f"id: {cause.id!r} is no id", "write small letters, digits and dashes")
+        yield YamlProblem(("id",), f"id: {cause.id!r} is no id", "write small letters, digits and dashes")
     for key in ("title", "explanation", "fix"):
         if not getattr(cause, key).strip():
-            yield Problem((key,), f"{key} is empty", f"write {key}: …")
+            yield YamlProblem((key,), f"{key} is empty", f"write {key}: …")
     if "\n" in cause.title.strip():
-        yield Problem(("title",), "title: expected one line", "write the rest into explanation")
+        yield YamlProblem(("title",), "title: expected one line", "write the rest into explanation")
     for kind, odds in cause.prior.items():
         if kind not in (*KINDS, "default"):
             near = nearest(kind, (*KINDS, "default"))
-            yield Problem(
+            yield YamlProblem(
                 ("prior", kind),
                 f"prior.{kind} is not a kind of workload",
                 f"write {near}" if near else f"write one of {', '.join((*KINDS, 'default'))}",
                 key=True,
             )
         if not (odds >= 0 and math.isfinite(odds)):
-            yield Problem(("prior", kind), f"prior.{kind}: expected odds of 0 or above", "write 1")
+            yield YamlProblem(("prior", kind), f"prior.{kind}: expected odds of 0 or above", "write 1")
     if not cause.signature and not cause.requires:
-        yield Problem((), "no sign: no evidence could ever support it", "add signature: …", missing=True)
+        yield YamlProblem((), "no sign: no evidence could ever support it", "add signature: …", missing=True)
 
 
-def _term(term: Term, path: Path) -> Iterator[Problem]:
+def _term(term: Term, path: Path) -> Iterator[YamlProblem]:
     given = [key for key in _WHAT if getattr(term, key) is not None]
     if not given:
-        yield Problem(
+        yield YamlProblem(
             path, f"{named(path)} reads nothing", f"add one of {', '.join(_WHAT)}, such as signal: gpu_util"
         )
     elif len(given) > 1 and set(given) != set(_WATCHED):
-        yield Problem(path, f"{named(path)} reads {' and '.join(given)}", f"keep {given[0]} alone")
+        yield YamlProblem(path, f"{named(path)} reads {' and '.join(given)}", f"keep {given[0]} alone")
     if term.signal is not None and term.signal not in SIGNALS:
         yield _unknown_signal(term.signal, (*path, "signal"))
     for key in _WHAT[1:]:
@@ -101,30 +101,30 @@ def _term(term: Term, path: Path) -> Iterator[Problem]:
     watched = [key for key in given if key in _WATCHED]
     for key in ("phase", "state", "of"):
         if key in term.model_fields_set and not watched:
-            yield Problem(
+            yield YamlProblem(
                 (*path, key), f"{named((*path, key))} goes with stack or code alone", f"drop {key}", key=True
             )
 
 
-def _unknown_signal(name: str, path: Path) -> Problem:
+def _unknown_signal(name: str, path: Path) -> YamlProblem:
     near = nearest(name, SIGNALS)
-    return Problem(
+    return YamlProblem(
         path,
         f"{named(path)}: {name!r} is evidence that no run has",
         f"write {near}" if near else "gpudebug catalogue --signals lists what runs record",
     )
 
 
-def _condition(condition: Condition, path: Path) -> Iterator[Problem]:
+def _condition(condition: Condition, path: Path) -> Iterator[YamlProblem]:
     yield from _term(condition, path)
     given = [key for key in _COMPARISONS if getattr(condition, key) is not None]
     name = named(path)
     if not given:
-        yield Problem(path, f"{name} compares with nothing", f"add one of {', '.join(_COMPARISONS)}")
+        yield YamlProblem(path, f"{name} compares with nothing", f"add one of {', '.join(_COMPARISONS)}")
     elif len(given) > 1 and given != ["above", "below"]:
-        yield Problem(path, f"{name} compares by {' and '.join(given)}", "keep one of them")
+        yield YamlProblem(path, f"{name} compares by {' and '.join(given)}", "keep one of them")
     elif len(given) > 1 and (condition.above or 0.0) >= (condition.below or 0.0):
-        yield Problem(
+        yield YamlProblem(
             path, f"{name} never holds: above {condition.above:g} and below {condition.below:g}", "swap them"
         )
     else:
@@ -133,7 +133,7 @@ def _condition(condition: Condition, path: Path) -> Iterator[Problem]:
         yield from _expression(condition.matches, (*path, "matches"))
 
 
-def _comparable(condition: Condition, by: str, path: Path) -> Iterator[Problem]:
+def _comparable(condition: Condition, by: str, path: Path) -> Iterator[YamlProblem]:
     """Whether the figure is one that the comparison can be true of."""
     here, value = (*path, by), condition.equals
     if condition.flag is not None or condition.printed is not None:
@@ -153,52 +153,52 @@ def _comparable(condition: Condition, by: str, path: Path) -> Iterator[Problem]:
             yield from _of_share(condition, figure, path)
 
 
-def _mismatch(path: Path, figure: str | None, what: str, write: str) -> Problem:
-    return Problem(path, f"{named(path)} never holds: {figure} {what}", f"write {write}")
+def _mismatch(path: Path, figure: str | None, what: str, write: str) -> YamlProblem:
+    return YamlProblem(path, f"{named(path)} never holds: {figure} {what}", f"write {write}")
 
 
-def _of_share(condition: Condition, figure: str, path: Path) -> Iterator[Problem]:
+def _of_share(condition: Condition, figure: str, path: Path) -> Iterator[YamlProblem]:
     for key in ("above", "below", "equals"):
         number = getattr(condition, key)
         if isinstance(number, (int, float)) and not 0 <= number <= 1:
-            yield Problem(
+            yield YamlProblem(
                 (*path, key),
                 f"{named((*path, key))}: {figure} is a share from 0 to 1, found {number:g}",
                 f"write {number / 100:g}" if 1 < number <= 100 else "write a share such as 0.2",
             )
 
 
-def _weights(sign: Sign, path: Path) -> Iterator[Problem]:
+def _weights(sign: Sign, path: Path) -> Iterator[YamlProblem]:
     for key in ("weight", "otherwise"):
         yield from _positive(getattr(sign, key), (*path, key))
 
 
-def _positive(number: float, path: Path) -> Iterator[Problem]:
+def _positive(number: float, path: Path) -> Iterator[YamlProblem]:
     if not (number > 0 and math.isfinite(number)):
-        yield Problem(path, f"{named(path)}: expected a number above 0, found {number:g}", "write 1")
+        yield YamlProblem(path, f"{named(path)}: expected a number above 0, found {number:g}", "write 1")
 
 
-def _share(share: Share, path: Path) -> Iterator[Problem]:
+def _share(share: Share, path: Path) -> Iterator[YamlProblem]:
     yield from _term(share, path)
     yield from _positive(share.times, (*path, "times"))
     if share.within is not None and share.within not in SIGNALS:
         yield _unknown_signal(share.within, (*path, "within"))
     unit = SIGNALS[share.signal].unit if share.signal in SIGNALS else "share"
     if unit in ("yes", "word") or share.flag is not None or share.printed is not None:
-        yield Problem(path, f"{named(path)} is not a share of the time", "write signal: data_wait_share")
+        yield YamlProblem(path, f"{named(path)} is not a share of the time", "write signal: data_wait_share")
     elif unit == "%" and share.times > 0.01:
-        yield Problem(path, f"{named(path)}: {share.signal} is in percent", "add times: 0.01")
+        yield YamlProblem(path, f"{named(path)}: {share.signal} is in percent", "add times: 0.01")
 
 
 def _intervention(
-    name: str, intervention: Intervention, frameworks: Sequence[Framework] | None
-) -> Iterator[Problem]:
+    name: str, intervention: CatalogueIntervention, frameworks: Sequence[Framework] | None
+) -> Iterator[YamlProblem]:
     path: Path = ("interventions", name)
     framework = next((f for f in frameworks or () if f.name == name), None)
     if frameworks is not None and framework is None and name not in GENERAL:
         known = (*(f.name for f in frameworks), *GENERAL)
         near = nearest(name, known)
-        yield Problem(
+        yield YamlProblem(
             path,
             f"interventions: {name!r} is not a framework that gpudebug knows",
             f"write {near}" if near else f"write one of {', '.join(known)}",
@@ -206,27 +206,29 @@ def _intervention(
         )
     mechanical = bool(intervention.set or intervention.unset or intervention.env)
     if not mechanical and not (intervention.code or "").strip():
-        yield Problem(
+        yield YamlProblem(
             path, f"{named(path)} changes nothing", "write one of set, unset, env or code", key=True
         )
     if name == "env" and (intervention.set or intervention.unset):
-        yield Problem(path, "interventions.env sets flags", "write env: {NAME: VALUE}", key=True)
+        yield YamlProblem(path, "interventions.env sets flags", "write env: {NAME: VALUE}", key=True)
     if mechanical:
         try:
             interventions.from_options(**words_of(intervention))
         except InterventionError as e:
-            yield Problem(path, f"{named(path)}: {e.message}", e.next or "write --set FLAG=VALUE")
+            yield YamlProblem(path, f"{named(path)}: {e.message}", e.next or "write --set FLAG=VALUE")
     yield from _versions(intervention, framework, path)
 
 
-def _versions(intervention: Intervention, framework: Framework | None, path: Path) -> Iterator[Problem]:
+def _versions(
+    intervention: CatalogueIntervention, framework: Framework | None, path: Path
+) -> Iterator[YamlProblem]:
     range_ = intervention.versions
     if range_ is None:
         return
     try:
         versions.bounds(range_)
     except ValueError as e:
-        yield Problem((*path, "versions"), f"{named(path)}.versions: {e}", "write versions: '>=0.4,<0.6'")
+        yield YamlProblem((*path, "versions"), f"{named(path)}.versions: {e}", "write versions: '>=0.4,<0.6'")
         return
     for name in (*intervention.set, *intervention.unset):
         flag = framework.flags.get(name) if framework else None
@@ -238,51 +240,53 @@ def _versions(intervention: Intervention, framework: Framework | None, path: Pat
             yield _lacks(path, framework, name, f"from {flag.until} on", f"<{flag.until}")
 
 
-def _lacks(path: Path, framework: Framework, flag: str, when: str, range_: str) -> Problem:
-    return Problem(
+def _lacks(path: Path, framework: Framework, flag: str, when: str, range_: str) -> YamlProblem:
+    return YamlProblem(
         (*path, "versions"),
         f"{named(path)}: {framework.title} has no {flag} {when}",
         f"write versions: '{range_}'",
     )
 
 
-def _knob(knob: Knob, path: Path) -> Iterator[Problem]:
+def _knob(knob: Knob, path: Path) -> Iterator[YamlProblem]:
     if not knob.names:
-        yield Problem((*path, "names"), f"{named(path)} names no option", "write names: [num_?workers]")
+        yield YamlProblem((*path, "names"), f"{named(path)} names no option", "write names: [num_?workers]")
     yield from _expressions(knob.names, (*path, "names"))
     if knob.direction == "to" and knob.value is None:
-        yield Problem(path, f"{named(path)} goes to no value", "add value: …")
+        yield YamlProblem(path, f"{named(path)} goes to no value", "add value: …")
     if knob.factor is not None:
         yield from _positive(knob.factor, (*path, "factor"))
         if (knob.direction == "up" and knob.factor < 1) or (knob.direction == "down" and knob.factor > 1):
-            yield Problem(
+            yield YamlProblem(
                 (*path, "factor"),
                 f"{named(path)} goes {knob.direction} by a factor of {knob.factor:g}",
                 f"write factor: {1 / knob.factor:g}" if knob.factor > 0 else "write factor: 2",
             )
 
 
-def _own(own: Own, path: Path) -> Iterator[Problem]:
+def _own(own: Own, path: Path) -> Iterator[YamlProblem]:
     if own.signal not in SIGNALS:
         yield _unknown_signal(own.signal, (*path, "signal"))
     elif SIGNALS[own.signal].unit == "word":
-        yield Problem((*path, "signal"), f"{named(path)}: {own.signal} is a word", "name a figure that moves")
+        yield YamlProblem(
+            (*path, "signal"), f"{named(path)}: {own.signal} is a word", "name a figure that moves"
+        )
 
 
-def _expressions(patterns: Iterable[str], path: Path) -> Iterator[Problem]:
+def _expressions(patterns: Iterable[str], path: Path) -> Iterator[YamlProblem]:
     for number, pattern in enumerate(patterns):
         yield from _expression(pattern, (*path, number))
 
 
-def _expression(pattern: str, path: Path) -> Iterator[Problem]:
+def _expression(pattern: str, path: Path) -> Iterator[YamlProblem]:
     try:
         bounded(pattern, least=LEAST)
     except Unbounded as e:
-        yield Problem(path, f"{named(path)}: {pattern!r} {e}", "write it with fewer repeats")
+        yield YamlProblem(path, f"{named(path)}: {pattern!r} {e}", "write it with fewer repeats")
     except (re.error, OverflowError, RecursionError) as e:
-        yield Problem(
+        yield YamlProblem(
             path, f"{named(path)}: {pattern!r} is no expression: {e}", "mend the regular expression"
         )
     else:
         if not pattern:
-            yield Problem(path, f"{named(path)} is empty and matches everything", "write an expression")
+            yield YamlProblem(path, f"{named(path)} is empty and matches everything", "write an expression")

@@ -22,7 +22,7 @@ Known = Sequence["Framework"]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFramework:
     """The framework of a command. `takes_flags` says that its options can be in the command; else they
     are arguments in the program's code, at `path`. `settings` are numbers and words that stand there, and
     `options_of` the program's own options whose values do."""
@@ -68,18 +68,18 @@ def recognise(argv: Sequence[str], known: Known, program: Program | None = None)
     return found.framework if found else None
 
 
-def find(argv: Sequence[str], known: Known, program: Program | None = None) -> Found | None:
+def find(argv: Sequence[str], known: Known, program: Program | None = None) -> FoundFramework | None:
     """As `recognise`, with how its options are set."""
     program_ = argv[: command_line.program_start(argv)]
     words = {word.rstrip("/").rsplit("/", 1)[-1] for word in program_ if not word.startswith("-")}
     for framework in known:
         if words & set(framework.programs):
-            return Found(framework)
+            return FoundFramework(framework)
     names = {_folded(option.name) for option in command_line.program_options(argv)}
     counted = [(len(_marks(k, program) & names), k) for k in known]
     enough = [(count, k) for count, k in counted if k.marks.flags and count >= k.marks.needs]
     if enough:
-        return Found(max(enough, key=lambda entry: entry[0])[1])
+        return FoundFramework(max(enough, key=lambda entry: entry[0])[1])
     return _by_imports(known, program) if program else None
 
 
@@ -91,7 +91,7 @@ def _marks(framework: Framework, program: Program | None) -> set[str]:
     return marks - {name.lower() for name in program.options}
 
 
-def _by_imports(known: Known, program: Program) -> Found | None:
+def _by_imports(known: Known, program: Program) -> FoundFramework | None:
     """The framework of whose names the source uses most; a weak one if no other is used."""
     counted = [(not k.weak, _used(program.uses, k.imports), k) for k in known]
     used = [entry for entry in counted if entry[1]]
@@ -103,7 +103,9 @@ def _by_imports(known: Known, program: Program) -> Found | None:
     for name in framework.configured_by:
         settings |= program.calls.get(name, {})
         options_of |= program.options_of.get(name, {})
-    return Found(framework, _used(program.uses, framework.parses) > 0, program.path, settings, options_of)
+    return FoundFramework(
+        framework, _used(program.uses, framework.parses) > 0, program.path, settings, options_of
+    )
 
 
 def _used(uses: Collection[str], names: Collection[str]) -> int:
@@ -208,14 +210,14 @@ def log_advice(
     )
 
 
-def _length(argv: Sequence[str], found: Found, known: Known, program: Program | None) -> int | None:
+def _length(argv: Sequence[str], found: FoundFramework, known: Known, program: Program | None) -> int | None:
     if (steps := steps_of(argv, known)) is not None:
         return steps
     numbers = (_number(argv, found, name, program) for name in found.framework.steps)
     return next((number for number in numbers if number), None)
 
 
-def _number(argv: Sequence[str], found: Found, flag: str, program: Program | None) -> int | None:
+def _number(argv: Sequence[str], found: FoundFramework, flag: str, program: Program | None) -> int | None:
     """The whole number that an option of the framework has: in the command, in the code, or by an option."""
     written = command_line.value_of(argv, flag)
     name = _argument(flag)

@@ -20,7 +20,7 @@ NEVER = 10**9
 _OF_CORES = re.compile(r"workers?|threads?|proc(s|esses)?$|jobs")
 
 
-class Standing(NamedTuple):
+class CurrentOption(NamedTuple):
     """An option as the program has it and as it is set now: `value` is None if unknown, `given`
     that the command or the environment says it."""
 
@@ -32,21 +32,23 @@ class Standing(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-def standing(argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag]) -> dict[str, Standing]:
+def standing(
+    argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag]
+) -> dict[str, CurrentOption]:
     """Every option of the command and of its program by folded name."""
     found = {}
     for key, flag in own.items():
         if flag.variable:
             value = env.get(flag.name, flag.default)
-            found[key] = Standing(flag.name, value, "str", flag.name in env, variable=True)
+            found[key] = CurrentOption(flag.name, value, "str", flag.name in env, variable=True)
         else:
-            found[key] = Standing(flag.name, flag.default, flag.kind, given=False, choices=flag.choices)
+            found[key] = CurrentOption(flag.name, flag.default, flag.kind, given=False, choices=flag.choices)
     for option in command_line.program_options(argv):
         key = folded(option.name)
         defined = own.get(key)
         kind = defined.kind if defined else _kind_of(option.value)
         bare: Default = kind != "unset_switch" if option.value is None else option.value
-        found[key] = Standing(option.name, bare, kind, True, choices=defined.choices if defined else ())
+        found[key] = CurrentOption(option.name, bare, kind, True, choices=defined.choices if defined else ())
     return found
 
 
@@ -60,7 +62,7 @@ def _kind_of(value: str | None) -> Kind:
     return "bool" if value.lower() in ("true", "false") else "str"
 
 
-def turned(knobs: Sequence[Knob], options: Mapping[str, Standing], limit: float | None) -> Iterator[str]:
+def turned(knobs: Sequence[Knob], options: Mapping[str, CurrentOption], limit: float | None) -> Iterator[str]:
     """The changes that the knobs ask for in `propose`'s words, of each option the first that changes it.
 
     `limit` is the most that options which mean workers or threads rise to.
@@ -82,7 +84,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def _change(knob: Knob, key: str, option: Standing, limit: float | None) -> Iterator[str]:
+def _change(knob: Knob, key: str, option: CurrentOption, limit: float | None) -> Iterator[str]:
     if knob.direction in ("on", "off") and option.kind in ("switch", "unset_switch", "pair"):
         yield from _switched(knob.direction == "on", option)
         return
@@ -95,14 +97,14 @@ def _change(knob: Knob, key: str, option: Standing, limit: float | None) -> Iter
         yield f"--env {text}" if option.variable else f"--set {text}"
 
 
-def _takes(option: Standing, value: str) -> bool:
+def _takes(option: CurrentOption, value: str) -> bool:
     """Whether the program would read the value."""
     if option.choices:
         return value in option.choices
     return option.kind not in ("int", "float") or launchers.is_number(value)
 
 
-def _switched(on: bool, option: Standing) -> Iterator[str]:
+def _switched(on: bool, option: CurrentOption) -> Iterator[str]:
     """A bare flag put in or taken out. One whose name means its own opposite is turned by that name."""
     if option.kind == "unset_switch":
         # `--no-cache` stores false; the knob is about what its name says.
@@ -123,7 +125,7 @@ def _dashed(name: str) -> str:
     return name if name.startswith("-") else f"--{name}"
 
 
-def _value(knob: Knob, key: str, option: Standing, limit: float | None) -> str | None:
+def _value(knob: Knob, key: str, option: CurrentOption, limit: float | None) -> str | None:
     """What the option is to be set to; None if it is so already, or unknown."""
     if knob.direction in ("on", "off"):
         return _said(knob, key, option)
@@ -151,7 +153,7 @@ def _value(knob: Knob, key: str, option: Standing, limit: float | None) -> str |
     return None if option.value is not None and text == written(option.value) else text
 
 
-def _said(knob: Knob, key: str, option: Standing) -> str | None:
+def _said(knob: Knob, key: str, option: CurrentOption) -> str | None:
     """On and off in the way in which the option says them; of what is done every so often, off is never."""
     on = knob.direction == "on"
     if not on and option.kind == "int" and _OFTEN.search(key):

@@ -90,7 +90,7 @@ class Knob(Strict):
     factor: float | None = None
 
 
-class Intervention(Strict):
+class CatalogueIntervention(Strict):
     """What tests the cause in one framework: the flags to `set` or `unset`, variables in `env`, or `code`,
     instructions for writing the change. `versions` says of which versions it holds (`>=0.4`)."""
 
@@ -131,7 +131,7 @@ class Cause(Strict):
     requires: tuple[Condition, ...] = ()
     signature: tuple[Sign, ...] = ()
     exposed: tuple[Share, ...] = ()
-    interventions: dict[str, Intervention] = {}
+    interventions: dict[str, CatalogueIntervention] = {}
     knobs: tuple[Knob, ...] = ()
     words: tuple[str, ...] = ()
     fix: str

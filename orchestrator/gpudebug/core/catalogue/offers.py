@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
-from gpudebug.core.catalogue.frameworks import Found
-from gpudebug.core.catalogue.knobs import Standing, meant, standing, turned
-from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.catalogue.model import Intervention as Settings
+from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
+from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
 from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
 from gpudebug.core.change import intervention as interventions
-from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.errors import InterventionError, NoEffect
 
@@ -24,7 +23,7 @@ _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES
 """Variables that change nothing at `0` where they are not set."""
 
 
-class Offer(NamedTuple):
+class CauseOffer(NamedTuple):
     """One way to test a cause: a `change` in `propose`'s syntax that was tried on the command, or else
     `instructions` for writing it. `by` is what offers it: a framework's name, `any`, `knob`, `env`."""
 
@@ -37,7 +36,7 @@ class Offer(NamedTuple):
 class Offers(NamedTuple):
     """The offers, best first, and why others are not offered: a line each."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[CauseOffer, ...]
     refused: tuple[str, ...] = ()
 
 
@@ -46,7 +45,7 @@ def interventions_for(
     argv: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
-    found: Found | None = None,
+    found: FoundFramework | None = None,
     version: str | None = None,
     program: Program | None = None,
     cores: float | None = None,
@@ -62,9 +61,9 @@ def interventions_for(
     to `cores` at most, unless the cause waits.
     """
     options = standing(argv, env or {}, program.options if program else {})
-    case = _Case(cause, argv, env or {}, found, version, options, locked, [], allowed)
+    case = _CauseOnCommand(cause, argv, env or {}, found, version, options, locked, [], allowed)
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
-    kept: list[Offer] = []
+    kept: list[CauseOffer] = []
     for offer in changes:
         asked = interventions.parse(offer.change or "")
         if not any(asked.same_effect(interventions.parse(k.change or ""), argv, env) for k in kept):
@@ -73,18 +72,18 @@ def interventions_for(
 
 
 @dataclass(frozen=True)
-class _Case:
+class _CauseOnCommand:
     cause: Cause
     argv: Sequence[str]
     env: Mapping[str, str]
-    found: Found | None
+    found: FoundFramework | None
     version: str | None
-    options: Mapping[str, Standing]
+    options: Mapping[str, CurrentOption]
     locked: Sequence[str]
     refused: list[str]
     allowed: Allowed
 
-    def own(self) -> Settings | None:
+    def own(self) -> CatalogueIntervention | None:
         """The catalogue on this framework, where it holds for this version."""
         intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
         if intervention is None or self.found is None:
@@ -95,14 +94,14 @@ class _Case:
             return None
         return intervention
 
-    def of_interventions(self) -> Iterator[Offer]:
+    def of_interventions(self) -> Iterator[CauseOffer]:
         own, general = self.own(), self.cause.interventions.get("any")
         if own is not None and self.found is not None:
             yield from self._of_framework(own, self.found)
         if general is not None and (general.set or general.unset or general.env):
             yield from self._tried(_changes(general), "any", general.note)
 
-    def _of_framework(self, own: Settings, found: Found) -> Iterator[Offer]:
+    def _of_framework(self, own: CatalogueIntervention, found: FoundFramework) -> Iterator[CauseOffer]:
         framework = found.framework
         if not (own.set or own.unset or own.env):
             return
@@ -122,13 +121,13 @@ class _Case:
         )
         yield from self._tried(_changes(renamed, bare), framework.name, own.note)
 
-    def _taken(self, name: str, found: Found) -> bool:
+    def _taken(self, name: str, found: FoundFramework) -> bool:
         """Whether the command takes an option of the framework."""
         if folded(name) in self.options:
             return True
         return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
 
-    def _beyond(self, own: Settings) -> bool:
+    def _beyond(self, own: CatalogueIntervention) -> bool:
         """Whether a knob of the cause is already further than the intervention would set it."""
         for name, value in own.set.items():
             option = self.options.get(folded(name))
@@ -163,16 +162,16 @@ class _Case:
     def _before(self, version: str | None) -> bool:
         return bool(version and self.version and versions.compare(self.version, version) < 0)
 
-    def of_knobs(self, cores: float | None) -> Iterator[Offer]:
+    def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
         for change in turned(self.cause.knobs, self.options, cores):
             yield from self._tried(change, "knob")
 
-    def of_variables(self) -> Iterator[Offer]:
+    def of_variables(self) -> Iterator[CauseOffer]:
         variables = self.cause.interventions.get("env")
         if variables is not None and variables.env:
             yield from self._tried(_changes(variables), "env", variables.note)
 
-    def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[Offer]:
+    def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[CauseOffer]:
         """The offer, of as much of the change as does something to this command."""
         try:
             asked = interventions.parse(change)
@@ -188,11 +187,11 @@ class _Case:
         if locked:
             self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
         elif kept:
-            yield Offer(made.text, None, by, note)
+            yield CauseOffer(made.text, None, by, note)
         else:
             self.refused.extend(idle for idle in reasons.values() if idle)
 
-    def _idle(self, part: Change) -> str | None:
+    def _idle(self, part: SingleChange) -> str | None:
         """Why a part of a change would do nothing; None if it does something."""
         off = part.kind == "env" and part.name in _OFF_UNLESS_SET and part.value == "0"
         if off and part.name not in self.env:
@@ -203,19 +202,19 @@ class _Case:
             return e.message
         return None
 
-    def written(self) -> Iterator[Offer]:
+    def written(self) -> Iterator[CauseOffer]:
         """Return the instructions for code: this framework's, then any program's."""
         own = self.own()
         if own is not None and self.found is not None:
             text = own.code or self._in_code(own, self.found)
             if text:
-                yield Offer(None, text.strip(), self.found.framework.name, own.note)
+                yield CauseOffer(None, text.strip(), self.found.framework.name, own.note)
         for name in ("any", "env"):
             general = self.cause.interventions.get(name)
             if general is not None and general.code:
-                yield Offer(None, general.code.strip(), name, general.note)
+                yield CauseOffer(None, general.code.strip(), name, general.note)
 
-    def _in_code(self, own: Settings, found: Found) -> str | None:
+    def _in_code(self, own: CatalogueIntervention, found: FoundFramework) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""
         names = self._names(own.set, found.framework)
         if not names or all(self._taken(name, found) for name in names.values()):
@@ -228,7 +227,7 @@ class _Case:
         return f"In {found.path or 'the program'}, set {settings}{where}."
 
 
-def _changes(intervention: Settings, bare: set[str] | frozenset[str] = frozenset()) -> str:
+def _changes(intervention: CatalogueIntervention, bare: set[str] | frozenset[str] = frozenset()) -> str:
     """The intervention in `propose`'s words; options in `bare` stand without a value."""
     sets = [
         name if folded(name) in bare and value is True else f"{name}={written(value)}"

@@ -14,7 +14,7 @@ from gpudebug.core.catalogue.model import GROUPS, Cause, Strict
 from gpudebug.core.config.values import shown
 from gpudebug.core.errors import CatalogueError, ConfigError
 from gpudebug.core.yaml.document import Document, Path, read
-from gpudebug.core.yaml.problem import Problem, named, nearest, refuse
+from gpudebug.core.yaml.problem import YamlProblem, named, nearest, refuse
 
 _LARGEST = 1 << 17
 _R = TypeVar("_R", bound=Strict)
@@ -92,7 +92,7 @@ def _validated(model: type[_R], document: Document) -> _R:
     raise AssertionError("a record that is refused has a problem")
 
 
-def _explained(model: type[Strict], detail: ErrorDetails) -> Problem:
+def _explained(model: type[Strict], detail: ErrorDetails) -> YamlProblem:
     path, kind = _within_union(detail["loc"], detail["type"]), detail["type"]
     name = named(path)
     if kind == "extra_forbidden":
@@ -102,19 +102,21 @@ def _explained(model: type[Strict], detail: ErrorDetails) -> Problem:
         if detail["input"] is None and not near:
             # `{note: one, two}` has a key `two`.
             next = "quote the text before it: a comma within braces begins a key"
-        return Problem(path, f"unknown key {name}", next, key=True)
+        return YamlProblem(path, f"unknown key {name}", next, key=True)
     if kind == "missing":
-        return Problem(path[:-1], f"{name} is missing", f"add {path[-1]}: …", key=True, missing=True)
+        return YamlProblem(path[:-1], f"{name} is missing", f"add {path[-1]}: …", key=True, missing=True)
     if kind == "literal_error":
         words = str(detail["ctx"]["expected"]).replace("'", "")
         near = nearest(str(detail["input"]), words.replace(" or ", ", ").split(", "))
-        return Problem(
+        return YamlProblem(
             path,
             f"{name}: expected {words}, found {shown(detail['input'])}",
             f"write {near or 'one of them'}",
         )
     expected = _EXPECTED.get(kind, "another value")
-    return Problem(path, f"{name}: expected {expected}, found {shown(detail['input'])}", f"write {expected}")
+    return YamlProblem(
+        path, f"{name}: expected {expected}, found {shown(detail['input'])}", f"write {expected}"
+    )
 
 
 def _within_union(path: Path, kind: str) -> Path:
@@ -140,25 +142,25 @@ def _models(annotation: Any) -> Iterator[type[Strict]]:
         yield from _models(part)
 
 
-def _renamed(key: str, value: str, file: str) -> Problem:
+def _renamed(key: str, value: str, file: str) -> YamlProblem:
     stem = PurePosixPath(file).stem
-    return Problem(
+    return YamlProblem(
         (key,),
         f"{key} is {value!r}, but the file is named {stem!r}",
         f"write {key}: {stem}, or name the file {value}.yaml",
     )
 
 
-def _all(cause: Cause, document: Document, found: Iterable[Problem]) -> Iterator[Problem]:
+def _all(cause: Cause, document: Document, found: Iterable[YamlProblem]) -> Iterator[YamlProblem]:
     """What is wrong in a cause by itself, and by where its file lies."""
     if cause.id != PurePosixPath(document.file).stem:
         yield _renamed("id", cause.id, document.file)
     if cause.group is None:
-        yield Problem((), "group is missing", f"add group: one of {', '.join(GROUPS)}", missing=True)
+        yield YamlProblem((), "group is missing", f"add group: one of {', '.join(GROUPS)}", missing=True)
     elif cause.group not in GROUPS:
         what = f"group: {cause.group!r}" if ("group",) in document.keys else f"the folder {cause.group!r}"
         near = nearest(cause.group, GROUPS)
-        yield Problem(
+        yield YamlProblem(
             ("group",), f"{what} is no group", f"write group: {near or 'one of ' + ', '.join(GROUPS)}"
         )
     yield from found

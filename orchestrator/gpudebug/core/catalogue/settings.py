@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudebug.core.catalogue.model import Intervention
+from gpudebug.core.catalogue.model import CatalogueIntervention
 from gpudebug.core.change import intervention as interventions
 
 
@@ -17,7 +17,7 @@ def written(value: str | float | bool) -> str:
     return str(value)
 
 
-def words_of(intervention: Intervention) -> dict[str, Any]:
+def words_of(intervention: CatalogueIntervention) -> dict[str, Any]:
     """The arguments of `core.intervention.from_options` for a mechanical intervention."""
     return {
         "set": [f"{name}={written(value)}" for name, value in intervention.set.items()],
@@ -27,7 +27,7 @@ def words_of(intervention: Intervention) -> dict[str, Any]:
     }
 
 
-def text_of(intervention: Intervention) -> str | None:
+def text_of(intervention: CatalogueIntervention) -> str | None:
     """A mechanical intervention in `propose`'s syntax, None if it needs code."""
     if not (intervention.set or intervention.unset or intervention.env):
         return None

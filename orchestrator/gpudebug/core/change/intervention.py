@@ -37,7 +37,7 @@ _CONTROL = re.compile(
 )
 
 
-class Change(NamedTuple):
+class SingleChange(NamedTuple):
     """One part of a change. `name` is the flag, variable or patch, empty for code; `value` is None for a
     bare flag and for every kind that has none."""
 
@@ -64,7 +64,7 @@ class Applied(NamedTuple):
 class Intervention:
     """One or more changes that are tested together; `compound` says that several at once are meant."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SingleChange, ...]
     compound: bool = False
 
     @property
@@ -99,7 +99,7 @@ class Intervention:
 
     def with_patch(self, path: str) -> Intervention:
         """The same change with the patch at `path` in the place of its code or of another patch."""
-        patch = Change("patch", _patch(path))
+        patch = SingleChange("patch", _patch(path))
         at = next((i for i, c in enumerate(self.changes) if c.kind in ("code", "patch")), len(self.changes))
         kept = [c for c in self.changes if c.kind not in ("code", "patch")]
         return Intervention((*kept[:at], patch, *kept[at:]), self.compound)
@@ -229,13 +229,13 @@ def from_options(
     return _build(_changes(words), compound=compound)
 
 
-def _changes(words: Sequence[str]) -> list[Change]:
+def _changes(words: Sequence[str]) -> list[SingleChange]:
     changes, position = [], 0
     while position < len(words):
         keyword, equals, value = words[position].partition("=")
         kind = keyword.removeprefix("--")
         if keyword == "--code" and not equals:
-            changes.append(Change("code"))
+            changes.append(SingleChange("code"))
             position += 1
             continue
         if not keyword.startswith("--") or kind not in ("set", "unset", "env", "patch"):
@@ -250,14 +250,14 @@ def _changes(words: Sequence[str]) -> list[Change]:
     return changes
 
 
-def _change(kind: str, text: str) -> Change:
+def _change(kind: str, text: str) -> SingleChange:
     if _CONTROL.search(text):
         raise InterventionError(
             f"--{kind} {text!r} has a control character or an invisible one",
             next="a change is written on one line",
         )
     if kind == "patch":
-        return Change("patch", _patch(text))
+        return SingleChange("patch", _patch(text))
     name, equals, value = text.partition("=")
     if kind == "env":
         if not equals or not _VARIABLE.fullmatch(name):
@@ -267,18 +267,18 @@ def _change(kind: str, text: str) -> Change:
                 f"--env {name} would decide which program runs, or what gpudebug takes it for",
                 next="a person changes it in workload.env or workload.command of gpudebug.yaml",
             )
-        return Change("env", name, value)
+        return SingleChange("env", name, value)
     if not _FLAG.fullmatch(name):
         raise InterventionError(f"--{kind} {text!r} names no flag", next=f"write {SYNTAX}")
     if kind == "unset":
         if equals:
             raise InterventionError(f"--unset {text!r} has a value", next=f"write --unset {name}")
-        return Change("unset", name)
+        return SingleChange("unset", name)
     if not equals and not name.startswith("-"):
         raise InterventionError(
             f"--set {text!r} has no value", next=f"write --set {name}=VALUE or --set --{name}"
         )
-    return Change("set", name, value if equals else None)
+    return SingleChange("set", name, value if equals else None)
 
 
 def _patch(text: str) -> str:
@@ -290,7 +290,7 @@ def _patch(text: str) -> str:
     return str(path)
 
 
-def _build(changes: Sequence[Change], *, compound: bool = False) -> Intervention:
+def _build(changes: Sequence[SingleChange], *, compound: bool = False) -> Intervention:
     if not changes:
         raise InterventionError("the change is empty", next=f"write {SYNTAX}")
     seen: list[tuple[str, str]] = []
@@ -310,7 +310,7 @@ def _patches(intervention: Intervention, effects: Mapping[str, object]) -> list[
     return [effects.get(c.name, c.name) for c in intervention.changes if c.kind == "patch"]
 
 
-def _plain(intervention: Intervention) -> list[Change]:
+def _plain(intervention: Intervention) -> list[SingleChange]:
     """The changes of flags and variables in an order of their own."""
     return sorted((c for c in intervention.changes if c.kind != "patch"), key=repr)
 
@@ -319,7 +319,7 @@ def _knob(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_")
 
 
-def _set_variable(variables: dict[str, str], change: Change) -> None:
+def _set_variable(variables: dict[str, str], change: SingleChange) -> None:
     value = change.value or ""
     if variables.get(change.name) == value:
         raise NoEffect(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gpudebug.core.change.intervention import Change, Intervention, from_options
+from gpudebug.core.change.intervention import Intervention, SingleChange, from_options
 from gpudebug.core.command import command_line, launchers
 from gpudebug.core.errors import InterventionError
 
@@ -83,12 +83,12 @@ def _refuse(text: str, value: str, *, quoted: bool) -> None:
         )
 
 
-def stands_already(change: Change, argv: Sequence[str], env: Mapping[str, str]) -> bool:
+def stands_already(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> bool:
     """Whether the command or its environment has this very value."""
     return standing(change, argv, env) == change.value
 
 
-def standing(change: Change, argv: Sequence[str], env: Mapping[str, str]) -> str | None:
+def standing(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> str | None:
     """The value that the command or its environment gives the flag or variable now; None: none."""
     if change.kind == "env":
         return env.get(change.name)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gpudebug.core.command import wrappers
 from gpudebug.core.command.wrappers import LAUNCHERS, NEVER_OPEN, Wrapper
 
-__all__ = ["LAUNCHERS", "NEVER_OPEN", "Launch", "LaunchOption", "Part", "launch"]
+__all__ = ["LAUNCHERS", "NEVER_OPEN", "Launch", "LaunchOption", "LauncherPart", "launch"]
 
 _OPTION = re.compile(r"--?[A-Za-z_][^\s=]*(=.*)?", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-(inf|nan)", re.ASCII)
@@ -32,7 +32,7 @@ class LaunchOption(NamedTuple):
     stop: int
 
 
-class Part(NamedTuple):
+class LauncherPart(NamedTuple):
     """One launcher or wrapper of a command, with its options."""
 
     name: str
@@ -43,13 +43,13 @@ class Launch(NamedTuple):
     """`start` is the index of the program's first own word; None, with the reason, if that is not certain."""
 
     start: int | None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LauncherPart, ...] = ()
     why: str = ""
 
 
 def launch(argv: Sequence[str]) -> Launch:
     """Where the program's own words begin, and the launchers before it with their options."""
-    parts: list[Part] = []
+    parts: list[LauncherPart] = []
     at = 0
     while at < len(argv):
         name = basename(argv[at])
@@ -62,8 +62,8 @@ def launch(argv: Sequence[str]) -> Launch:
         if _PYTHON.fullmatch(name):
             found = _of_python(argv, at)
             if isinstance(found, Launch):
-                return found._replace(parts=(*parts, Part("python")))
-            parts.append(Part("python"))
+                return found._replace(parts=(*parts, LauncherPart("python")))
+            parts.append(LauncherPart("python"))
             at, name = found
         wrapper = wrappers.WRAPPERS.get(name)
         if wrapper is None:
@@ -73,7 +73,7 @@ def launch(argv: Sequence[str]) -> Launch:
             at = behind
             continue
         walked = _Walk(argv, at, wrapper).walked()
-        parts.append(Part(name, walked.options))
+        parts.append(LauncherPart(name, walked.options))
         if walked.program is None:
             why = "" if walked.start else f"it is unclear where the program begins after {name}"
             return Launch(walked.start, tuple(parts), why)
@@ -105,7 +105,7 @@ def folded(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _of_shell(argv: Sequence[str], at: int, parts: list[Part]) -> Launch:
+def _of_shell(argv: Sequence[str], at: int, parts: list[LauncherPart]) -> Launch:
     """Behind a shell's script; a shell's text has no words of its own."""
     why = "the flags of a shell command cannot be changed"
     index = at + 1
@@ -117,7 +117,7 @@ def _of_shell(argv: Sequence[str], at: int, parts: list[Part]) -> Launch:
         if word == "--" or word.startswith("--"):
             return Launch(None, tuple(parts), why)
         if not word.startswith(("-", "+")):
-            return Launch(index + 1, (*parts, Part("shell")))
+            return Launch(index + 1, (*parts, LauncherPart("shell")))
         if set("cs") & set(word[1:]):
             return Launch(None, tuple(parts), why)
         index += 1

@@ -25,7 +25,7 @@ NAMING = word_set(
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SideFacts:
     """What is known of one side: its run.json, and its own variables if they were seen.
 
     `variables` holds the value of each variable that the command itself sets; None if only the names
@@ -56,7 +56,7 @@ class Checklist:
             self.differences.append(OtherValue(name, a, b, matters, why))
 
 
-def compare(a: Facts, b: Facts) -> Checklist:
+def compare(a: SideFacts, b: SideFacts) -> Checklist:
     """The checklist of two runs."""
     found = Checklist()
     steering = a.record.knobs is not None and b.record.knobs is not None
@@ -131,7 +131,7 @@ def _last(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_").lower().rpartition(".")[2]
 
 
-def _variables(facts: Facts, steering: bool) -> Mapping[str, str | None]:
+def _variables(facts: SideFacts, steering: bool) -> Mapping[str, str | None]:
     """Variables that the command sets and, where `steering`, those of its surroundings that steer libraries.
 
     None is a value that is not known.

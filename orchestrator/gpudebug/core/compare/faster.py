@@ -32,7 +32,7 @@ LEAST_STEPS = 2
 LAUNCH_JITTER_S = 0.01
 
 
-class Answer(Word):
+class SpeedAnswer(Word):
     """What a comparison says of B."""
 
     FASTER = "faster"
@@ -49,7 +49,7 @@ class Name(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ComparedRun:
     """One completed run. `variables` are those that its command sets, None if only names are known;
     `asked` is how many steps it asks for."""
 
@@ -91,7 +91,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SpeedFigure:
     """B's speed over A's by one figure. `unit` is what a throughput counts, and `s` or `s/step` of a time.
 
     `whole` says that warm-up is in it. Where some run lacks it there is no `ratio`, and `why` says which.
@@ -105,15 +105,15 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SpeedComparison:
     """`figure` is the one that decided, `figures` holds all three.
 
     `other_batch` says that a step of B may take another number of samples than one of A.
     """
 
-    figure: Figure
-    figures: tuple[Figure, ...]
-    answer: Answer
+    figure: SpeedFigure
+    figures: tuple[SpeedFigure, ...]
+    answer: SpeedAnswer
     checklist: Checklist
     notes: tuple[str, ...]
     other_batch: bool = False
@@ -124,7 +124,7 @@ class Comparison:
         return self.figure.ratio
 
 
-def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
+def compare(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> SpeedComparison:
     """Compare two sides, each with one completed run or more.
 
     Raises GpudebugError if no figure of speed is known of every run.
@@ -143,7 +143,7 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
     found.add(
         "warm-up", _warmup(figure, a), _warmup(figure, b), why="start-up and compilation are in one only"
     )
-    return Comparison(
+    return SpeedComparison(
         figure=figure,
         figures=(throughput, latency, wall_time),
         answer=judge(figure.ratio),
@@ -156,63 +156,63 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> Comparison:
     )
 
 
-def _alike(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+def _alike(runs: Sequence[ComparedRun], others: Sequence[ComparedRun]) -> list[ComparedRun]:
     evidence = alike([r.evidence for r in runs], [r.evidence for r in others])
     return [replace(r, evidence=e) for r, e in zip(runs, evidence, strict=True)]
 
 
-def judge(ratio: Estimate | None) -> Answer:
+def judge(ratio: Estimate | None) -> SpeedAnswer:
     """Faster if the whole interval lies above 1.00, slower if it lies below, else undecided."""
     if ratio is None or ratio.low is None or ratio.high is None:
-        return Answer.CANNOT_TELL
+        return SpeedAnswer.CANNOT_TELL
     if ratio.low > 1:
-        return Answer.FASTER
-    return Answer.SLOWER if ratio.high < 1 else Answer.CANNOT_TELL
+        return SpeedAnswer.FASTER
+    return SpeedAnswer.SLOWER if ratio.high < 1 else SpeedAnswer.CANNOT_TELL
 
 
-def _throughput(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
+def _throughput(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool) -> SpeedFigure:
     sides: list[tuple[float, ...]] = []
     units: list[str] = []
     for name, runs in (("A", a), ("B", b)):
         known = [rate for r in runs if (rate := r.rate_in(other_batch))]
         if len(known) < len(runs) or len({unit for unit, _ in known}) > 1:
-            return Figure(Name.THROUGHPUT, why=f"the log of {name} prints no step rate")
+            return SpeedFigure(Name.THROUGHPUT, why=f"the log of {name} prints no step rate")
         sides.append(tuple(value for _, value in known))
         units.append(known[0][0])
     if units == ["step", "step"] and len({probed(r.evidence) for r in (*a, *b)}) > 1:
-        return Figure(
+        return SpeedFigure(
             Name.THROUGHPUT, why="the steps of some runs are the log's, those of others the probe's"
         )
     if units[0] != units[1]:
-        return Figure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
+        return SpeedFigure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")
     if other_batch and (units[0] == "step" or len({r.evidence.samples_by for r in (*a, *b)}) > 1):
-        return Figure(
+        return SpeedFigure(
             Name.THROUGHPUT, why="the batch differs, and the logs do not report samples in the same way"
         )
     whole = not all(r.evidence.window for r in (*a, *b))
     ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR)
-    return Figure(Name.THROUGHPUT, units[0], ratio, whole)
+    return SpeedFigure(Name.THROUGHPUT, units[0], ratio, whole)
 
 
 def _plural(unit: str) -> str:
     return f"{unit.removesuffix('s')}s"
 
 
-def _latency(a: Sequence[Run], b: Sequence[Run]) -> Figure:
+def _latency(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> SpeedFigure:
     sides: list[tuple[float, ...]] = []
     for name, runs in (("A", a), ("B", b)):
         known = tuple(r.latency.mean for r in runs if r.latency is not None)
         if len(known) < len(runs):
-            return Figure(Name.LATENCY, why=f"{name} prints no latency")
+            return SpeedFigure(Name.LATENCY, why=f"{name} prints no latency")
         sides.append(known)
     whole = any(_latency_warmup(r) != "cut" for r in (*a, *b))
-    return Figure(Name.LATENCY, "s", contrast.ratio(sides[1], sides[0]), whole)
+    return SpeedFigure(Name.LATENCY, "s", contrast.ratio(sides[1], sides[0]), whole)
 
 
-def _wall_time(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
+def _wall_time(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool) -> SpeedFigure:
     strange = [r.record.name for r in (*a, *b) if r.wall_time is None]
     if strange:
-        return Figure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
+        return SpeedFigure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
     unit = "s"
     first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
     jitter = LAUNCH_JITTER_S / min(*first, *second)
@@ -223,19 +223,19 @@ def _wall_time(a: Sequence[Run], b: Sequence[Run], other_batch: bool) -> Figure:
             [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
             for values, runs in ((first, a), (second, b))
         )
-    return Figure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
+    return SpeedFigure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
 
 
-def _unequal_work(a: Sequence[Run], b: Sequence[Run]) -> bool:
+def _unequal_work(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> bool:
     steps = [r.steps for r in (*a, *b)]
     return all(steps) and len(set(steps)) > 1
 
 
-def _facts(runs: Sequence[Run]) -> checklist.Facts:
-    return checklist.Facts(runs[0].record, runs[0].variables)
+def _facts(runs: Sequence[ComparedRun]) -> checklist.SideFacts:
+    return checklist.SideFacts(runs[0].record, runs[0].variables)
 
 
-def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
+def _warmup(figure: SpeedFigure, runs: Sequence[ComparedRun]) -> str | None:
     """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None if unknown."""
     if figure.name is Name.WALL_TIME:
         return "not cut"
@@ -245,14 +245,16 @@ def _warmup(figure: Figure, runs: Sequence[Run]) -> str | None:
     return "cut" if all(r.evidence.window for r in runs) else "not cut"
 
 
-def _latency_warmup(run: Run) -> str | None:
+def _latency_warmup(run: ComparedRun) -> str | None:
     found = run.latency
     if found is None or found.count is None:
         return None
     return "cut" if found.count + found.warmup >= LEAST_FOR_WARMUP else "not cut"
 
 
-def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run]) -> list[str]:
+def _notes(
+    figure: SpeedFigure, throughput: SpeedFigure, a: Sequence[ComparedRun], b: Sequence[ComparedRun]
+) -> list[str]:
     notes = []
     if figure.name is Name.WALL_TIME:
         notes.append(f"wall time is compared, start-up included: {throughput.why}")
@@ -268,24 +270,24 @@ def _notes(figure: Figure, throughput: Figure, a: Sequence[Run], b: Sequence[Run
     return notes
 
 
-def _contrary(figure: Figure, wall_time: Figure) -> list[str]:
+def _contrary(figure: SpeedFigure, wall_time: SpeedFigure) -> list[str]:
     """Say that start-up outweighs the gain in runs of this length."""
     by_figure, by_wall = judge(figure.ratio), judge(wall_time.ratio)
-    if Answer.CANNOT_TELL in (by_figure, by_wall) or by_figure is by_wall:
+    if SpeedAnswer.CANNOT_TELL in (by_figure, by_wall) or by_figure is by_wall:
         return []
     return [f"by wall time B is {by_wall}: in runs of this length start-up outweighs the {figure.name}"]
 
 
-def _batch_notes(figure: Figure) -> list[str]:
+def _batch_notes(figure: SpeedFigure) -> list[str]:
     if figure.unit == "samples":
         return ["the batch differs: samples are counted, not steps"]
     return ["the batch differs: a step of A is not the work of a step of B"]
 
 
 def side(
-    label: str, runs: Sequence[Run], *, other_batch: bool = False, replayed: bool | None = None
+    label: str, runs: Sequence[ComparedRun], *, other_batch: bool = False, replayed: bool | None = None
 ) -> CompareSide:
-    """One side as it is shown; `other_batch` as in Comparison."""
+    """One side as it is shown; `other_batch` as in SpeedComparison."""
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
@@ -333,22 +335,22 @@ def _latencies(found: Sequence[Latency]) -> Latencies:
     )
 
 
-def _silent(runs: Sequence[Run]) -> str | None:
+def _silent(runs: Sequence[ComparedRun]) -> str | None:
     reasons = [r.evidence.window_reason for r in runs]
     reasons += [d.reason for r in runs for d in r.evidence.devices]
     return next((reason for reason in reasons if reason), None)
 
 
-def _stands_in(run: Run) -> bool:
+def _stands_in(run: ComparedRun) -> bool:
     """Whether the device was the CPU: its memory is then the program's own."""
     return any(d.uuid == "CPU" for d in run.evidence.devices)
 
 
-def _host_memory(run: Run) -> float | None:
+def _host_memory(run: ComparedRun) -> float | None:
     """None also for 0: a program that ended before it was first looked at."""
     both = [run.evidence.peak_rss_mb, run.evidence.peak_device_mb if _stands_in(run) else None]
     return max((v for v in both if v), default=None)
 
 
-def _device_memory(run: Run) -> float | None:
+def _device_memory(run: ComparedRun) -> float | None:
     return None if _stands_in(run) else run.evidence.peak_device_mb

@@ -2,18 +2,27 @@
 
 from .defaults import config_text, print_defaults
 from .parser import load
-from .schema import Budget, Config, Criteria, Protocol, Workload, Worktree, expand, expand_text
+from .schema import (
+    Budget,
+    Config,
+    CriteriaSettings,
+    Protocol,
+    Workload,
+    WorktreeSettings,
+    expand,
+    expand_text,
+)
 from .values import DeviceChoice, Ratio
 
 __all__ = [
     "Budget",
     "Config",
-    "Criteria",
+    "CriteriaSettings",
     "DeviceChoice",
     "Protocol",
     "Ratio",
     "Workload",
-    "Worktree",
+    "WorktreeSettings",
     "config_text",
     "expand",
     "expand_text",

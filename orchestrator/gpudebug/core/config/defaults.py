@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from .schema import SPLIT_NEXT, split_command
 
 
-class _Setting(NamedTuple):
+class _DefaultSetting(NamedTuple):
     """One key: `value` is its default in YAML, or an example if `unset` (it has no default)."""
 
     path: tuple[str, ...]
@@ -22,11 +22,11 @@ class _Setting(NamedTuple):
     unset: bool = False
 
 
-def _setting(path: str, value: str, comment: str, unset: bool = False) -> _Setting:
-    return _Setting(tuple(path.split(".")), value, comment, unset)
+def _setting(path: str, value: str, comment: str, unset: bool = False) -> _DefaultSetting:
+    return _DefaultSetting(tuple(path.split(".")), value, comment, unset)
 
 
-SETTINGS: tuple[_Setting, ...] = (
+SETTINGS: tuple[_DefaultSetting, ...] = (
     _setting("campaign", "act-relative-rtc", "name of the campaign; by default from the folder", True),
     _setting("progress", "progress/act-relative-rtc.md", "by default progress/CAMPAIGN.md", True),
     _setting("goal", '""', "what is to be achieved, for the people and agents who read it"),

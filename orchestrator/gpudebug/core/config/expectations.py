@@ -19,7 +19,7 @@ _HALF = 0.5
 FAULT = "a configuration fault is likely"
 
 
-class Standing(Word):
+class Rating(Word):
     """How well a figure compares; FAULTY is less than half as good as the worse end of what is expected."""
 
     FAULTY = "faulty"
@@ -47,18 +47,18 @@ class Expectation:
         return self.figure.startswith(TIMES)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> Rating:
         if self.measured is None:
-            return Standing.UNKNOWN
+            return Rating.UNKNOWN
         least, most, found = self.least, self.most, self.measured
         if self.less_is_better:
             # A time of 0 would be a rate beyond every bound.
             least, most, found = (1 / max(v, 1e-12) for v in (most, least, found))
         if found < _HALF * least:
-            return Standing.FAULTY
+            return Rating.FAULTY
         if found < least:
-            return Standing.BELOW
-        return Standing.ABOVE if found > most else Standing.WITHIN
+            return Rating.BELOW
+        return Rating.ABOVE if found > most else Rating.WITHIN
 
 
 def compare(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> list[Expectation]:
@@ -96,9 +96,9 @@ def rows(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, A
 
 
 def _note(row: Expectation) -> str | None:
-    if row.standing is Standing.FAULTY:
+    if row.standing is Rating.FAULTY:
         return f"{'more than twice' if row.less_is_better else 'less than half of'} what is expected: {FAULT}"
-    if row.standing is not Standing.UNKNOWN:
+    if row.standing is not Rating.UNKNOWN:
         return None
     if row.figure in METRICS or row.figure.startswith((LOG, SECTION)):
         return Metric(row.figure).absent()

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from gpudebug.core.text import shell_words
 from gpudebug.core.yaml.document import Document, Path, read
-from gpudebug.core.yaml.problem import Problem, nearest, refuse
+from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
 
 from ..errors import ConfigError
 from . import schema, values
@@ -86,21 +86,21 @@ def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str,
     return merged
 
 
-def _from_pydantic(detail: ErrorDetails, document: Document) -> Problem:
+def _from_pydantic(detail: ErrorDetails, document: Document) -> YamlProblem:
     path: Path = detail["loc"]
     name = ".".join(str(part) for part in path)
     if detail["type"] == "extra_forbidden":
         message, next = _unknown_key(path)
-        return Problem(path, message, next, key=True)
+        return YamlProblem(path, message, next, key=True)
     if detail["type"] == "missing":
-        return Problem(path[:-1], f"{name} is missing", f"add {_example(path)}", key=True, missing=True)
+        return YamlProblem(path[:-1], f"{name} is missing", f"add {_example(path)}", key=True, missing=True)
     cause = detail.get("ctx", {}).get("error")
     what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
     # The message may begin with the entry inside it that is meant.
     inner: Path = (*path, what.split(":", 1)[0])
     place = inner if inner in document.keys else path
     key = place is inner
-    return Problem(place, f"{name}: {what}", f"write {_example_here(path, document)}", key=key)
+    return YamlProblem(place, f"{name}: {what}", f"write {_example_here(path, document)}", key=key)
 
 
 def _example_here(path: Path, document: Document) -> str:
@@ -132,7 +132,7 @@ def _unknown_key(path: Path) -> tuple[str, str]:
     return f"unknown key {name}", f"valid here: {', '.join(siblings) or 'nothing'}"
 
 
-def _contradictions(config: Config, document: Document) -> Iterator[Problem]:
+def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]:
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield from _command(part, workload, document)
@@ -140,49 +140,49 @@ def _contradictions(config: Config, document: Document) -> Iterator[Problem]:
     yield from _thresholds(config, document)
     yield from _own_metric(config, document)
     if config.metric == "gpu_util" and config.target is not None and config.target > 100:
-        yield Problem(("target",), "target: expected at most 100 percent", "write target: 80")
+        yield YamlProblem(("target",), "target: expected at most 100 percent", "write target: 80")
     for knob in config.locked:
         if not knob.strip("-+ "):
-            yield Problem(("locked",), f"locked: {knob!r} names no flag", "write [--batch_size]")
+            yield YamlProblem(("locked",), f"locked: {knob!r} names no flag", "write [--batch_size]")
 
 
-def _command(part: str, workload: Workload, document: Document) -> Iterator[Problem]:
+def _command(part: str, workload: Workload, document: Document) -> Iterator[YamlProblem]:
     try:
         schema.split_command(workload.command, shell=workload.shell)
     except shell_words.ShellSyntaxError as error:
         path: Path = (part, "command")
         block = path in document.blocks and isinstance(workload.command, str)
         below = str(workload.command).count("\n", 0, error.position) if block else 0
-        yield Problem(path, f"{part}.command: {error}", schema.SPLIT_NEXT, below=below)
+        yield YamlProblem(path, f"{part}.command: {error}", schema.SPLIT_NEXT, below=below)
 
 
-def _direction(config: Config, document: Document) -> Iterator[Problem]:
+def _direction(config: Config, document: Document) -> Iterator[YamlProblem]:
     if config.metric.startswith("log:"):
         if "direction" not in document.value:
             message = f"direction is missing: set whether a higher or lower {config.metric} is better"
-            yield Problem(("metric",), message, "add direction: higher, or lower")
+            yield YamlProblem(("metric",), message, "add direction: higher, or lower")
         return
     better = "lower" if _is_lower(config.metric) else "higher"
     if config.direction != better:
         message = f"direction: {config.metric} is better when {better}"
-        yield Problem(("direction",), message, f"write direction: {better}, or leave it out")
+        yield YamlProblem(("direction",), message, f"write direction: {better}, or leave it out")
 
 
-def _own_metric(config: Config, document: Document) -> Iterator[Problem]:
+def _own_metric(config: Config, document: Document) -> Iterator[YamlProblem]:
     """`log:NAME` must be one of the patterns of `log`; loss and step are read for themselves."""
     if not config.metric.startswith("log:"):
         return
     name = config.metric.removeprefix("log:")
     if name in ("loss", "step"):
         message = f"metric: log:{name} does not measure speed"
-        yield Problem(("metric",), message, "name another pattern of log:, or use steps_per_s")
+        yield YamlProblem(("metric",), message, "name another pattern of log:, or use steps_per_s")
     elif name not in config.log:
         message = f"metric: log has no pattern {name}"
         example = f"add log: {{{name}: '{name}=(?P<value>[0-9.]+)'}}"
-        yield Problem(("metric",), message, example)
+        yield YamlProblem(("metric",), message, example)
 
 
-def _thresholds(config: Config, document: Document) -> Iterator[Problem]:
+def _thresholds(config: Config, document: Document) -> Iterator[YamlProblem]:
     points = config.metric == "gpu_util"
     wanted = "percentage points such as 20" if points else "a ratio such as 1.2x"
     wrong = False
@@ -191,11 +191,11 @@ def _thresholds(config: Config, document: Document) -> Iterator[Problem]:
             wrong = True
             message = f"criteria.{name}: expected {wanted} for {config.metric}"
             example = _example_here(("criteria", name), document)
-            yield Problem(("criteria", name), message, f"write {example}")
+            yield YamlProblem(("criteria", name), message, f"write {example}")
     if not wrong and config.criteria.failure > config.criteria.success:
         unit = "" if points else "x"
         success, failure = (f"{v:g}{unit}" for v in (config.criteria.success, config.criteria.failure))
         message = f"criteria: failure ({failure}) is above success ({success})"
         at = "failure" if ("criteria", "failure") in document.keys else "success"
         both = "success: 20 and failure: 10" if points else "success: 1.2x and failure: 1.1x"
-        yield Problem(("criteria", at), message, f"write {both}")
+        yield YamlProblem(("criteria", at), message, f"write {both}")

@@ -131,7 +131,7 @@ TABLE: Mapping[str, Rule] = {
 }
 
 
-class Difference(NamedTuple):
+class PinDifference(NamedTuple):
     """A setting with another value than the pinned one; `weaker` is None if the two have no order."""
 
     key: str
@@ -199,7 +199,7 @@ def rule_of(key: str) -> Rule:
     return TABLE.get(key, _DIFFERENT)
 
 
-def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[Difference, ...]:
+def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[PinDifference, ...]:
     """Every setting that differs, in the table's order.
 
     What was resolved is compared if both sides know it: unknown is no difference.
@@ -211,7 +211,7 @@ def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[Di
         one, other = value.get(key), pinned.get(key)
         if one == other or (key.startswith(RESOLVED) and None in (one, other)):
             continue
-        found.append(Difference(key, one, other, _is_weaker(key, one, other, pinned)))
+        found.append(PinDifference(key, one, other, _is_weaker(key, one, other, pinned)))
     return tuple(found)
 
 
@@ -229,7 +229,7 @@ def _is_weaker(key: str, value: Any, pinned: Any, bar: Mapping[str, Any]) -> boo
 _OF_TERMS = ("metric", "direction", "locked", "criteria.", "protocol.")
 
 
-def weaker_terms(terms: Mapping[str, Any], bar: Mapping[str, Any]) -> tuple[Difference, ...]:
+def weaker_terms(terms: Mapping[str, Any], bar: Mapping[str, Any]) -> tuple[PinDifference, ...]:
     """What makes the terms of a verdict weaker than the settings `bar`; those that it keeps are compared.
 
     Another metric cannot be compared with the bar at all, which counts as weaker.

@@ -18,7 +18,7 @@ from . import values
 from .values import DeviceChoice
 
 
-class _Reader:
+class _FieldReader:
     """Lets one function of `values` be all of a field's validation; what it returns is serialised as it is.
 
     Pydantic's own PlainValidator builds the annotated type's schema, with a serialiser that refuses tuples.
@@ -31,34 +31,34 @@ class _Reader:
         return core_schema.no_info_plain_validator_function(self._read)
 
 
-Text = Annotated[str, _Reader(values.text)]
-Boolean = Annotated[bool, _Reader(values.boolean)]
-Duration = Annotated[float, _Reader(values.duration)]
-Count = Annotated[int, _Reader(values.count)]
-Threshold = Annotated[float, _Reader(values.threshold)]
-Words = Annotated[tuple[str, ...], _Reader(values.words)]
-Paths = Annotated[tuple[str, ...], _Reader(values.paths)]
+Text = Annotated[str, _FieldReader(values.text)]
+Boolean = Annotated[bool, _FieldReader(values.boolean)]
+Duration = Annotated[float, _FieldReader(values.duration)]
+Count = Annotated[int, _FieldReader(values.count)]
+Threshold = Annotated[float, _FieldReader(values.threshold)]
+Words = Annotated[tuple[str, ...], _FieldReader(values.words)]
+Paths = Annotated[tuple[str, ...], _FieldReader(values.paths)]
 
 _PLACE = re.compile(r"\{(run|run_dir)\}")
 
 
-class Settings(BaseModel):
+class SettingsGroup(BaseModel):
     """A frozen group of settings that knows all of its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Workload(Settings):
+class Workload(SettingsGroup):
     """A training command and how it is launched. `env` is added to the surrounding environment; `timeout`
     bounds the whole run, `stall_timeout` the time without a new step; `max_output` is in bytes."""
 
-    command: Annotated[str | tuple[str, ...], _Reader(values.command)]
+    command: Annotated[str | tuple[str, ...], _FieldReader(values.command)]
     shell: Boolean = False
-    cwd: Annotated[str, _Reader(values.path)] = "."
-    env: Annotated[dict[str, str], _Reader(values.variables)] = {}
+    cwd: Annotated[str, _FieldReader(values.path)] = "."
+    env: Annotated[dict[str, str], _FieldReader(values.variables)] = {}
     timeout: Duration = 1800.0
     stall_timeout: Duration = 300.0
-    max_output: Annotated[int, _Reader(values.size)] = 2 * 2**30
+    max_output: Annotated[int, _FieldReader(values.size)] = 2 * 2**30
 
     @property
     def text(self) -> str:
@@ -110,64 +110,68 @@ def expand_text(text: str, *, run: str, run_dir: str) -> str:
     return _PLACE.sub(lambda match: replacements[match[1]], text)
 
 
-class Criteria(Settings):
+class CriteriaSettings(SettingsGroup):
     """Thresholds of a verdict: percentage points for gpu_util, a `Ratio` for every other metric."""
 
     success: Threshold = 20.0
     failure: Threshold = 10.0
-    loss: Annotated[Literal["converging", "any"], _Reader(values.one_of("converging", "any"))] = "converging"
+    loss: Annotated[Literal["converging", "any"], _FieldReader(values.one_of("converging", "any"))] = (
+        "converging"
+    )
     throughput: Annotated[
-        Literal["better", "not_worse", "any"], _Reader(values.one_of("better", "not_worse", "any"))
+        Literal["better", "not_worse", "any"], _FieldReader(values.one_of("better", "not_worse", "any"))
     ] = "better"
 
 
-class Protocol(Settings):
+class Protocol(SettingsGroup):
     """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds."""
 
-    interval: Annotated[float, _Reader(values.interval)] = 0.2
-    warmup: Annotated[float | None, _Reader(values.warmup)] = None
+    interval: Annotated[float, _FieldReader(values.interval)] = 0.2
+    warmup: Annotated[float | None, _FieldReader(values.warmup)] = None
     min_window: Duration = 30.0
     baseline_runs: Count = 4
     max_runs: Count = 6
     early_stop: Boolean = False
 
 
-class Budget(Settings):
+class Budget(SettingsGroup):
     """How many hypotheses may be tested, and for how many seconds a device may be held."""
 
     hypotheses: Count = 20
     device_time: Duration = 7200.0
 
 
-class Worktree(Settings):
+class WorktreeSettings(SettingsGroup):
     """Paths that a trial's worktree borrows from the repository."""
 
     link: Paths = ()
 
 
-class Config(Settings):
+class Config(SettingsGroup):
     """All of gpudebug.yaml, complete: what the file left out has its default."""
 
-    campaign: Annotated[str, _Reader(values.slug)]
-    progress: Annotated[str, _Reader(values.file_path)]
+    campaign: Annotated[str, _FieldReader(values.slug)]
+    progress: Annotated[str, _FieldReader(values.file_path)]
     goal: Text = ""
     workload: Workload
     reference: Workload | None = None
-    metric: Annotated[str, _Reader(values.metric)] = "gpu_util"
-    direction: Annotated[Literal["higher", "lower"], _Reader(values.one_of("higher", "lower"))] = "higher"
-    criteria: Criteria = Criteria()
-    target: Annotated[float | None, _Reader(values.positive)] = None
-    log: Annotated[dict[str, str], _Reader(values.patterns)] = {}
+    metric: Annotated[str, _FieldReader(values.metric)] = "gpu_util"
+    direction: Annotated[Literal["higher", "lower"], _FieldReader(values.one_of("higher", "lower"))] = (
+        "higher"
+    )
+    criteria: CriteriaSettings = CriteriaSettings()
+    target: Annotated[float | None, _FieldReader(values.positive)] = None
+    log: Annotated[dict[str, str], _FieldReader(values.patterns)] = {}
     locked: Words = ()
-    allow_env: Annotated[tuple[str, ...], _Reader(values.variable_names)] = ()
-    allow_flags: Annotated[dict[str, tuple[str, ...]], _Reader(values.launcher_flags)] = {}
+    allow_env: Annotated[tuple[str, ...], _FieldReader(values.variable_names)] = ()
+    allow_flags: Annotated[dict[str, tuple[str, ...]], _FieldReader(values.launcher_flags)] = {}
     protocol: Protocol = Protocol()
     budget: Budget = Budget()
-    device: Annotated[str, _Reader(values.device)] = "auto"
+    device: Annotated[str, _FieldReader(values.device)] = "auto"
     probe: Boolean = True
     auto_propose: Boolean = False
-    worktree: Worktree = Worktree()
-    expected: Annotated[dict[str, dict[str, tuple[float, float]]], _Reader(values.expectations)] = {}
+    worktree: WorktreeSettings = WorktreeSettings()
+    expected: Annotated[dict[str, dict[str, tuple[float, float]]], _FieldReader(values.expectations)] = {}
     context: Paths = ()
     guidelines: Text = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import SMALL, Scored
 
 LIKELY = 0.15
@@ -16,7 +16,7 @@ _SUPPORT = 0.5
 _TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio")
 
 
-def why(facts: Facts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
+def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
     """One line; None if the first of `ranked`, each with its probability, is worth testing."""
     if not facts.runs and not facts.signals:
         return "no run of the workload has evidence yet: record its baseline"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.catalogue.signals import Value
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 
 Record = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def _part(seconds: float | None, of_all: float | None) -> float | None:
 
 
 def of_others(
-    util: float | None, reference: Facts | None, expected: Sequence[Record]
+    util: float | None, reference: DiagnosisFacts | None, expected: Sequence[Record]
 ) -> dict[str, Value | None]:
     """Against the reference (`util` is the workload's, in percent) and rows of `expectations.rows`."""
     best = reference.signals.get("gpu_util") if reference else None

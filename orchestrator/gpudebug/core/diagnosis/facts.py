@@ -10,7 +10,7 @@ from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.command import command_line
 from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.text import shell_words
@@ -31,12 +31,12 @@ def facts_of(
     *,
     framework: str | None = None,
     framework_version: str | None = None,
-    reference: Facts | None = None,
+    reference: DiagnosisFacts | None = None,
     layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
     expected: Sequence[Record] = (),
     names: Collection[str] = (),
-) -> Facts:
+) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
@@ -62,7 +62,7 @@ def facts_of(
     _add(signals, layer_signals(layers or {}))
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
     _add(signals, {"framework": name, "workload_kind": kind})
-    return Facts(
+    return DiagnosisFacts(
         signals=signals,
         stacks=stacks,
         sections=_sections(evidence),

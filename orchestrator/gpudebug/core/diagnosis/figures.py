@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Condition, Share, Term
 from gpudebug.core.catalogue.signals import Value
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.inside.stacks.patterns import pattern
 from gpudebug.core.inside.stacks.shares import CodeLine, share
 
@@ -17,7 +17,7 @@ _SIMILAR = 0.3
 _SIMILAR_SHARE = 0.05
 
 
-class Figure(NamedTuple):
+class TermFigure(NamedTuple):
     """`name` is its source: of a signal, flag, section or printed name; `place` where a stack's time is, or
     `part` of it."""
 
@@ -27,37 +27,37 @@ class Figure(NamedTuple):
     part: float = 1.0
 
 
-def figure(term: Term, facts: Facts) -> Figure | None:
+def figure(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
     """What the facts say of a term; None if they say nothing."""
     if term.signal is not None:
         value = facts.signals.get(term.signal)
-        return None if value is None else Figure(value, term.signal)
+        return None if value is None else TermFigure(value, term.signal)
     if term.stack is not None or term.code is not None:
         return _of_stacks(term, facts)
     if term.section is not None:
         wanted = pattern(term.section)
         found = [s for s in facts.sections if wanted.search(s.name)]
         largest = max(found, key=lambda s: s.share, default=None)
-        return Figure(largest.share, largest.name) if largest else None
+        return TermFigure(largest.share, largest.name) if largest else None
     if term.flag is not None:
         return _named(term.flag, facts.flags)
     return _named(term.printed, facts.printed, last=True) if term.printed is not None else None
 
 
-def _of_stacks(term: Term, facts: Facts) -> Figure | None:
+def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
     stacks = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
     if not stacks or stacks.seconds <= 0:
         return None
     found = share(stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
-    return Figure(found.value, term.of, found.place, found.part)
+    return TermFigure(found.value, term.of, found.place, found.part)
 
 
-def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> Figure | None:
+def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> TermFigure | None:
     """The value of the last name that matches as a whole; `last`: also by its last dotted part."""
     wanted = pattern(names)
     for name in reversed(list(values)):
         if wanted.fullmatch(name) or (last and wanted.fullmatch(name.rpartition(".")[2])):
-            return Figure(values[name], name)
+            return TermFigure(values[name], name)
     return None
 
 
@@ -79,7 +79,7 @@ def truth(value: Value) -> bool | None:
     return True if text in _YES else False if text in _NO else None
 
 
-def holds(condition: Condition, facts: Facts) -> bool | None:
+def holds(condition: Condition, facts: DiagnosisFacts) -> bool | None:
     """Whether a condition is true of the facts; None if they do not say."""
     found = figure(condition, facts)
     return None if found is None else compares(condition, found.value)
@@ -118,13 +118,13 @@ def similar(value: Value, other: Value) -> bool:
     return apart <= max(_SIMILAR_SHARE, _SIMILAR * max(abs(one), abs(two)))
 
 
-def largest(shares: tuple[Share, ...], facts: Facts) -> float | None:
+def largest(shares: tuple[Share, ...], facts: DiagnosisFacts) -> float | None:
     """The largest of shares of time, each scaled, within 0 to 1; None if none is known."""
     known = [share for term in shares if (share := _share_of_time(term, facts)) is not None]
     return min(1.0, max(0.0, *known)) if known else None
 
 
-def _share_of_time(term: Share, facts: Facts) -> float | None:
+def _share_of_time(term: Share, facts: DiagnosisFacts) -> float | None:
     found = figure(term, facts)
     value = number(found.value) if found is not None else None
     within = number(facts.signals.get(term.within)) if term.within is not None else 1.0

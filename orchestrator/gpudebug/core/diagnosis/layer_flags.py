@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpudebug.core.catalogue.frameworks import Found
-from gpudebug.core.catalogue.knobs import Standing, standing
-from gpudebug.core.catalogue.model import Cause, Knob
-from gpudebug.core.catalogue.model import Intervention as Settings
+from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.knobs import CurrentOption, standing
+from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
 from gpudebug.core.catalogue.offers import interventions_for
 from gpudebug.core.catalogue.own_flags import folded
 from gpudebug.core.catalogue.program import Program
@@ -41,12 +40,12 @@ _UNTOLD = Knob(names=(r"(use_|log_to_|with_)?(wandb|tensorboard)(_log)?",), dire
 
 
 @dataclass(frozen=True)
-class Command:
+class KnownCommand:
     """A command with what is known of it: variables of its own, framework, its version, its source."""
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    found: Found | None = None
+    found: FoundFramework | None = None
     version: str | None = None
     program: Program | None = None
 
@@ -56,22 +55,26 @@ class Command:
         return Allowed(frozenset(option.name for option in self.options.values() if option.variable))
 
     @property
-    def options(self) -> dict[str, Standing]:
+    def options(self) -> dict[str, CurrentOption]:
         return standing(self.argv, self.env, self.program.options if self.program else {})
 
 
-def quiet(command: Command, *, told: bool) -> Intervention:
+def quiet(command: KnownCommand, *, told: bool) -> Intervention:
     """The change with which nothing is logged, evaluated or saved; `told` says that logging need not print
     of steps. LayerError if no flag is known."""
     _refuse_shell(command)
     framework = command.found.framework if command.found else None
-    known = framework.quiet if framework else Settings()
+    known = framework.quiet if framework else CatalogueIntervention()
     parts = [
-        Settings(set={name: value}) for name, value in known.set.items() if told or not _TOLD.search(name)
+        CatalogueIntervention(set={name: value})
+        for name, value in known.set.items()
+        if told or not _TOLD.search(name)
     ]
-    parts += [Settings(unset=(name,)) for name in known.unset]
+    parts += [CatalogueIntervention(unset=(name,)) for name in known.unset]
     changes = [change for part in parts for change in _offered(command, part, ())]
-    changes += _offered(command, Settings(), (_OFTEN, *((_SELDOM_TOLD, _UNTOLD) if told else ())))
+    changes += _offered(
+        command, CatalogueIntervention(), (_OFTEN, *((_SELDOM_TOLD, _UNTOLD) if told else ()))
+    )
     if not changes:
         raise LayerError(
             "no known flag turns off logging, evaluation and saving in this command",
@@ -81,7 +84,7 @@ def quiet(command: Command, *, told: bool) -> Intervention:
     return _together(changes)
 
 
-def doubled(command: Command) -> Intervention:
+def doubled(command: KnownCommand) -> Intervention:
     """The change with which a step takes twice the samples. LayerError if no single flag sets how many."""
     _refuse_shell(command)
     framework = command.found.framework if command.found else None
@@ -112,7 +115,7 @@ def doubled(command: Command) -> Intervention:
     )
 
 
-def _refuse_shell(command: Command) -> None:
+def _refuse_shell(command: KnownCommand) -> None:
     if command_line.is_shell(command.argv):
         raise LayerError(
             "the flags of a shell command cannot be changed",
@@ -129,7 +132,7 @@ def _number(value: object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 
 
-def _offered(command: Command, settings: Settings, knobs: Sequence[Knob]) -> Iterator[str]:
+def _offered(command: KnownCommand, settings: CatalogueIntervention, knobs: Sequence[Knob]) -> Iterator[str]:
     """The changes that this command can have: what its framework takes of `settings`, and its own knobs."""
     name = command.found.framework.name if command.found else None
     asked = {name: settings} if name and (settings.set or settings.unset) else {}

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.signals import SIGNALS
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import Scored
 
 _LOOKED_AT = 8
 _LAYERS = {"cached_batch": "cached-batch", "quiet": "quiet", "double_batch": "double-batch"}
 
 
-def missing(facts: Facts, scored: Sequence[Scored]) -> tuple[Missing, ...]:
+def missing(facts: DiagnosisFacts, scored: Sequence[Scored]) -> tuple[Missing, ...]:
     """The most useful first; `scored` are the causes, the most probable first."""
     found = [_device(facts), _probe(facts), _stacks(facts), _log(facts)]
     found += [_layer(facts, scored), _trace(facts, scored), _reference(facts)]
     return tuple(one for one in found if one is not None)
 
 
-def _device(facts: Facts) -> Missing | None:
+def _device(facts: DiagnosisFacts) -> Missing | None:
     if "device" not in facts.absent:
         return None
     return Missing(
@@ -30,7 +30,7 @@ def _device(facts: Facts) -> Missing | None:
     )
 
 
-def _probe(facts: Facts) -> Missing | None:
+def _probe(facts: DiagnosisFacts) -> Missing | None:
     why = facts.absent.get("probe")
     if why is None:
         return None
@@ -38,13 +38,13 @@ def _probe(facts: Facts) -> Missing | None:
     return Missing("the probe's figures from inside the training", why, f"{switched}, then gpudebug baseline")
 
 
-def _stacks(facts: Facts) -> Missing | None:
+def _stacks(facts: DiagnosisFacts) -> Missing | None:
     if "stacks" not in facts.absent or "probe" in facts.absent:
         return None
     return Missing("stacks of the training thread", facts.absent["stacks"], "gpudebug baseline workload")
 
 
-def _log(facts: Facts) -> Missing | None:
+def _log(facts: DiagnosisFacts) -> Missing | None:
     if facts.absent.get("log") is None:
         return None
     return Missing(
@@ -54,7 +54,7 @@ def _log(facts: Facts) -> Missing | None:
     )
 
 
-def _layer(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
+def _layer(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
     """The layer test that bounds the most probable cause which has one that can be made here."""
     for one in scored[:_LOOKED_AT]:
         layer = one.cause.layer
@@ -68,12 +68,12 @@ def _layer(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
     return None
 
 
-def _can_be_made(layer: str, facts: Facts) -> bool:
+def _can_be_made(layer: str, facts: DiagnosisFacts) -> bool:
     """A batch can be cached only if a loader is known to feed the training."""
     return layer != "cached_batch" or facts.signals.get("loader_used") is True
 
 
-def _trace(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
+def _trace(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
     """A profiled run, if a trace would show a probable cause, on a real device."""
     if "trace_busy_share" in facts.signals or facts.signals.get("device_stand_in") is not False:
         return None
@@ -87,7 +87,7 @@ def _trace(facts: Facts, scored: Sequence[Scored]) -> Missing | None:
     )
 
 
-def _reference(facts: Facts) -> Missing | None:
+def _reference(facts: DiagnosisFacts) -> Missing | None:
     if facts.reference is not None:
         return None
     return Missing(

@@ -11,7 +11,7 @@ from gpudebug.core.records import SectionFigures, StacksEvidence
 
 
 @dataclass(frozen=True)
-class Facts:
+class DiagnosisFacts:
     """All that a diagnosis knows of one command's runs.
 
     `signals` by the names of `core.diagnosis.signals`, absent if unknown; `flags` are the command's
@@ -30,7 +30,7 @@ class Facts:
     framework: str | None = None
     framework_version: str | None = None
     kind: str = "other"
-    reference: Facts | None = None
+    reference: DiagnosisFacts | None = None
     runs: tuple[str, ...] = ()
     run_s: float | None = None
     steps_per_s: float | None = None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpudebug.core.catalogue.model import Cause, Sign
-from gpudebug.core.diagnosis.figures import Figure, compares, figure, holds, largest, number, similar
-from gpudebug.core.diagnosis.model import Facts, Tested
+from gpudebug.core.diagnosis.figures import TermFigure, compares, figure, holds, largest, number, similar
+from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
 from gpudebug.core.words import Status
 
 CAP = 30.0
@@ -38,7 +38,7 @@ class WeighedSign:
 
     sign: Sign
     true: bool | None
-    found: Figure | None
+    found: TermFigure | None
     factor: float = 1.0
     shared: bool = False
 
@@ -70,7 +70,7 @@ class Scored:
         return self.required and math.prod(t.factor for t in self.signs) >= _DEFINITE
 
 
-def score(cause: Cause, facts: Facts, tested: Sequence[Tested] = ()) -> Scored:
+def score(cause: Cause, facts: DiagnosisFacts, tested: Sequence[Tested] = ()) -> Scored:
     """Prior odds times what signs, reach and trials say; 0 if a requirement is known not to hold."""
     required = [holds(condition, facts) for condition in cause.requires]
     if False in required:
@@ -89,7 +89,7 @@ def prior(cause: Cause, kind: str) -> float:
     return cause.prior.get(kind, cause.prior.get("default", 1.0))
 
 
-def combined(signs: Sequence[WeighedSign], facts: Facts) -> float:
+def combined(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> float:
     """What all signs together multiply the odds by, within the cap."""
     product = math.exp(math.fsum(math.log(max(t.factor, 1e-9)) for t in signs))
     product = min(CAP, max(1 / CAP, product))
@@ -112,7 +112,7 @@ def lowered(cause: str, tested: Sequence[Tested]) -> float:
     return left
 
 
-def _weighed(sign: Sign, facts: Facts) -> WeighedSign:
+def _weighed(sign: Sign, facts: DiagnosisFacts) -> WeighedSign:
     found = figure(sign, facts)
     true = None if found is None else compares(sign, found.value)
     if found is None or true is None:
@@ -123,13 +123,13 @@ def _weighed(sign: Sign, facts: Facts) -> WeighedSign:
     return WeighedSign(sign, True, found, 1.0 if shared else max(sign.weight, 1e-9), shared)
 
 
-def _shares(sign: Sign, found: Figure, reference: Facts) -> bool:
+def _shares(sign: Sign, found: TermFigure, reference: DiagnosisFacts) -> bool:
     """Whether the reference has the sign too, at a similar value."""
     other = figure(sign, reference)
     return other is not None and compares(sign, other.value) is True and similar(found.value, other.value)
 
 
-def _only_here(weighed: WeighedSign, reference: Facts) -> bool:
+def _only_here(weighed: WeighedSign, reference: DiagnosisFacts) -> bool:
     """Whether a sign speaks for the cause that the reference is known not to have."""
     return weighed.true is True and weighed.factor > 1 and holds(weighed.sign, reference) is False
 
@@ -141,7 +141,7 @@ def _reach(cause: Cause, exposed: float | None) -> float:
     return _REACH_SMALL if exposed < SMALL else exposed / _REACH_AT
 
 
-def _busy(scored: Scored, facts: Facts) -> float:
+def _busy(scored: Scored, facts: DiagnosisFacts) -> float:
     """A GPU that is busy already idles for nothing: only what makes it busy for nothing is left."""
     util = number(facts.signals.get("gpu_util"))
     if facts.signals.get("device_stand_in") is not False or util is None or util <= _BUSY:

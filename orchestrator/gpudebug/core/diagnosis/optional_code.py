@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpudebug.core.catalogue.touches import meets
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.records import Stacks
 
 Touched = Mapping[str, frozenset[str]]
@@ -19,7 +19,7 @@ def options_of(change: Intervention | None) -> list[str]:
     return [part.name.lstrip("-+~").replace("-", "_") for part in parts if part.kind in ("set", "unset")]
 
 
-def decided(change: Intervention | None, facts: Facts, touched: Touched) -> float:
+def decided(change: Intervention | None, facts: DiagnosisFacts, touched: Touched) -> float:
     """The share of the time (0 to 1) in functions that the change's options decide on; 0 if none is seen.
 
     What loader workers do counts as far as the training waits for it.

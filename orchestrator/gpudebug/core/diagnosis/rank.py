@@ -9,7 +9,7 @@ from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.diagnosis import abstention, missing_evidence
 from gpudebug.core.diagnosis.ceilings import ceiling
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked, Tested
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
 from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
 from gpudebug.core.diagnosis.sentences import sentence_of
 
@@ -18,7 +18,7 @@ NONE_ODDS = 2.0
 _FACTS = 3
 
 
-def diagnose(causes: Iterable[Cause], facts: Facts, tested: Sequence[Tested] = ()) -> Diagnosis:
+def diagnose(causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Tested] = ()) -> Diagnosis:
     """Every cause that is not ruled out, the most probable first, ties by id. `tested` are judged trials."""
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
     ordered = sorted(scored, key=lambda s: (-s.odds, s.cause.id))
@@ -33,7 +33,7 @@ def diagnose(causes: Iterable[Cause], facts: Facts, tested: Sequence[Tested] = (
     )
 
 
-def shown(causes: Iterable[Cause], facts: Facts) -> dict[str, str]:
+def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
     """By id the code that each cause with a sign shows in: names of functions and source of lines."""
     found: dict[str, str] = {}
     for cause in causes:
@@ -46,7 +46,7 @@ def shown(causes: Iterable[Cause], facts: Facts) -> dict[str, str]:
     return found
 
 
-def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
+def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float) -> Ranked:
     cause, signals = scored.cause, facts.signals
     util = number(signals.get("gpu_util"))
     shows = cause.waits or signals.get("device_stand_in") is False
@@ -66,7 +66,7 @@ def _ranked(scored: Scored, facts: Facts, probability: float) -> Ranked:
     )
 
 
-def _said(signs: Sequence[WeighedSign], facts: Facts, most: int) -> tuple[str, ...]:
+def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts, most: int) -> tuple[str, ...]:
     """The strongest, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
     facts_by_place: dict[object, str] = {}

@@ -11,7 +11,7 @@ from gpudebug.core.answers.diagnosis import FromReference, OtherFigure, OtherFla
 from gpudebug.core.catalogue.signals import SIGNALS, Signal, Value
 from gpudebug.core.compare.checklist import NAMING
 from gpudebug.core.diagnosis.facts import flags_of, words_of
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.sentences import value
 from gpudebug.core.verdict.took_effect import same_value
 
@@ -33,8 +33,8 @@ _SAID_OTHERWISE = frozenset(
 def difference(
     workload_argv: Sequence[str],
     reference_argv: Sequence[str],
-    workload: Facts | None = None,
-    reference: Facts | None = None,
+    workload: DiagnosisFacts | None = None,
+    reference: DiagnosisFacts | None = None,
 ) -> FromReference:
     """What differs between two commands and between the facts of their runs, if both are known.
 
@@ -63,7 +63,7 @@ def _same_flag(mine: str | bool | None, theirs: str | bool | None) -> bool:
     return mine is theirs or same_value(str(mine), str(theirs))
 
 
-def _figures(workload: Facts, reference: Facts) -> list[OtherFigure]:
+def _figures(workload: DiagnosisFacts, reference: DiagnosisFacts) -> list[OtherFigure]:
     return [
         OtherFigure(name, signal.unit, mine, theirs)
         for name, signal in SIGNALS.items()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS, Value
-from gpudebug.core.diagnosis.figures import Figure, figure, number
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.figures import TermFigure, figure, number
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import WeighedSign
 from gpudebug.core.statistics import numbers
 
@@ -16,7 +16,7 @@ _ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 """Words of an expression as people know them."""
 
 
-def sentence_of(weighed: WeighedSign, facts: Facts) -> str:
+def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
     """The fact behind a sign that is known, with the reference's if that is another."""
     if weighed.found is None:
         return ""
@@ -29,7 +29,7 @@ def sentence_of(weighed: WeighedSign, facts: Facts) -> str:
     return f"{sentence} (the reference: {value(other.value, SIGNALS[weighed.sign.signal].unit)})"
 
 
-def _sentence(weighed: WeighedSign, found: Figure) -> str:
+def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
     sign = weighed.sign
     if sign.signal is not None:
         return _of_signal(sign.signal, found.value)
@@ -49,7 +49,7 @@ def _of_signal(name: str, found: Value) -> str:
     return signal.said.replace("{}", value(found, signal.unit))
 
 
-def _of_stacks(weighed: WeighedSign, found: Figure) -> str:
+def _of_stacks(weighed: WeighedSign, found: TermFigure) -> str:
     """How much of the time, and the place with the most of it."""
     whose = "loader workers' time" if weighed.sign.of == "workers" else "the time"
     if found.place is None:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from gpudebug.core.catalogue.model import Cause, Knob
 from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.catalogue.touches import meets
-from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.diagnosis.figures import equal, number, truth
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.optional_code import options_of
 from gpudebug.core.inside.stacks.patterns import pattern
 
@@ -49,7 +49,7 @@ _IN_ANY_CODE = frozenset(
 )
 
 
-class Said(NamedTuple):
+class StatedHypothesis(NamedTuple):
     """A hypothesis: what it says, its change (None: none can be read), the cause that its author named."""
 
     title: str
@@ -59,9 +59,9 @@ class Said(NamedTuple):
 
 
 def causes_of(
-    hypothesis: Said,
+    hypothesis: StatedHypothesis,
     causes: Iterable[Cause],
-    facts: Facts,
+    facts: DiagnosisFacts,
     standing: Mapping[str, Value] | None = None,
     shown: Mapping[str, str] | None = None,
     touched: Mapping[str, frozenset[str]] | None = None,
@@ -114,7 +114,9 @@ def _of_change(
     return max(found, default=None)
 
 
-def _of_part(cause: Cause, part: Change, framework: str | None, values: Mapping[str, Value]) -> float | None:
+def _of_part(
+    cause: Cause, part: SingleChange, framework: str | None, values: Mapping[str, Value]
+) -> float | None:
     if part.kind not in ("set", "unset", "env"):
         return None
     items = [_of_framework(cause, part, framework)]
@@ -127,7 +129,7 @@ def folded(name: str) -> str:
     return name.lstrip("-+~").replace("-", "_")
 
 
-def _of_framework(cause: Cause, part: Change, framework: str | None) -> float | None:
+def _of_framework(cause: Cause, part: SingleChange, framework: str | None) -> float | None:
     """By what the catalogue changes for this framework: the same flag, to a value on the same side."""
     for name in dict.fromkeys((framework, "env", "any")):
         known = cause.interventions.get(name) if name else None
@@ -151,7 +153,7 @@ def _toward(wanted: Value, given: str | None) -> float:
     return BY_FLAG if equal(value, wanted) else BY_KNOB
 
 
-def _of_knob(knob: Knob, part: Change, values: Mapping[str, Value]) -> float | None:
+def _of_knob(knob: Knob, part: SingleChange, values: Mapping[str, Value]) -> float | None:
     name = folded(part.name)
     if not any(_whole(names, name) for names in knob.names):
         return None
@@ -173,7 +175,7 @@ def _whole(names: str, name: str) -> bool:
     return bool(found.fullmatch(name) or found.fullmatch(name.rpartition(".")[2]))
 
 
-def _goes(knob: Knob, part: Change, standing: Value | None) -> bool | None:
+def _goes(knob: Knob, part: SingleChange, standing: Value | None) -> bool | None:
     """Whether a change of a knob goes where the cause wants it; None if that cannot be known."""
     new: Value | None = None if part.kind == "unset" else True if part.value is None else part.value
     if knob.direction in ("any", "to"):
@@ -210,7 +212,7 @@ def _as_number(value: Value | None) -> float | None:
     return found if found is not None or as_truth is None else float(as_truth)
 
 
-def _of_words(hypothesis: Said, causes: Sequence[Cause]) -> dict[str, float]:
+def _of_words(hypothesis: StatedHypothesis, causes: Sequence[Cause]) -> dict[str, float]:
     """By the catalogue's words, and by rare words of its ids and titles: in the hypothesis's title, in the
     names that it changes, in its text. What more expressions speak of goes before what fewer do."""
     texts = (hypothesis.title, _spoken(hypothesis.change), hypothesis.text)
@@ -249,7 +251,7 @@ def _of_names(names: tuple[str, ...], causes: Sequence[Cause]) -> dict[str, floa
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
 
 
-def _of_code(hypothesis: Said, shown: Mapping[str, str]) -> dict[str, float]:
+def _of_code(hypothesis: StatedHypothesis, shown: Mapping[str, str]) -> dict[str, float]:
     """By words of the code, too: `photos` if `to_square(photo)` takes the time."""
     spoken = _parts(f"{hypothesis.title} {_spoken(hypothesis.change)}")
     shared = {id: len(spoken & _parts(code)) for id, code in shown.items()}

@@ -17,7 +17,7 @@ from gpudebug.core.progress.fields import (
     EARLIER_RESULT,
     RESULT_KEYS,
     Field,
-    Item,
+    ResultItem,
     earlier,
     is_known,
     is_result,
@@ -57,7 +57,7 @@ class Beyond(NamedTuple):
     why: str
 
 
-class _Read:
+class _EntryClaims:
     """What is found in one entry. `checked` are offsets of lines that something else looks at, `free` those
     of a person's own text, in which only what is written as gpudebug writes it claims."""
 
@@ -74,7 +74,7 @@ def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond
     """What a hypothesis claims beside its checked lines, in the order of the file."""
     judged = entry.status in VERDICTS
     bare = not judged and not entry.runs
-    read = _Read()
+    read = _EntryClaims()
     seen: set[tuple[str, int]] = set()
     if shapes.titled(fold(entry.title)):
         read.found.append(_at(document, entry.start, "title", entry.title, TITLE))
@@ -102,7 +102,7 @@ def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond
 def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
     """What a baseline claims beside its checked lines, in the order of the file."""
     place = entry.place
-    read = _Read()
+    read = _EntryClaims()
     seen: set[str] = set()
     for field in read_fields(document.data, place.fields_start, place.fields_end, place.opaque):
         first = field.name not in seen
@@ -173,7 +173,9 @@ def _claims(line: ShownLine) -> bool:
     return any(shapes.claimed(c) or (_COLUMN.search(h) and shapes.figured(c)) for h, c in cells)
 
 
-def _in_result(document: ProgressFile, result: Field, read: _Read, *, checked: bool, first: bool) -> None:
+def _in_result(
+    document: ProgressFile, result: Field, read: _EntryClaims, *, checked: bool, first: bool
+) -> None:
     """Twins and own figures of a Result; the lines that something else compares are checked."""
     inline = result.value.decode("utf-8", "replace")
     values, items = result_values(result), result_items(result)
@@ -199,20 +201,20 @@ def _in_result(document: ProgressFile, result: Field, read: _Read, *, checked: b
             read.found.append(_at(document, item.start, item.name or "result", item.text, BESIDE))
 
 
-def _checked_item(document: ProgressFile, result: Field, item: Item, read: _Read) -> None:
+def _checked_item(document: ProgressFile, result: Field, item: ResultItem, read: _EntryClaims) -> None:
     read.checked.update(line.offset for line in result.rest if item.start <= line.offset < item.end)
     if item.name == "runs" and shapes.beside_runs(item.text):
         read.found.append(_at(document, item.start, "runs", item.text, NAMES))
 
 
-def _runs(document: ProgressFile, field: Field, read: _Read, *, first: bool) -> None:
+def _runs(document: ProgressFile, field: Field, read: _EntryClaims, *, first: bool) -> None:
     if first:
         read.whole(field)
         if shapes.beside_runs(field.text(" ")):
             read.found.append(_at(document, field.first.offset, field.name, field.text(" "), NAMES))
 
 
-def _free(field: Field, read: _Read) -> None:
+def _free(field: Field, read: _EntryClaims) -> None:
     read.checked.add(field.first.offset)
     read.free.update(line.offset for line in field.rest)
 
@@ -232,7 +234,7 @@ def _behind_status(document: ProgressFile, status: Field, judged: bool) -> Itera
         yield _at(document, reading.start, "status", value.strip() or note, REMARK)
 
 
-def _own(document: ProgressFile, field: Field, read: _Read, *, bare: bool) -> None:
+def _own(document: ProgressFile, field: Field, read: _EntryClaims, *, bare: bool) -> None:
     """An own bullet that looks like a result: `Speedup: 9x`, `A100: +95pp`. Its further lines are looked at
     one by one as well."""
     text = field.text(" ") if field.key else field.first.text.decode("utf-8", "replace").lstrip(" \t-*+")
@@ -246,7 +248,7 @@ def _own(document: ProgressFile, field: Field, read: _Read, *, bare: bool) -> No
 
 
 def _lines(
-    document: ProgressFile, entry: HypothesisEntry | BaselineEntry, read: _Read, why: str
+    document: ProgressFile, entry: HypothesisEntry | BaselineEntry, read: _EntryClaims, why: str
 ) -> Iterator[Beyond]:
     """Every other line of an entry, its own sections among them, that claims."""
     data = document.data[entry.place.fields_start : entry.end]

@@ -51,7 +51,7 @@ _LONGEST_STATUS = 2000
 _EARLIER = re.compile(rf"({EARLIER_RESULT}|{EARLIER_RUNS})(?: (\d{{1,6}}))?")
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """One line without its ending; `hidden` if it is in a fence or comment."""
 
     offset: int
@@ -81,12 +81,12 @@ class Field:
 
     name: str
     key: Key | None
-    first: Line
+    first: FileLine
     end: int
     indent: int
     marker: bytes
     flat: bool = False
-    rest: list[Line] = field(default_factory=list)
+    rest: list[FileLine] = field(default_factory=list)
 
     @property
     def value(self) -> bytes:
@@ -101,7 +101,7 @@ class Field:
         return joint.join(line.decode("utf-8", "replace") for line in lines if line)
 
 
-class Item(NamedTuple):
+class ResultItem(NamedTuple):
     """One value of a Result block: its key (empty for own text), its text and its lines."""
 
     name: str
@@ -169,9 +169,9 @@ def first_of(fields: Sequence[Field], name: str) -> Field | None:
     return next((each for each in fields if each.name == name), None)
 
 
-def result_items(result: Field) -> list[Item]:
+def result_items(result: Field) -> list[ResultItem]:
     """The values nested under a Result, own text of people included, in order."""
-    grouped: list[tuple[str, int, list[Line]]] = []
+    grouped: list[tuple[str, int, list[FileLine]]] = []
     texts: list[list[bytes]] = []
     seen: set[str] = set()
     for line in result.rest:
@@ -186,7 +186,9 @@ def result_items(result: Field) -> list[Item]:
         grouped.append((name, indent, [line]))
         texts.append([value])
     return [
-        Item(name, b" ".join(filter(None, words)).decode("utf-8", "replace"), lines[0].offset, lines[-1].end)
+        ResultItem(
+            name, b" ".join(filter(None, words)).decode("utf-8", "replace"), lines[0].offset, lines[-1].end
+        )
         for (name, _, lines), words in zip(grouped, texts, strict=True)
     ]
 
@@ -258,16 +260,16 @@ def uncode(text: str) -> str:
     return inner[1:-1] if padded else inner
 
 
-def _lines(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, int]]) -> Iterator[Line]:
+def _lines(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, int]]) -> Iterator[FileLine]:
     offset = start
     for raw in data[start:end].splitlines(keepends=True):
         after = offset + len(raw)
         hidden = bool(opaque) and any(begin <= offset < close for begin, close in opaque)
-        yield Line(offset, after, raw.rstrip(), hidden)
+        yield FileLine(offset, after, raw.rstrip(), hidden)
         offset = after
 
 
-def _open(line: Line, current: Field | None, bulleted: bool) -> Field | None:
+def _open(line: FileLine, current: Field | None, bulleted: bool) -> Field | None:
     """The field that begins on this line, or None when it goes on with `current` or is own text."""
     text = line.text
     bullet = _BULLET.match(text)
@@ -302,7 +304,7 @@ def _nested(current: Field, indent: int, name: str) -> bool:
     return indent > current.indent
 
 
-def _continues(line: Line, current: Field, gap: bool, opaque: Sequence[tuple[int, int]]) -> bool:
+def _continues(line: FileLine, current: Field, gap: bool, opaque: Sequence[tuple[int, int]]) -> bool:
     text = line.text
     if line.hidden and not any(begin == line.offset for begin, _ in opaque):
         return True
@@ -318,7 +320,7 @@ def _continues(line: Line, current: Field, gap: bool, opaque: Sequence[tuple[int
     return indented or not (_RULE.match(text) or text[:1] in b">|")
 
 
-def _open_item(line: Line, above: int | None, seen: set[str]) -> tuple[str, int, bytes] | None:
+def _open_item(line: FileLine, above: int | None, seen: set[str]) -> tuple[str, int, bytes] | None:
     """Name, indent and value of the Result item that begins here; None when the line goes on with one."""
     text = line.text
     bullet = _BULLET.match(text)

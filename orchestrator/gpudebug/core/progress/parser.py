@@ -89,7 +89,7 @@ def parse(data: bytes, file: str) -> ProgressFile:
         raise ProgressError(
             "merge-conflict marker", file=file, line=found.conflict, next="resolve the merge, then try again"
         )
-    return _Reader(data, file, found).read()
+    return _ProgressReader(data, file, found).read()
 
 
 def _lines_up(found: Outline, by: int) -> Outline:
@@ -98,7 +98,7 @@ def _lines_up(found: Outline, by: int) -> Outline:
     return Outline(headings, found.opaque, unclosed, found.conflict - by if found.conflict else None)
 
 
-class _Reader:
+class _ProgressReader:
     def __init__(self, data: bytes, file: str, found: Outline) -> None:
         self.data = data
         self.file = file

@@ -27,17 +27,17 @@ _FIGURE = re.compile(
 )
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """An item of a list on the way to a value: its name or number, and its place where it was found."""
 
     name: str
     place: int | None
 
 
-Step: TypeAlias = "str | Item"
+Step: TypeAlias = "str | ListItem"
 
 
-class Difference(NamedTuple):
+class ValueDifference(NamedTuple):
     """A value that follows and the one found, with the steps that lead to it."""
 
     steps: tuple[Step, ...]
@@ -47,7 +47,7 @@ class Difference(NamedTuple):
     @property
     def field(self) -> str:
         """`devices[0].gpu_util.mean` for example."""
-        return "".join(f"[{s.name}]" if isinstance(s, Item) else f".{s}" for s in self.steps).lstrip(".")
+        return "".join(f"[{s.name}]" if isinstance(s, ListItem) else f".{s}" for s in self.steps).lstrip(".")
 
 
 def alike(a: str, b: str) -> bool:
@@ -93,7 +93,7 @@ def reworded(a: str, b: str) -> bool:
 
 def differences(
     expected: Any, found: Any, steps: tuple[Step, ...] = (), *, older: bool = False
-) -> Iterator[Difference]:
+) -> Iterator[ValueDifference]:
     """Yield where two values of JSON differ. Items of a list that have a `name` are compared by it.
 
     A key that `found` lacks is no difference: the record was written before the field existed. Of a series
@@ -105,7 +105,7 @@ def differences(
     elif isinstance(expected, list) and isinstance(found, list):
         yield from _in_lists(expected, found, steps, older)
     elif not (_same(expected, found) or (older and _reworded(expected, found, steps))):
-        yield Difference(steps, expected, found)
+        yield ValueDifference(steps, expected, found)
 
 
 def _reworded(expected: Any, found: Any, steps: tuple[Step, ...]) -> bool:
@@ -117,23 +117,23 @@ def _reworded(expected: Any, found: Any, steps: tuple[Step, ...]) -> bool:
 
 def _in_lists(
     expected: list[Any], found: list[Any], steps: tuple[Step, ...], older: bool
-) -> Iterator[Difference]:
+) -> Iterator[ValueDifference]:
     ours, theirs = _by_name(expected), _by_name(found)
     if ours is not None and theirs is not None:
         places = {name: index for index, name in enumerate(theirs)}
         for name in dict.fromkeys([*ours, *theirs]):
-            item = Item(name, places.get(name))
+            item = ListItem(name, places.get(name))
             yield from differences(ours.get(name), theirs.get(name), (*steps, item), older=older)
     elif len(expected) == len(found):
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            inside = differences(one, other, (*steps, Item(str(index), index)), older=older)
+            inside = differences(one, other, (*steps, ListItem(str(index), index)), older=older)
             if isinstance(one, Mapping):
                 yield from inside
             elif first := next(inside, None):
                 yield first
                 return
     else:
-        yield Difference(steps, expected, found)
+        yield ValueDifference(steps, expected, found)
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from gpudebug.core.records import Estimate, Evidence
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.gates import Case, Criteria, Setting, mean, measure, utilisations, values_of
+from gpudebug.core.verdict.gates import (
+    Criteria,
+    TrialCase,
+    TrialSetting,
+    mean,
+    measure,
+    utilisations,
+    values_of,
+)
 
 
 class Combined(NamedTuple):
@@ -38,7 +46,7 @@ def combined(metric: Metric, before: Sequence[Evidence], after: Sequence[Evidenc
         metric=metric.name,
         direction="lower" if metric.lower else "higher",
     )
-    case = measure(Case(criteria, Setting(), tuple(before), tuple(after)))
+    case = measure(TrialCase(criteria, TrialSetting(), tuple(before), tuple(after)))
     return Combined(
         delta=case.delta,
         ratio=case.ratio,

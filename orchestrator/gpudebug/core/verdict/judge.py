@@ -9,9 +9,9 @@ from gpudebug.core.records import Evidence, Gate, Verdict
 from gpudebug.core.verdict.cold_cache import is_cold
 from gpudebug.core.verdict.gates import (
     GATES,
-    Case,
     Criteria,
-    Setting,
+    TrialCase,
+    TrialSetting,
     estimate_text,
     improvement_text,
     is_infrastructure,
@@ -31,7 +31,7 @@ __all__ = [
     "RULE",
     "RULES",
     "Criteria",
-    "Setting",
+    "TrialSetting",
     "is_infrastructure",
     "judge",
     "short_window",
@@ -49,12 +49,12 @@ def judge(
     criteria: Criteria,
     before: Sequence[Evidence],
     after: Sequence[Evidence],
-    setting: Setting,
+    setting: TrialSetting,
     rule: str = RULE,
 ) -> Verdict:
     """Judge one trial: `before` are the baseline's runs, `after` the trial's, each at least one."""
     setting = replace(setting, counted=setting.counted and rule == RULE)
-    case = measure(Case(criteria, setting, tuple(before), tuple(after), hypothesis))
+    case = measure(TrialCase(criteria, setting, tuple(before), tuple(after), hypothesis))
     gates = tuple(gate(case) for gate in GATES)
     status, why, hollow = _compose(case, gates)
     return Verdict(
@@ -89,7 +89,7 @@ _SPOILT = (
 )
 
 
-def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
+def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """The first rule that matches decides. Returns status, why, hollow."""
     by_name = {g.name: g for g in gates}
     infra = next((e for e in case.after if is_infrastructure(e)), None)
@@ -126,7 +126,7 @@ def _compose(case: Case, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     return Status.INCONCLUSIVE, f"{unknown.name} is unknown ({unknown.value}){note}", False
 
 
-def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
+def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
     notes = []
     if case.setting.confirmed:
@@ -148,7 +148,7 @@ def _notes(case: Case, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _hollow(case: Case, results: Mapping[str, Result]) -> str:
+def _hollow(case: TrialCase, results: Mapping[str, Result]) -> str:
     if case.metric.points:
         return "the device is busier without getting more done"
     if results["throughput"] is Result.FAIL:

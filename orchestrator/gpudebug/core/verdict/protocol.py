@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.statistics.contrast import most_fresh
-from gpudebug.core.verdict.gates import UNKNOWN, Case, Criteria, Setting, measure, window_total
+from gpudebug.core.verdict.gates import UNKNOWN, Criteria, TrialCase, TrialSetting, measure, window_total
 from gpudebug.core.verdict.judge import judge
 from gpudebug.core.words import Result, Status, Trend, Word
 
@@ -14,7 +14,7 @@ from gpudebug.core.words import Result, Status, Trend, Word
 LEAST_CHANCE = 0.02
 
 
-class Step(Word):
+class NextRun(Word):
     """What a trial needs: one more run of it, a fresh run of the baseline beside it, or nothing."""
 
     TRIAL = "trial"
@@ -27,8 +27,8 @@ def next_step(
     criteria: Criteria,
     before: Sequence[Evidence],
     after: Sequence[Evidence],
-    setting: Setting,
-) -> Step:
+    setting: TrialSetting,
+) -> NextRun:
     """The run that a trial with this verdict so far needs; the arguments are those of `judge`.
 
     A VALIDATED is believed once a fresh run of the baseline has confirmed it, so that no drift of the
@@ -38,38 +38,38 @@ def next_step(
     """
     trial_left = len(after) < criteria.max_runs
     if verdict.status not in (Status.VALIDATED, Status.INCONCLUSIVE):
-        return Step.DONE
-    case = measure(Case(criteria, setting, tuple(before), tuple(after)))
+        return NextRun.DONE
+    case = measure(TrialCase(criteria, setting, tuple(before), tuple(after)))
     if verdict.status is Status.VALIDATED:
         drifted = case.contrast is not None and case.contrast.drift > 0
         wanted = (2 if drifted else 1) if criteria.max_runs > 1 else 0
-        return Step.BASELINE if setting.fresh < wanted else Step.DONE
+        return NextRun.BASELINE if setting.fresh < wanted else NextRun.DONE
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if "delta" in unknown:
         # Whatever else is unknown: a delta that is decided to be too small rejects.
         return _narrow(case)
     narrowing = unknown.keys() <= {"loss_parity", "throughput", "work_conserved"}
     known = UNKNOWN not in unknown.values()
-    return Step.TRIAL if narrowing and known and trial_left else Step.DONE
+    return NextRun.TRIAL if narrowing and known and trial_left else NextRun.DONE
 
 
-def _narrow(case: Case) -> Step:
+def _narrow(case: TrialCase) -> NextRun:
     criteria, found = case.criteria, case.contrast
     trial_left = len(case.after) < criteria.max_runs
     if found is None or not _window_in_reach(case):
-        return Step.DONE
+        return NextRun.DONE
     if window_total(case.after) < criteria.min_window:
-        return Step.TRIAL if trial_left else Step.DONE
+        return NextRun.TRIAL if trial_left else NextRun.DONE
     most = most_fresh(criteria.max_runs, found.worth)
     if _chance(case, most) < LEAST_CHANCE:
-        return Step.DONE
+        return NextRun.DONE
     fresh_left = found.fresh < most
     if fresh_left and (found.baseline_variance >= found.trial_variance or not trial_left):
-        return Step.BASELINE
-    return Step.TRIAL if trial_left else Step.DONE
+        return NextRun.BASELINE
+    return NextRun.TRIAL if trial_left else NextRun.DONE
 
 
-def _chance(case: Case, most: int) -> float:
+def _chance(case: TrialCase, most: int) -> float:
     """The chance of a decision, were all the runs that are left made.
 
     Where only the baseline's are left, that of a pass: how sure it is that a change does too little is not
@@ -82,7 +82,7 @@ def _chance(case: Case, most: int) -> float:
     return passes + fails if len(case.after) < c.max_runs else passes
 
 
-def _window_in_reach(case: Case) -> bool:
+def _window_in_reach(case: TrialCase) -> bool:
     """Whether `max_runs` runs like these make windows of `min_window`; the baseline's must be there."""
     least = case.criteria.min_window
     if window_total(case.before) < least:
@@ -95,7 +95,7 @@ def is_certain(
     criteria: Criteria,
     before: Sequence[Evidence],
     after: Sequence[Evidence],
-    setting: Setting,
+    setting: TrialSetting,
 ) -> bool:
     """Whether the last of the trial's runs, still under way, has brought the trial's answer already.
 
@@ -111,7 +111,7 @@ def is_certain(
     delta = next(g.result for g in verdict.gates if g.name == "delta")
     if verdict.status is Status.INCONCLUSIVE:
         step = next_step(verdict, criteria, before, after, setting)
-        return delta is Result.UNKNOWN and step is Step.DONE
+        return delta is Result.UNKNOWN and step is NextRun.DONE
     return verdict.status is Status.VALIDATED or delta is Result.FAIL
 
 

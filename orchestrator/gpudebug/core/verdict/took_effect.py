@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.command import command_line, loader_settings
 from gpudebug.core.records import LoadedFiles
 from gpudebug.core.redaction.redact import REDACTED
@@ -14,7 +14,7 @@ from gpudebug.core.words import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ChangeEffect:
     """What was found: `value` is what the program shows, None if it shows nothing; `note` says why."""
 
     result: Result
@@ -23,7 +23,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownConfiguration:
     """What one run shows: its command line, what the program printed or saved of its configuration, and which
     files its processes imported: `loaded` is None if they did not report it, `probed` false if not asked.
     `facts` are what the training process reported (`ProbeEvidence.facts`)."""
@@ -43,8 +43,11 @@ _NAMED = 3
 
 
 def effect_of(
-    change: Intervention, before: Sequence[Shown], after: Sequence[Shown], touched: Sequence[str] = ()
-) -> Effect:
+    change: Intervention,
+    before: Sequence[ShownConfiguration],
+    after: Sequence[ShownConfiguration],
+    touched: Sequence[str] = (),
+) -> ChangeEffect:
     """What the runs of the trial show of each part of the change; the worst that one of them shows counts.
 
     `touched` are the files that its patch changes. A part that nothing confirms makes it SKIPPED, with the
@@ -57,10 +60,12 @@ def effect_of(
             return worst
     values = dict.fromkeys(effect.value for effect in found if effect.value)
     notes = dict.fromkeys(effect.note for effect in found if effect.note)
-    return Effect(Result.PASS, "; ".join(values), "; ".join(notes) or None)
+    return ChangeEffect(Result.PASS, "; ".join(values), "; ".join(notes) or None)
 
 
-def moved_knobs(locked: Sequence[str], before: Sequence[Shown], after: Sequence[Shown]) -> tuple[str, ...]:
+def moved_knobs(
+    locked: Sequence[str], before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
+) -> tuple[str, ...]:
     """The locked knobs that the programs show with another value in the trial than in the baseline."""
     moved = []
     for knob in locked:
@@ -70,7 +75,7 @@ def moved_knobs(locked: Sequence[str], before: Sequence[Shown], after: Sequence[
     return tuple(moved)
 
 
-def shown(runs: Sequence[Shown], flag: str) -> tuple[str, str] | None:
+def shown(runs: Sequence[ShownConfiguration], flag: str) -> tuple[str, str] | None:
     """Return name and value under which the first run that shows the flag does."""
     return next((found for run in runs if (found := _lookup(run.printed, flag))), None)
 
@@ -92,23 +97,25 @@ def _folded(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_").replace("/", ".").lower()
 
 
-def _part(part: Change, before: Sequence[Shown], run: Shown, touched: Sequence[str]) -> Effect:
+def _part(
+    part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration, touched: Sequence[str]
+) -> ChangeEffect:
     if part.kind in ("patch", "code"):
         return _code(run, touched)
     missing = _missing_in_command(part, run.argv)
     if missing:
-        return Effect(Result.FAIL, missing)
+        return ChangeEffect(Result.FAIL, missing)
     found = _lookup(run.printed, part.name)
     if found is None:
         of_loader = _of_loader(part, before, run)
         if of_loader is not None:
             return of_loader
-        return Effect(Result.SKIPPED, note=_unconfirmed(part))
+        return ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
     earlier = shown(before, part.name)
     return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
 
 
-def _unconfirmed(part: Change) -> str:
+def _unconfirmed(part: SingleChange) -> str:
     if part.kind == "env":
         return f"{part.name} is set, but the program does not print its variables"
     state = "not on" if part.kind == "unset" else "on"
@@ -116,7 +123,9 @@ def _unconfirmed(part: Change) -> str:
     return f"{part.name} is {state} the command line, {printed}"
 
 
-def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | None:
+def _of_loader(
+    part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration
+) -> ChangeEffect | None:
     """What the training's own loader shows of a setting that the program does not print; None for nothing."""
     setting = loader_settings.meant(part.name)
     values = loader_settings.reported(run.facts, setting) if setting else ()
@@ -126,25 +135,25 @@ def _of_loader(part: Change, before: Sequence[Shown], run: Shown) -> Effect | No
     asked = "true" if part.value is None else part.value
     text = f"{setting}: {', '.join(values)} (the training's loader)"
     if part.kind != "unset" and any(same_value(asked, value) for value in values):
-        return Effect(Result.PASS, text)
+        return ChangeEffect(Result.PASS, text)
     if old and not old & set(values):
-        return Effect(Result.PASS, text, None if part.kind == "unset" else f"{asked} was asked for")
+        return ChangeEffect(Result.PASS, text, None if part.kind == "unset" else f"{asked} was asked for")
     # A batch may be a part, or several, of what a flag says; and what is unset may have been the default.
     if part.kind == "unset" or setting == loader_settings.BATCH or old != set(values):
         return None
-    return Effect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {text}")
+    return ChangeEffect(Result.FAIL, f"{part.name}={asked} was asked for, the program has {text}")
 
 
-def _code(run: Shown, touched: Sequence[str]) -> Effect:
+def _code(run: ShownConfiguration, touched: Sequence[str]) -> ChangeEffect:
     """Whether a process of the run imported a file that the change touches."""
     if run.loaded is None:
         why = "no process reported it" if run.probed else "probe: false in gpudebug.yaml"
-        return Effect(Result.SKIPPED, note=f"the files that the program loaded are unknown: {why}")
+        return ChangeEffect(Result.SKIPPED, note=f"the files that the program loaded are unknown: {why}")
     found = sorted(set(touched) & set(run.loaded.files))
     if not found:
         named = _some(touched) if touched else "a file that the change touches"
-        return Effect(Result.SKIPPED, note=f"no process imported {named}")
-    return Effect(Result.PASS, f"{_some(found)} loaded from {run.loaded.tree}")
+        return ChangeEffect(Result.SKIPPED, note=f"no process imported {named}")
+    return ChangeEffect(Result.PASS, f"{_some(found)} loaded from {run.loaded.tree}")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -152,7 +161,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _missing_in_command(part: Change, argv: Sequence[str]) -> str | None:
+def _missing_in_command(part: SingleChange, argv: Sequence[str]) -> str | None:
     """Why the command line itself does not hold the change."""
     if part.kind == "env":
         return None
@@ -167,7 +176,7 @@ def _missing_in_command(part: Change, argv: Sequence[str]) -> str | None:
     return f"the command has {part.name}={written}"
 
 
-def _old(part: Change, before: Sequence[Shown]) -> str | None:
+def _old(part: SingleChange, before: Sequence[ShownConfiguration]) -> str | None:
     """The value that the baseline's command gives."""
     options = command_line.find(before[0].argv, part.name) if before and part.kind != "env" else ()
     if not options:
@@ -175,21 +184,21 @@ def _old(part: Change, before: Sequence[Shown]) -> str | None:
     return "true" if options[-1].value is None else options[-1].value
 
 
-def _judged(part: Change, old: str | None, earlier: str | None, name: str, value: str) -> Effect:
+def _judged(part: SingleChange, old: str | None, earlier: str | None, name: str, value: str) -> ChangeEffect:
     """`old` is what the baseline's command says, `earlier` what its program showed."""
     text = f"{name}: {value}"
     still = any(known is not None and same_value(known, value) for known in (old, earlier))
     if part.kind == "unset":
         result = Result.FAIL if still else Result.PASS if earlier is not None else Result.SKIPPED
-        return Effect(result, f"the program shows {text}" if still else text)
+        return ChangeEffect(result, f"the program shows {text}" if still else text)
     asked = "true" if part.value is None else part.value
     if same_value(asked, value):
-        return Effect(Result.PASS, text)
+        return ChangeEffect(Result.PASS, text)
     if still or (_number(asked) is not None and _number(value) is not None):
         written = part.name if part.value is None else f"{part.name}={part.value}"
-        return Effect(Result.FAIL, f"{written} was asked for, the program shows {text}")
+        return ChangeEffect(Result.FAIL, f"{written} was asked for, the program shows {text}")
     note = f"{part.name}={asked} is shown as {value}"
-    return Effect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
+    return ChangeEffect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
 
 
 def same_value(a: str, b: str) -> bool:

@@ -67,7 +67,7 @@ class Document:
 
 
 @dataclass
-class _Open:
+class _OpenValue:
     """A mapping or a list whose end has not been read; `key` waits for its value."""
 
     value: dict[str, Any] | list[Any]
@@ -116,7 +116,7 @@ def _line_of_control(text: str) -> int | None:
 
 
 def _read_events(text: str, document: Document) -> None:
-    stack: list[_Open] = []
+    stack: list[_OpenValue] = []
     documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         line = event.start_mark.line + 1 if event.start_mark else 1
@@ -148,7 +148,7 @@ def _refuse_machinery(event: Any, file: str, line: int) -> None:
         )
 
 
-def _read_node(event: Any, line: int, document: Document, stack: list[_Open]) -> None:
+def _read_node(event: Any, line: int, document: Document, stack: list[_OpenValue]) -> None:
     parent = stack[-1] if stack else None
     scalar = isinstance(event, yaml.ScalarEvent)
     if parent is not None and isinstance(parent.value, dict) and parent.key is None:
@@ -168,10 +168,10 @@ def _read_node(event: Any, line: int, document: Document, stack: list[_Open]) ->
         _fail(document, line, f"nested deeper than {DEEPEST} levels", "no setting is that deep")
     value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
     _put(document, parent, value)
-    stack.append(_Open(value, path))
+    stack.append(_OpenValue(value, path))
 
 
-def _open_key(key: str, line: int, document: Document, parent: _Open) -> None:
+def _open_key(key: str, line: int, document: Document, parent: _OpenValue) -> None:
     path = (*parent.path, key)
     if path in document.keys:
         _fail(
@@ -184,7 +184,7 @@ def _open_key(key: str, line: int, document: Document, parent: _Open) -> None:
     parent.key = key
 
 
-def _path(parent: _Open | None) -> Path:
+def _path(parent: _OpenValue | None) -> Path:
     if parent is None:
         return ()
     if isinstance(parent.value, list):
@@ -192,7 +192,7 @@ def _path(parent: _Open | None) -> Path:
     return (*parent.path, parent.key or "")
 
 
-def _put(document: Document, parent: _Open | None, value: Any) -> None:
+def _put(document: Document, parent: _OpenValue | None, value: Any) -> None:
     if parent is None:
         document.value = value
     elif isinstance(parent.value, list):

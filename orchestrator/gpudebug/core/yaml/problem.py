@@ -9,7 +9,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.yaml.document import Document, Path
 
 
-class Problem(NamedTuple):
+class YamlProblem(NamedTuple):
     """What is wrong at `path` of a document; `key` if the key there is meant and not its value.
 
     `below` counts the lines from the path's own to the wrong one.
@@ -23,7 +23,7 @@ class Problem(NamedTuple):
     below: int = 0
 
 
-def refuse(found: Iterable[Problem], document: Document, kind: type[GpudebugError]) -> None:
+def refuse(found: Iterable[YamlProblem], document: Document, kind: type[GpudebugError]) -> None:
     """Raise the first of the problems as an error of this kind; return if there is none."""
     # What is missing is last: a misspelt key is missing too, and its own line says more.
     placed = sorted(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.agents import instructions
-from gpudebug.core.agents.instructions import Agent
+from gpudebug.core.agents.instructions import AgentInstructions
 from gpudebug.edges import store, templates
 
 
@@ -20,7 +20,7 @@ class Instruction(NamedTuple):
     note: str | None
 
 
-def prepare(root: Path, chosen: Iterable[Agent]) -> list[Instruction]:
+def prepare(root: Path, chosen: Iterable[AgentInstructions]) -> list[Instruction]:
     """What the files of these agents will hold, one a file; nothing is written yet.
 
     StoreError if a link leads out of `root`, BrokenMarkers.
@@ -30,7 +30,7 @@ def prepare(root: Path, chosen: Iterable[Agent]) -> list[Instruction]:
     return [_prepare(root, agent) for agent in files.values()]
 
 
-def _prepare(root: Path, agent: Agent) -> Instruction:
+def _prepare(root: Path, agent: AgentInstructions) -> Instruction:
     path = root / agent.path
     old = store.read_file(path) if store.resolve_inside(path, root).exists() else None
     text = templates.render("agents.md.j2")

@@ -17,7 +17,7 @@ from typing import Any
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
 from gpudebug.core.answers.next import NextAnswer, Request
 from gpudebug.core.answers.status import HypothesisRow
-from gpudebug.core.campaign.decide import Action, Ending, Kind, decide
+from gpudebug.core.campaign.decide import Action, ActionKind, Ending, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
 from gpudebug.core.errors import BusyError, GitError, GpudebugError, InterruptedRun, InterventionError
 from gpudebug.edges import git, launcher, store
@@ -39,8 +39,8 @@ from gpudebug.engine.status.status import status
 BUSY_S = 3600.0
 """So long a loop waits for the holder of the campaign or its device."""
 _BUSY_TICK_S = 5.0
-_OWN = (Kind.RECOVER, Kind.RECORD_BASELINE, Kind.TEST)
-_TURN = (Kind.PROPOSE.value, Kind.IMPLEMENT.value)
+_OWN = (ActionKind.RECOVER, ActionKind.RECORD_BASELINE, ActionKind.TEST)
+_TURN = (ActionKind.PROPOSE.value, ActionKind.IMPLEMENT.value)
 _GAVE_UP = 1
 
 
@@ -189,13 +189,13 @@ class _Loop:
         self.wait_for_others()
         loaded = self.look()
         action = decide(weighed(loaded))
-        if self.starting and action.kind not in (Kind.RECOVER, Kind.RECORD_BASELINE):
+        if self.starting and action.kind not in (ActionKind.RECOVER, ActionKind.RECORD_BASELINE):
             for note in worktrees.remember(self.look()):
                 self.say(note)
             self.starting = False
-        elif action.kind is Kind.TEST and action.hypothesis in self.refused:
+        elif action.kind is ActionKind.TEST and action.hypothesis in self.refused:
             self.turn(action)
-        elif action.kind in _OWN or (action.kind is Kind.PROPOSE and proposes(loaded)):
+        elif action.kind in _OWN or (action.kind is ActionKind.PROPOSE and proposes(loaded)):
             self.own(action)
         else:
             self.turn(action)
@@ -205,8 +205,8 @@ class _Loop:
             self.tell(self.cycle(self.name()))
         except (InterventionError, GitError) as e:
             # A proposal of the catalogue's may stand in the file by now, and be what cannot be tested.
-            failed = decide(weighed(self.look())) if action.kind is Kind.PROPOSE else action
-            if failed.kind is not Kind.TEST or failed.hypothesis is None:
+            failed = decide(weighed(self.look())) if action.kind is ActionKind.PROPOSE else action
+            if failed.kind is not ActionKind.TEST or failed.hypothesis is None:
                 raise
             self.refused[failed.hypothesis] = e
             self.say(f"hypothesis {failed.hypothesis} cannot be tested: {e.message}")
@@ -266,17 +266,22 @@ class _Loop:
         """What the session is asked, as by `next`. A change that cannot be tested is for it to correct."""
         number = action.hypothesis
         refused = self.refused.pop(number, None) if number is not None else None
-        if action.kind is not Kind.TEST or refused is None:
+        if action.kind is not ActionKind.TEST or refused is None:
             return self.cycle(name)
         from gpudebug.engine.brief.brief import brief
 
         why = f"hypothesis {number} cannot be tested: {refused.message}"
         loaded = load(self.root, name)
         page = brief(
-            loaded, Kind.IMPLEMENT, why, hypothesis=number, session=name, remarks=[str(refused.next or why)]
+            loaded,
+            ActionKind.IMPLEMENT,
+            why,
+            hypothesis=number,
+            session=name,
+            remarks=[str(refused.next or why)],
         )
         return Request(
-            action=Kind.IMPLEMENT.value,
+            action=ActionKind.IMPLEMENT.value,
             campaign=loaded.config.campaign,
             hypothesis=number,
             brief=page,
@@ -317,7 +322,7 @@ class _Loop:
         if not isinstance(end.ending, Ending):
             return
         try:
-            if decide(self.look().campaign).kind is Kind.STOP:
+            if decide(self.look().campaign).kind is ActionKind.STOP:
                 next_cycle(self.root, self.report, self.name())
         except GpudebugError as e:
             self.say(f"the campaign's worktrees could not be removed: {e.message}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpudebug.core.agents import page as pages
-from gpudebug.core.agents.page import Part, code, quoted
+from gpudebug.core.agents.page import PagePart, code, quoted
 from gpudebug.core.campaign import decide
 from gpudebug.core.progress import harmless
 from gpudebug.core.statistics import numbers
@@ -36,7 +36,7 @@ _CONFIG = "see gpudebug.yaml"
 
 def brief(
     loaded: Loaded,
-    kind: decide.Kind,
+    kind: decide.ActionKind,
     why: str,
     *,
     hypothesis: int | None,
@@ -56,16 +56,16 @@ def brief(
     """
     it = _Brief(loaded, hypothesis)
     parts = (
-        Part(it.measured, 700, 1300, 1),
-        Part(it.tried, 400, 2800, 6),
-        Part(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 2),
-        Part(lambda n: last_run(loaded, it.say, n), 450, 1100, 5),
-        Part(it.files, 150, 450, 4),
-        Part(it.locked, 150, 300, 3),
-        Part(it.guidelines, 250, 900, 4),
-        Part(it.hypothesis, 500, 1200, 0),
-        Part(lambda n: it.instructions(instructions, n), 400, 1600, 0),
-        Part(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
+        PagePart(it.measured, 700, 1300, 1),
+        PagePart(it.tried, 400, 2800, 6),
+        PagePart(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 2),
+        PagePart(lambda n: last_run(loaded, it.say, n), 450, 1100, 5),
+        PagePart(it.files, 150, 450, 4),
+        PagePart(it.locked, 150, 300, 3),
+        PagePart(it.guidelines, 250, 900, 4),
+        PagePart(it.hypothesis, 500, 1200, 0),
+        PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 0),
+        PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
     return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer))
 
@@ -86,7 +86,7 @@ class _Brief:
     def short(self, text: str, limit: int) -> str:
         return harmless(self.say(text), limit=limit)
 
-    def head(self, kind: decide.Kind, why: str, session: str | None) -> str:
+    def head(self, kind: decide.ActionKind, why: str, session: str | None) -> str:
         """What is asked, why, the goal, and what counts as success."""
         c, metric = self.loaded.campaign, self.loaded.metric
         target = decide.goal(c)
@@ -187,7 +187,7 @@ class _Brief:
         text = pages.section(title, [f"- {key}: {value}" for key, value in parts.items() if value])
         return text if len(text) <= limit else ""
 
-    def now(self, kind: decide.Kind, worktree: Path | None, offer: str | None = None) -> str:
+    def now(self, kind: decide.ActionKind, worktree: Path | None, offer: str | None = None) -> str:
         """What to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
         forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import progress
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.accepted_changes import Accepted, changes
+from gpudebug.core.campaign.accepted_changes import AcceptedChange, changes
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.config import Config
@@ -155,7 +155,7 @@ class Loaded:
             return None
 
     @property
-    def stack(self) -> tuple[Accepted, ...]:
+    def stack(self) -> tuple[AcceptedChange, ...]:
         """The changes of the accepted hypotheses."""
         return changes(self.document, self.accepted)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.agents.instructions import AGENTS
-from gpudebug.core.campaign.accepted_changes import Accepted, changes, effective
+from gpudebug.core.campaign.accepted_changes import AcceptedChange, changes, effective
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.change.permits import Allowed
@@ -135,7 +135,7 @@ def _code(
     workspace: store.Workspace,
     config: Config,
     checkout: git.Checkout,
-    stack: Sequence[Accepted],
+    stack: Sequence[AcceptedChange],
     session: str | None,
     measured: str | None,
     apart: tuple[Path, ...],

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpudebug import __version__
 from gpudebug.core.config import Config, Workload, pins
-from gpudebug.core.config.pins import Difference
+from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import GpudebugError, LaunchError
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store.private import read_private
@@ -63,7 +63,7 @@ class Settings:
     problem: str | None = None
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[PinDifference, ...]:
         """What gpudebug.yaml has otherwise than it was pinned; none without a pin."""
         return pins.differences(self.now, self.pinned.settings) if self.pinned else ()
 

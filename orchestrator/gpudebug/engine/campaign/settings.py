@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.answers.settings import ChangedSetting, SettingsAnswer
 from gpudebug.core.config import Config, pins
-from gpudebug.core.config.pins import Difference
+from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import git, store
 from gpudebug.edges.store.private import write_private
@@ -86,7 +86,7 @@ def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
     return f"pinned again: {_few(loaded, changed)}"
 
 
-def _refused(loaded: Loaded, changed: tuple[Difference, ...]) -> SettingsChanged:
+def _refused(loaded: Loaded, changed: tuple[PinDifference, ...]) -> SettingsChanged:
     undo = "put gpudebug.yaml back as it was"
     if loaded.session is None:
         advice = f"{ACCEPT}, or {undo}"
@@ -119,7 +119,7 @@ def settle(loaded: Loaded, spec: Mapping[str, object], *, pins: bool = False) ->
     if known == device:
         return
     if known is not None and not pins:
-        raise _refused(loaded, (Difference(DEVICE, device, known),))
+        raise _refused(loaded, (PinDifference(DEVICE, device, known),))
     _write(loaded, replace(found.pinned, settings={**found.pinned.settings, DEVICE: device}))
 
 
@@ -205,7 +205,7 @@ def scrubbed(loaded: Loaded, text: str) -> str:
     return loaded.workspace.scrub(text)
 
 
-def _few(loaded: Loaded, changed: tuple[Difference, ...]) -> str:
+def _few(loaded: Loaded, changed: tuple[PinDifference, ...]) -> str:
     """The first differences in one line."""
     text = "; ".join(difference.text for difference in changed[:_NAMED])
     more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
-from gpudebug.core.campaign.decide import Action, Claimed, Kind, decide
+from gpudebug.core.campaign.decide import Action, ActionKind, Claimed, decide
 from gpudebug.core.errors import BusyError
 from gpudebug.engine.campaign import claims, upkeep
 from gpudebug.engine.campaign.load import load
@@ -73,7 +73,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
         action = decide(campaign)
         if added:
             action = replace(action, why=f"{action.why}; {added}")
-        if action.kind is Kind.TEST:
+        if action.kind is ActionKind.TEST:
             try:
                 return _test(cycle, action, unready)
             except trial.Unready as e:
@@ -83,12 +83,12 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
                 continue
         if unready:
             raise unready[0].error
-        if action.kind is Kind.RECOVER:
+        if action.kind is ActionKind.RECOVER:
             return recover.recover(cycle, action)
-        if action.kind is Kind.RECORD_BASELINE:
+        if action.kind is ActionKind.RECORD_BASELINE:
             assert action.role is not None
             return baseline.record(cycle, action.role, action.why)
-        if action.kind is not Kind.PROPOSE:
+        if action.kind is not ActionKind.PROPOSE:
             return ask(cycle, action)
         from gpudebug.engine.diagnosis.offer import outlook
 
@@ -134,8 +134,8 @@ def exit_status(answer: NextAnswer) -> int:
     """The documented exit status of `next`."""
     if isinstance(answer, SessionDone):
         return SESSION_DONE
-    if answer.action == Kind.STOP.value:
+    if answer.action == ActionKind.STOP.value:
         return STOPPED
-    if answer.action in (Kind.PROPOSE.value, Kind.IMPLEMENT.value):
+    if answer.action in (ActionKind.PROPOSE.value, ActionKind.IMPLEMENT.value):
         return YOUR_TURN
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import Request
-from gpudebug.core.campaign.decide import Action, Kind
+from gpudebug.core.campaign.decide import Action, ActionKind
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.prepare import Cycle
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from gpudebug.engine.diagnosis.offer import Outlook
 
 _NEXT_COMMAND = {
-    Kind.PROPOSE: "gpudebug propose --title T --description D --method M --set FLAG=VALUE",
-    Kind.IMPLEMENT: "gpudebug next",
-    Kind.STOP: "gpudebug status",
+    ActionKind.PROPOSE: "gpudebug propose --title T --description D --method M --set FLAG=VALUE",
+    ActionKind.IMPLEMENT: "gpudebug next",
+    ActionKind.STOP: "gpudebug status",
 }
 
 
@@ -24,14 +24,14 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
     """Nothing to measure: what the caller is asked for, or why the campaign stops."""
     loaded = cycle.loaded
     worktree = None
-    if action.kind is Kind.IMPLEMENT:
+    if action.kind is ActionKind.IMPLEMENT:
         assert action.hypothesis is not None
         claims.take(loaded, action.hypothesis)
         worktree = worktrees.worktree_for(loaded, action.hypothesis)
-    elif action.kind is Kind.STOP:
+    elif action.kind is ActionKind.STOP:
         upkeep.end(loaded)
     page = None
-    if action.kind is not Kind.STOP:
+    if action.kind is not ActionKind.STOP:
         from gpudebug.engine.brief.brief import brief
 
         remarks, offer = _drifted(loaded), found.offer if found else None
@@ -63,7 +63,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
 
 def _instructions(loaded: Loaded, action: Action) -> list[str]:
     """The catalogue on the code that is asked for."""
-    if action.kind is not Kind.IMPLEMENT or action.hypothesis is None:
+    if action.kind is not ActionKind.IMPLEMENT or action.hypothesis is None:
         return []
     from gpudebug.engine.diagnosis.offer import instructions
 

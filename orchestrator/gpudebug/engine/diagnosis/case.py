@@ -13,10 +13,10 @@ from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.config import expectations
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.model import Diagnosis, Facts
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
 from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
-from gpudebug.core.diagnosis.tested_causes import Said, causes_of
+from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
@@ -35,7 +35,7 @@ class Case:
     how well (0 to 1); `cost_s` is the device time of one trial, None if no run records it; `touched` what
     each of the program's options decides on."""
 
-    facts: Facts
+    facts: DiagnosisFacts
     catalogue: Catalogue
     matches: Mapping[int, Mapping[str, float]]
     diagnosis: Diagnosis
@@ -111,11 +111,11 @@ def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
     )
 
 
-def facts(loaded: Loaded) -> Facts:
+def facts(loaded: Loaded) -> DiagnosisFacts:
     """Read the facts of the valid baselines of workload and reference; empty if the workload has none."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or baseline.unverified or not baseline.evidence:
-        return Facts(absent={"baseline": baseline.why or "its figures do not match its run folders"})
+        return DiagnosisFacts(absent={"baseline": baseline.why or "its figures do not match its run folders"})
     devices = [str(d["name"]) for record in baseline.records for d in record.get("devices", ())]
     return _facts(
         loaded,
@@ -137,7 +137,7 @@ def _profile(loaded: Loaded) -> dict[str, Any] | None:
     return None
 
 
-def reference(loaded: Loaded) -> Facts | None:
+def reference(loaded: Loaded) -> DiagnosisFacts | None:
     """Read the facts of the reference's valid baseline; None without one."""
     found = loaded.baselines.get("reference")
     if found is None or found.why is not None or found.unverified or not found.evidence:
@@ -145,7 +145,7 @@ def reference(loaded: Loaded) -> Facts | None:
     return _facts(loaded, "reference")
 
 
-def _facts(loaded: Loaded, role: str, **more: Any) -> Facts:
+def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
     baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
     assert workload is not None
     argv = workload.argv()
@@ -169,12 +169,12 @@ def _defaults(program: Program | None) -> dict[str, Value]:
     return {name: flag.default for name, flag in options.items() if flag.default is not None}
 
 
-def _said(loaded: Loaded, entry: HypothesisEntry) -> Said:
+def _said(loaded: Loaded, entry: HypothesisEntry) -> StatedHypothesis:
     text = f"{entry.description}\n{entry.test_method}"
-    return Said(entry.title, text, loaded.change_of(entry), entry.cause)
+    return StatedHypothesis(entry.title, text, loaded.change_of(entry), entry.cause)
 
 
-def _cost(loaded: Loaded, known: Facts) -> float | None:
+def _cost(loaded: Loaded, known: DiagnosisFacts) -> float | None:
     """As many runs as the baseline has."""
     runs = len(loaded.baselines["workload"].runs) or loaded.config.protocol.baseline_runs
     return None if known.run_s is None else known.run_s * runs

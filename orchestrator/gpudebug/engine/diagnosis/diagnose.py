@@ -12,7 +12,7 @@ from gpudebug.core.catalogue import Catalogue, frameworks
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Diagnosis, Facts, Ranked
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
@@ -54,7 +54,7 @@ class _Campaign:
 class _Subject:
     """What is diagnosed; `campaign` is None for a single run, which may be `in_campaign` all the same."""
 
-    facts: Facts
+    facts: DiagnosisFacts
     diagnosis: Diagnosis
     causes: Catalogue
     in_campaign: bool
@@ -79,7 +79,7 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
     return _answer(_Subject(found, rank(causes.causes, found), causes, root is not None))
 
 
-def _of_run(directory: Path, root: Path | None, run: str) -> Facts:
+def _of_run(directory: Path, root: Path | None, run: str) -> DiagnosisFacts:
     """The facts of one run: of this campaign, of another folder, or of samples with their log."""
     path = next((p for p in _places(directory, root, run) if p.exists()), None)
     if (
@@ -108,7 +108,7 @@ def _head(path: Path) -> str:
     return store.read_head(path, _HEAD).decode("utf-8", "replace")
 
 
-def _of_folder(folder: store.RunFolder) -> Facts:
+def _of_folder(folder: store.RunFolder) -> DiagnosisFacts:
     if not folder.has("evidence.json"):
         raise StoreError(
             "the run was not finished: it has no evidence.json", file=str(folder.path), next="gpudebug next"
@@ -128,7 +128,7 @@ def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
     return found
 
 
-def _of_samples(path: Path) -> Facts:
+def _of_samples(path: Path) -> DiagnosisFacts:
     """Samples beside their log show neither the command nor the inside of the training."""
     samples, log = read_run_samples(path), log_beside(path)
     evidence = build(

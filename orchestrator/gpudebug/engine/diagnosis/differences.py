@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gpudebug.core.answers.answer import plain, with_texts
 from gpudebug.core.answers.diagnosis import FromReference
-from gpudebug.core.diagnosis.model import Facts
+from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.reference import difference
 from gpudebug.core.redaction.records import scrubbed
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 
 
-def from_reference(loaded: Loaded, facts: Facts) -> FromReference | None:
+def from_reference(loaded: Loaded, facts: DiagnosisFacts) -> FromReference | None:
     """The difference of both commands and of their valid baselines, without secrets; None if the campaign
     has no reference."""
     reference = workload_of(loaded.config, "reference")

@@ -27,7 +27,7 @@ _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
 _LONGEST = 400
 _LEAST = 0.005
-_CODE = Intervention((interventions.Change("code"),))
+_CODE = Intervention((interventions.SingleChange("code"),))
 
 
 def propose_from_catalogue(

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpudebug.core.answers.diagnosis import LayerAnswer
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
-from gpudebug.core.diagnosis.layer_flags import Command, doubled, quiet
+from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
 from gpudebug.core.diagnosis.layers import (
     PREFIX,
     LayerError,
@@ -117,12 +117,12 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
         )
 
 
-def _command(loaded: Loaded, before: Sequence[Measured]) -> Command:
+def _command(loaded: Loaded, before: Sequence[Measured]) -> KnownCommand:
     workload = loaded.config.workload
     known = adapters.of(loaded.workspace.root, workload)
     packages = dict(before[-1].record.packages)
     version = adapters.version_of(known.framework, packages) if known.framework else None
-    return Command(workload.argv(), workload.env, known.found, version, known.program)
+    return KnownCommand(workload.argv(), workload.env, known.found, version, known.program)
 
 
 def _run(cycle: Cycle, test: _Test) -> Measured:

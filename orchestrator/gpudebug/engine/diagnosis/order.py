@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.decide import Kind
-from gpudebug.core.campaign.order import Order, order_in
+from gpudebug.core.campaign.decide import ActionKind
+from gpudebug.core.campaign.order import HypothesisOrder, order_in
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import store
 from gpudebug.edges.host import now
@@ -24,7 +24,7 @@ def record_order(loaded: Loaded, by: str) -> None:
         store.put_order(loaded.workspace, _order(loaded, by).as_json())
 
 
-def recorded_order(loaded: Loaded) -> Order | None:
+def recorded_order(loaded: Loaded) -> HypothesisOrder | None:
     """The order that was recorded last; None if there is none in the unit of the campaign's metric."""
     found = order_in(store.get_order(loaded.workspace))
     if found is None or found.metric != loaded.config.metric:
@@ -32,7 +32,7 @@ def recorded_order(loaded: Loaded) -> Order | None:
     return found if found.worths or found.unweighed or found.offer else None
 
 
-def _order(loaded: Loaded, by: str) -> Order:
+def _order(loaded: Loaded, by: str) -> HypothesisOrder:
     from gpudebug.engine.diagnosis.offer import outlook
     from gpudebug.engine.diagnosis.weights import weighed
 
@@ -40,8 +40,8 @@ def _order(loaded: Loaded, by: str) -> Order:
     weighing = campaign is not loaded.campaign
     worths = {h.number: h.worth for h in campaign.hypotheses if h.worth is not None} if weighing else None
     cost = next((h.cost_s for h in campaign.hypotheses if h.cost_s is not None), None)
-    proposes = decide.decide(campaign).kind is Kind.PROPOSE
-    return Order(
+    proposes = decide.decide(campaign).kind is ActionKind.PROPOSE
+    return HypothesisOrder(
         when=now(),
         by=by,
         baseline=loaded.baselines["workload"].runs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
@@ -47,7 +47,7 @@ def proposes(loaded: Loaded) -> bool:
 
 def _to_choose(campaign: decide.Campaign) -> bool:
     action = decide.decide(campaign)
-    if action.kind not in (Kind.TEST, Kind.IMPLEMENT):
+    if action.kind not in (ActionKind.TEST, ActionKind.IMPLEMENT):
         return False
     chosen = next(h for h in campaign.hypotheses if h.number == action.hypothesis)
     return chosen.status is Status.UNTESTED and len(decide.waiting(campaign, chosen.mechanical)) > 1

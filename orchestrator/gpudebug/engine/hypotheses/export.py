@@ -12,7 +12,7 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import CombinedGain, ExportAnswer, ExportedHypothesis
 from gpudebug.core.campaign import accepted_changes
-from gpudebug.core.campaign.accepted_changes import Accepted
+from gpudebug.core.campaign.accepted_changes import AcceptedChange
 from gpudebug.core.change import patch_mail
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
@@ -46,7 +46,7 @@ class _Part:
     `diff` makes the commit `made` of the commit `base`. `in_checkout`: the checkout has its patch."""
 
     entry: HypothesisEntry
-    step: Accepted
+    step: AcceptedChange
     verdict: dict[str, Any]
     name: str | None = None
     diff: bytes = b""
@@ -177,7 +177,7 @@ def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
     return mail
 
 
-def _also(step: Accepted) -> str:
+def _also(step: AcceptedChange) -> str:
     """What belongs to the change and is in no patch."""
     others = [" ".join(c.words) for c in step.intervention.changes if c.kind != "patch"]
     return f"Measured with {' '.join(others)}, which is not in this patch." if others else ""

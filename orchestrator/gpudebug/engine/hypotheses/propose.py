@@ -12,7 +12,7 @@ from gpudebug.core.answers.hypotheses import ProposeAnswer, ProposedHypothesis
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change import sweep
-from gpudebug.core.change.intervention import Change, Intervention
+from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
 from gpudebug.core.text import titles
@@ -320,7 +320,7 @@ def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
             )
 
 
-def _is_in(loaded: Loaded, part: Change, step: accepted_changes.Accepted) -> bool:
+def _is_in(loaded: Loaded, part: SingleChange, step: accepted_changes.AcceptedChange) -> bool:
     """Whether an accepted change has done what this one would do."""
     one = Intervention((part,))
     if part.kind == "code":

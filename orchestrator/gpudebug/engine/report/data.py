@@ -204,7 +204,9 @@ def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 def _gain(loaded: Loaded) -> dict[str, Any] | None:
     steps = [
-        gains.Step(h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None)
+        gains.AcceptedStep(
+            h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None
+        )
         for h in loaded.recorded
         if (judged := loaded.trials[h.number])
     ]

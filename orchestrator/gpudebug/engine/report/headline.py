@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core.campaign import overview
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 
@@ -56,7 +56,7 @@ def command(data: Data) -> str | None:
     """What to type next; None if nothing is left."""
     if data["status"]["running"]:
         return "gpudebug status --watch"
-    return None if data["status"]["next"]["action"] == Kind.STOP else "gpudebug next"
+    return None if data["status"]["next"]["action"] == ActionKind.STOP else "gpudebug next"
 
 
 def _unmeasured(data: Data) -> str:

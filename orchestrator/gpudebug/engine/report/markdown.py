@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.campaign import overview
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.statistics import numbers
 from gpudebug.core.text.markdown import inline, legible, verbatim
 from gpudebug.core.words import Status
@@ -144,7 +144,7 @@ def _left(data: Data) -> Iterator[str]:
     gain, status, budget = data["gain"], data["status"], data["status"]["budget"]
     if gain is not None and gain["gap"] is not None:
         yield f"Gap: {inline(gain['gap_text'])}."
-    stopped = status["next"]["action"] == Kind.STOP
+    stopped = status["next"]["action"] == ActionKind.STOP
     step = "Stopped" if stopped else "Under way" if status["running"] else "Next"
     yield f"{step}: {inline(status['next']['why'].rstrip('.'))}."
     yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used."

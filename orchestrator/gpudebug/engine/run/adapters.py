@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
-from gpudebug.core.catalogue.frameworks import Found
+from gpudebug.core.catalogue.frameworks import FoundFramework
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import StoreError
@@ -24,7 +24,7 @@ _MOST_NEIGHBOURS = 20
 class Known:
     """Return a command's framework and its source's settings; None if unknown."""
 
-    found: Found | None
+    found: FoundFramework | None
     program: Program | None
 
     @property

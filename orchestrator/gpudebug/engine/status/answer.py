@@ -28,7 +28,7 @@ from gpudebug.core.answers.status import (
     UsedDevice,
 )
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.order import NO_DIAGNOSIS, Order, ordered
+from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.progress import claims
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
@@ -107,19 +107,19 @@ def _settings(loaded: Loaded) -> PinnedSettings:
     )
 
 
-def _next(loaded: Loaded, order: Order | None) -> decide.Action:
+def _next(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
     """What `next` would do by the order that is recorded."""
     action = decide.decide(ordered(loaded.campaign, order))
-    if action.kind is not decide.Kind.PROPOSE:
+    if action.kind is not decide.ActionKind.PROPOSE:
         return action
     offer = order.offer if order is not None and order.offer else NO_DIAGNOSIS
     return replace(action, why=f"{action.why}; {offer}")
 
 
-_BY_ORDER = (decide.Kind.TEST, decide.Kind.IMPLEMENT, decide.Kind.PROPOSE)
+_BY_ORDER = (decide.ActionKind.TEST, decide.ActionKind.IMPLEMENT, decide.ActionKind.PROPOSE)
 
 
-def _order(order: Order | None, action: decide.Action) -> OrderSource | None:
+def _order(order: HypothesisOrder | None, action: decide.Action) -> OrderSource | None:
     """Where the order is from; None if it decides nothing."""
     if order is None or action.kind not in _BY_ORDER:
         return None
@@ -141,7 +141,7 @@ def _target(loaded: Loaded) -> str:
     return numbers.figure(loaded.metric, goal)
 
 
-def _under_way(loaded: Loaded, order: Order | None) -> decide.Action:
+def _under_way(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
     """What the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
     if live is None:
@@ -149,9 +149,9 @@ def _under_way(loaded: Loaded, order: Order | None) -> decide.Action:
     role = str(loaded.records[live.name].get("role"))
     why = f"run {live.name} is under way"
     if role.startswith("baseline-") and live.hypothesis is None:
-        return decide.Action(decide.Kind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
+        return decide.Action(decide.ActionKind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
     if live.hypothesis is not None:
-        return decide.Action(decide.Kind.TEST, why, hypothesis=live.hypothesis)
+        return decide.Action(decide.ActionKind.TEST, why, hypothesis=live.hypothesis)
     kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
     after = decide.decide(ordered(replace(loaded.campaign, loose_runs=kept), order))
     return replace(after, why=f"{why}; after it: {after.why}")

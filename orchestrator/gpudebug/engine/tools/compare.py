@@ -13,7 +13,7 @@ from pathlib import Path
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.compare import faster
-from gpudebug.core.compare.faster import Figure, Run
+from gpudebug.core.compare.faster import ComparedRun, SpeedFigure
 from gpudebug.core.config.schema import split_command
 from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
 from gpudebug.core.inside.sections import beside
@@ -58,7 +58,7 @@ class _Side:
 
     label: str
     folders: tuple[store.RunFolder, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[ComparedRun, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _read_side(side: _Side) -> _Side:
     return replace(side, runs=tuple(_read(folder) for folder in side.folders))
 
 
-def _read(folder: store.RunFolder) -> Run:
+def _read(folder: store.RunFolder) -> ComparedRun:
     """A sealed and completed run. StoreError if its records are missing, altered or not ours."""
     if not folder.sealed:
         raise StoreError("is an unfinished run", file=str(folder.path), next="compare a run that completed")
@@ -209,7 +209,7 @@ def _read(folder: store.RunFolder) -> Run:
                 next="name another run, or record it again",
             )
     _refuse_incomplete(folder, evidence)
-    return Run(record, evidence, _latency(folder), asked=_asked(record))
+    return ComparedRun(record, evidence, _latency(folder), asked=_asked(record))
 
 
 def _asked(record: RunRecord) -> int | None:
@@ -335,7 +335,9 @@ def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
         name: REDACTED if sensitive_variable(name) else redactor.redact(value)
         for name, value in command.variables.items()
     }
-    runs = tuple(Run(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured)
+    runs = tuple(
+        ComparedRun(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured
+    )
     words = [f"{name}={value}" for name, value in shown.items()]
     return _Side(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
 
@@ -385,5 +387,5 @@ def _replays(sides: Sequence[CompareSide]) -> list[str]:
     return [f"{letters}: {NOTE}"] if letters else []
 
 
-def _ratio(figure: Figure) -> SpeedRatio | None:
+def _ratio(figure: SpeedFigure) -> SpeedRatio | None:
     return SpeedRatio(**figure.ratio.model_dump(), unit=figure.unit) if figure.ratio else None

@@ -13,7 +13,7 @@ from typing import Any
 from gpudebug import demo as program
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.answers.setup import DemoAnswer
-from gpudebug.core.campaign.decide import Kind
+from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.files import progress_head, read_config
@@ -43,7 +43,7 @@ def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> De
         answer = next_cycle(folder, report)
         answers.append(answer)
         tell(text_of(answer))
-        if answer.action in (Kind.STOP.value, Kind.PROPOSE.value, Kind.IMPLEMENT.value):
+        if answer.action in (ActionKind.STOP.value, ActionKind.PROPOSE.value, ActionKind.IMPLEMENT.value):
             break
         if answer.verdict == "VALIDATED":
             break

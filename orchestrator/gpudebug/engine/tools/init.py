@@ -88,7 +88,7 @@ def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
     return [f"the settings are pinned: after an edit of gpudebug.yaml run {ACCEPT}"]
 
 
-def _instruct(root: Path, chosen: Sequence[known.Agent]) -> InitAnswer:
+def _instruct(root: Path, chosen: Sequence[known.AgentInstructions]) -> InitAnswer:
     """The instruction files of a campaign that is there already."""
     instructions = agents.prepare(root, chosen)
     config = read_config(store.Workspace(root))

@@ -13,8 +13,8 @@ from gpudebug.core.command.batch import names_batch
 from gpudebug.core.evidence.rewritten import spoiling
 from gpudebug.core.inside.imported_files import has_package, strays
 from gpudebug.core.inside.probe import counts
-from gpudebug.core.verdict.gates import Setting
-from gpudebug.core.verdict.took_effect import Shown, effect_of, moved_knobs
+from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.took_effect import ShownConfiguration, effect_of, moved_knobs
 from gpudebug.edges import store
 from gpudebug.engine.run.counts import PATCH
 from gpudebug.engine.run.environment import differences, recorded
@@ -30,12 +30,12 @@ _STEP_KNOBS = (
 
 
 def with_conduct(
-    setting: Setting,
+    setting: TrialSetting,
     change: Intervention | None,
     locked: Sequence[str],
     before: Sequence[Measured],
     after: Sequence[Measured],
-) -> Setting:
+) -> TrialSetting:
     """`setting` with what the runs show: surroundings, locked knobs that moved, the change's effect.
 
     `change` is the trial's, None if it is the unchanged workload.
@@ -58,10 +58,12 @@ def with_conduct(
     )
 
 
-def _shown(m: Measured) -> Shown:
+def _shown(m: Measured) -> ShownConfiguration:
     evidence = m.evidence
     facts = evidence.probe.facts if evidence.probe is not None else {}
-    return Shown(m.record.argv, evidence.printed, evidence.loaded, m.record.probed is not False, facts)
+    return ShownConfiguration(
+        m.record.argv, evidence.printed, evidence.loaded, m.record.probed is not False, facts
+    )
 
 
 def _touched(run: Measured) -> tuple[str, ...]:
@@ -84,7 +86,9 @@ def _patch(run: Measured) -> patches.Patch | None:
     return patches.read(data, str(path)) if data is not None else None
 
 
-def _knob(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
+def _knob(
+    change: Intervention | None, before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
+) -> str | None:
     """The flag or variable that may set how much a step takes: of the change, else one that it moved."""
     named = next((name for name in change.names if counts.like_batch(name)), None) if change else None
     if named is not None:
@@ -151,7 +155,9 @@ def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[s
     return tuple(f"{name} is imported from {folder}" for name, folder in sorted(found.items()))
 
 
-def _other_steps(change: Intervention | None, before: Sequence[Shown], after: Sequence[Shown]) -> str | None:
+def _other_steps(
+    change: Intervention | None, before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
+) -> str | None:
     """Why losses at equal steps are not comparable, as far as the change or the programs show."""
     names = change.names if change else ()
     knob = next((name for name in names if names_batch(name) or command_line.bare_name(name) == "seed"), None)

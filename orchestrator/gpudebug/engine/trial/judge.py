@@ -14,8 +14,8 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.command import batch
 from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, Terms, UsedRun, Verdict
-from gpudebug.core.verdict.judge import RULE, Criteria, Setting, judge, short_window
-from gpudebug.core.verdict.protocol import Step, is_certain, next_step
+from gpudebug.core.verdict.judge import RULE, Criteria, TrialSetting, judge, short_window
+from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.edges import store
 from gpudebug.engine.run.measure import Measured
 from gpudebug.engine.run.prepare import window_advice, window_of
@@ -80,7 +80,7 @@ def judge_runs(
     )
 
 
-def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Measured]) -> Step:
+def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Measured]) -> NextRun:
     """What the trial with this verdict of `judge_runs` so far needs next."""
     assert verdict.terms is not None
     criteria = criteria_of(verdict.terms)
@@ -124,11 +124,11 @@ def _setting(
     before: Sequence[Measured],
     after: Sequence[Measured],
     confirmed: str | None,
-) -> Setting:
+) -> TrialSetting:
     change = after[0].record.change
     intervention = interventions.parse(change) if change else None
     short = short_window(criteria, evidence_of(before), evidence_of(after))
-    setting = Setting(
+    setting = TrialSetting(
         changes=intervention.size if intervention else 0,
         compound=bool(intervention and intervention.compound),
         window_advice=_advice(criteria, before, after) if short else None,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import Recovered
-from gpudebug.core.campaign.decide import Action, Kind, decide
+from gpudebug.core.campaign.decide import Action, ActionKind, decide
 from gpudebug.core.errors import StoreError
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.samples.row import parse_row
@@ -27,7 +27,7 @@ _NAMED = 3
 def recovered(cycle: Cycle) -> Cycle:
     """The hold on a campaign once what an interruption left, if anything, was put in order."""
     action = decide(cycle.loaded.campaign)
-    if action.kind is not Kind.RECOVER:
+    if action.kind is not ActionKind.RECOVER:
         return cycle
     recover(cycle, action)
     return cycle.again()

@@ -21,7 +21,7 @@ from gpudebug.core.errors import (
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.protocol import Step
+from gpudebug.core.verdict.protocol import NextRun
 from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine.campaign.campaign import Loaded
@@ -214,7 +214,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
     step = _first_step(trial)
     while True:
         measured = _launch(trial, step)
-        side = trial.before if step is Step.BASELINE else trial.after
+        side = trial.before if step is NextRun.BASELINE else trial.after
         side.append(measured)
         verdict = _judged(trial)
         if verdict.status is Status.INVALID and not trial.spoilt:
@@ -223,11 +223,11 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             trial.bench.workspace.seal(measured.folder)
             continue
         step = step_after(verdict, trial.before, trial.after)
-        if step is Step.DONE:
+        if step is NextRun.DONE:
             kept = holds(trial.cycle.loaded, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
-        if step is Step.DONE:
+        if step is NextRun.DONE:
             return verdict
 
 
@@ -236,22 +236,22 @@ def _judged(trial: _Trial) -> Verdict:
     return judge_runs(trial.number, trial.terms, *sides, trial.remarks, confirmed=trial.confirmed)
 
 
-def _first_step(trial: _Trial) -> Step:
+def _first_step(trial: _Trial) -> NextRun:
     """What a trial goes on with, after the runs of it that were made before it was cut off."""
     if not trial.after:
-        return Step.TRIAL
+        return NextRun.TRIAL
     verdict = _judged(trial)
     step = step_after(verdict, trial.before, trial.after)
-    if step is not Step.DONE:
+    if step is not NextRun.DONE:
         return step
     # Sealed runs take no verdict any more: one more run brings it.
     left = len(trial.after) < trial.cycle.loaded.config.protocol.max_runs
-    return Step.TRIAL if left else Step.BASELINE
+    return NextRun.TRIAL if left else NextRun.BASELINE
 
 
-def _launch(trial: _Trial, step: Step) -> Measured:
+def _launch(trial: _Trial, step: NextRun) -> Measured:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
-    if step is Step.BASELINE:
+    if step is NextRun.BASELINE:
         measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number, claim=trial.claim.note)
     else:
         measured = measure(trial.bench, _watched(trial) if trial.early_stop else trial.job)

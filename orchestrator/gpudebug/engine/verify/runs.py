@@ -176,7 +176,7 @@ class Runs:
         return Measured(folder, record, evidence if kept else again)
 
     def _read_otherwise(
-        self, folder: store.RunFolder, record: RunRecord, differences: list[alike.Difference]
+        self, folder: store.RunFolder, record: RunRecord, differences: list[alike.ValueDifference]
     ) -> None:
         fields = ", ".join(d.field for d in differences[:5]) + (", …" if len(differences) > 5 else "")
         self._findings.unchecked.append(
@@ -190,13 +190,13 @@ def report(
     where: Problem,
     folder: store.RunFolder,
     name: str,
-    differences: Sequence[alike.Difference],
+    differences: Sequence[alike.ValueDifference],
 ) -> None:
     """A problem for each field of the JSON file `name` that differs, with its line."""
     path = folder.path / name
     text = store.read_file(path).decode("utf-8", "surrogateescape")
     for d in differences:
-        line = line_of(text, (s.place if isinstance(s, alike.Item) else s for s in d.steps))
+        line = line_of(text, (s.place if isinstance(s, alike.ListItem) else s for s in d.steps))
         findings.differs(where.but(field=d.field, expected=d.expected, found=d.found, file=path, line=line))
 
 

@@ -6,13 +6,13 @@ import pytest
 from tests.support.trials import BASE, GOOD, gate, verdict
 
 from gpudebug.core.records import Conditions
-from gpudebug.core.verdict.gates import Setting
+from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.words import Result
 
 
 class TestSetting:
     def test_locked_knobs_are_named(self) -> None:
-        found = gate(verdict(BASE, GOOD, Setting(locked=("--batch_size", "--lr"))), "locked_knobs")
+        found = gate(verdict(BASE, GOOD, TrialSetting(locked=("--batch_size", "--lr"))), "locked_knobs")
         assert (found.result, found.value) == (Result.FAIL, "--batch_size, --lr")
 
     @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ class TestSetting:
         ],
     )
     def test_one_variable(self, changes: int, compound: bool, expected: Result) -> None:
-        setting = Setting(changes=changes, compound=compound)
+        setting = TrialSetting(changes=changes, compound=compound)
         assert gate(verdict(BASE, GOOD, setting), "one_variable").result is expected
 
     def test_differences_are_named(self) -> None:
         found = gate(
-            verdict(BASE, GOOD, Setting(differences=("driver", "host a and b"))), "environment_parity"
+            verdict(BASE, GOOD, TrialSetting(differences=("driver", "host a and b"))), "environment_parity"
         )
         assert (found.result, found.value) == (Result.FAIL, "driver; host a and b")
 

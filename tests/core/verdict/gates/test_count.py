@@ -8,11 +8,11 @@ import pytest
 from tests.support.trials import gate, runs, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence
-from gpudebug.core.verdict.gates import Setting
+from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.judge import RULE, judge
 from gpudebug.core.words import Result, Status
 
-CODE = Setting(code=True)
+CODE = TrialSetting(code=True)
 
 
 def probe(rate: float = 5.0, **more: Any) -> ProbeEvidence:
@@ -39,20 +39,23 @@ def two(first: int, second: int) -> dict[str, Any]:
 
 AGREES = {
     "code that is faster": (after(), CODE),
-    "a flag that is faster": (after(), Setting()),
-    "a scaler that skips some steps": (after(11.0, 10.2), Setting()),
+    "a flag that is faster": (after(), TrialSetting()),
+    "a scaler that skips some steps": (after(11.0, 10.2), TrialSetting()),
     "accumulation by a flag": (
         after(11.0, 2.75, backwards_per_step=4.0),
-        Setting(knob="--gradient_accumulation_steps"),
+        TrialSetting(knob="--gradient_accumulation_steps"),
     ),
-    "another number of environments": (after(11.0, 5.0), Setting(knob="--num_envs")),
-    "a flag without a loader that tells": (after(samples_per_s=None), Setting()),
-    "what a person confirmed": (after(22.0, 5.5), Setting(code=True, confirmed="it counts micro-batches")),
+    "another number of environments": (after(11.0, 5.0), TrialSetting(knob="--num_envs")),
+    "a flag without a loader that tells": (after(samples_per_s=None), TrialSetting()),
+    "what a person confirmed": (
+        after(22.0, 5.5),
+        TrialSetting(code=True, confirmed="it counts micro-batches"),
+    ),
 }
 
 
 @pytest.mark.parametrize(("trial", "setting"), AGREES.values(), ids=AGREES)
-def test_what_agrees_or_is_explained_is_validated(trial: list[Evidence], setting: Setting) -> None:
+def test_what_agrees_or_is_explained_is_validated(trial: list[Evidence], setting: TrialSetting) -> None:
     found = verdict(BEFORE, trial, setting)
     assert found.status is Status.VALIDATED, found.why
     assert gate(found, "throughput").unexplained is None
@@ -62,10 +65,10 @@ def test_what_agrees_or_is_explained_is_validated(trial: list[Evidence], setting
 DIFFERS = {
     "four lines a step": (after(22.0, 5.5), CODE, "INVALID", "4 steps of the log for each step of the opt"),
     "three lines a step": (after(15.0, 5.0), CODE, "INVALID", "3 steps of the log"),
-    "by a flag": (after(22.0, 5.5), Setting(), "INCONCLUSIVE", "4 steps of the log"),
+    "by a flag": (after(22.0, 5.5), TrialSetting(), "INCONCLUSIVE", "4 steps of the log"),
     "by a flag beside code": (
         after(22.0, 5.5),
-        Setting(code=True, knob="--batch_size"),
+        TrialSetting(code=True, knob="--batch_size"),
         "INVALID",
         "4 steps of the log",
     ),
@@ -100,13 +103,13 @@ DIFFERS = {
     ),
     "a probe that a flag took away": (
         side(61, 62, log=11.0, inside=None),
-        Setting(),
+        TrialSetting(),
         "INCONCLUSIVE",
         "counted the steps of the baseline, and not those of the trial",
     ),
     "beyond its plan": (
         after(),
-        Setting(beyond="run 0001-x printed 300 steps, and its command plans 75 steps"),
+        TrialSetting(beyond="run 0001-x printed 300 steps, and its command plans 75 steps"),
         "INCONCLUSIVE",
         "its command plans 75 steps",
     ),
@@ -116,7 +119,7 @@ DIFFERS = {
 @pytest.mark.parametrize(("trial", "setting", "status", "said"), DIFFERS.values(), ids=DIFFERS)
 @pytest.mark.parametrize("metric", ["gpu_util", "steps_per_s"])
 def test_what_does_not_fit_is_never_validated(
-    trial: list[Evidence], setting: Setting, status: str, said: str, metric: str
+    trial: list[Evidence], setting: TrialSetting, status: str, said: str, metric: str
 ) -> None:
     ratios = {} if metric == "gpu_util" else {"success": 1.2, "failure": 1.05}
     found = verdict(BEFORE, trial, setting, metric=metric, **ratios)
@@ -126,8 +129,8 @@ def test_what_does_not_fit_is_never_validated(
     assert '`gpudebug reopen 1 --because "WHY"`' in found.why
 
 
-@pytest.mark.parametrize("setting", [Setting(), CODE])
-def test_a_trial_with_a_probe_proves_nothing_beside_a_baseline_without(setting: Setting) -> None:
+@pytest.mark.parametrize("setting", [TrialSetting(), CODE])
+def test_a_trial_with_a_probe_proves_nothing_beside_a_baseline_without(setting: TrialSetting) -> None:
     found = verdict(side(28, 27, 29, 28, log=5.0, inside=None), after(), setting)
     assert found.status is Status.INCONCLUSIVE
     said = gate(found, "throughput").unexplained or ""
@@ -154,7 +157,7 @@ def test_a_little_more_in_the_log_than_the_optimizer_made_is_no_gain_either() ->
 
 @pytest.mark.parametrize("throughput", ["any", "not_worse", "better"])
 def test_whatever_is_wished_counts_that_do_not_fit_are_unknown(throughput: str) -> None:
-    found = verdict(BEFORE, after(22.0, 5.5), Setting(), throughput=throughput)
+    found = verdict(BEFORE, after(22.0, 5.5), TrialSetting(), throughput=throughput)
     assert found.status is Status.INCONCLUSIVE
 
 
@@ -167,7 +170,7 @@ class TestWithoutProbe:
         assert gate(found, "throughput").note == "by the program's own word"
 
     def test_code_that_touches_what_counts_proves_nothing(self) -> None:
-        setting = Setting(code=True, touches="train.py: print(step)")
+        setting = TrialSetting(code=True, touches="train.py: print(step)")
         found = verdict(self.BEFORE, runs(61, 62, rate=11.0), setting)
         assert found.status is Status.INCONCLUSIVE
         assert "(train.py: print(step))" in found.why
@@ -178,7 +181,7 @@ class TestWithoutProbe:
         before = side(28, 27, 29, 28, log=5.0, inside=probe(samples_per_s=None), **printed)
         more = {"samples_by": "batch", "samples_per_s": 800.0, "batch_size": 160.0}
         trial = side(61, 62, log=5.0, inside=probe(samples_per_s=None), **more)
-        setting = Setting(code=True, touches="train.py: print('batch size: 160')")
+        setting = TrialSetting(code=True, touches="train.py: print('batch size: 160')")
         assert verdict(before, trial, setting).status is not Status.VALIDATED
 
 

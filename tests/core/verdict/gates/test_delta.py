@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, criteria, gate, result, run, runs, verdict
 
 from gpudebug.core.records import Evidence, Gate
-from gpudebug.core.verdict.gates import Setting, short_window, window_total
+from gpudebug.core.verdict.gates import TrialSetting, short_window, window_total
 from gpudebug.core.words import Result, Status
 
 
@@ -60,14 +60,14 @@ class TestDelta:
         assert found.note == f"{part}, run 0007-y: no utilisation was measured"
 
     def test_a_run_shorter_than_five_seconds_says_so_and_what_would_suffice(self) -> None:
-        found = gate(verdict(BASE, [run(window=None)], Setting(window_advice="--steps=900")), "delta")
+        found = gate(verdict(BASE, [run(window=None)], TrialSetting(window_advice="--steps=900")), "delta")
         assert found.note == (
             "trial: the window is too short: 1.2 s after warm-up, at least 5 s needed; --steps=900"
         )
 
     def test_windows_that_sum_up_to_too_little_name_what_is_missing_and_what_would_suffice(self) -> None:
         after = runs(61, 62, rate=11.0, window=6.0)
-        found = gate(verdict(BASE, after, Setting(window_advice="--steps=900")), "delta")
+        found = gate(verdict(BASE, after, TrialSetting(window_advice="--steps=900")), "delta")
         assert found.result is Result.UNKNOWN
         assert found.note == (
             "the trial's windows sum up to 12.0 s over 2 runs, 18.0 s short of min_window (30 s); --steps=900"
@@ -95,7 +95,9 @@ class TestDelta:
         (device,) = after.devices
         lost = device.model_copy(update={"reason": "readings cover only 80% of the window"})
         found = gate(
-            verdict(BASE, [after.model_copy(update={"devices": (lost,)})], Setting(window_advice="more")),
+            verdict(
+                BASE, [after.model_copy(update={"devices": (lost,)})], TrialSetting(window_advice="more")
+            ),
             "delta",
         )
         assert found.note == "trial: readings cover only 80% of the window"

@@ -10,7 +10,7 @@ from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Evidence, Gate, LossEvidence
 from gpudebug.core.statistics.loss_curve import curve
-from gpudebug.core.verdict.judge import Setting
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result, Status, Trend
 
 
@@ -23,7 +23,7 @@ def trained(level: float, rate: float, *, above: float = 0.0, name: str = "loss"
 BASE = [trained(level, 5) for level in (28, 27, 29, 28)]
 
 
-def parity(*after: Evidence, setting: Setting | None = None, **changes: Any) -> Gate:
+def parity(*after: Evidence, setting: TrialSetting | None = None, **changes: Any) -> Gate:
     return gate(verdict(BASE, after, setting, **changes), "loss_parity")
 
 
@@ -52,13 +52,13 @@ def test_a_change_that_learns_less_is_rejected_however_fast_it_is() -> None:
     [
         (trained(61, 11, name="l1_loss"), None, {}, "the logs print l1_loss and loss"),
         (trained(61, 11, unit="samples"), None, {}, "the logs count samples and step"),
-        (trained(61, 11), Setting(other_steps="the trial changes --bs"), {}, "the trial changes --bs"),
+        (trained(61, 11), TrialSetting(other_steps="the trial changes --bs"), {}, "the trial changes --bs"),
         (trained(61, 11), None, {"loss": "any"}, "the criteria have loss: any"),
         (run(61, 11), None, {}, "prints no steps"),
     ],
 )
 def test_what_cannot_be_compared_is_skipped_with_the_reason(
-    after: Evidence, setting: Setting | None, changes: dict[str, Any], why: str
+    after: Evidence, setting: TrialSetting | None, changes: dict[str, Any], why: str
 ) -> None:
     found = parity(after, setting=setting, **changes)
     assert (found.result, found.value) == (Result.SKIPPED, "unknown")

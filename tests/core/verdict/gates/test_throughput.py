@@ -8,7 +8,7 @@ import pytest
 from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence
-from gpudebug.core.verdict.gates import Setting
+from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.words import Result, Status
 
 
@@ -154,16 +154,16 @@ class TestBatch:
         [
             (
                 {"batch_flags": {"batch_size": "4"}},
-                Setting(),
+                TrialSetting(),
                 "the batch differs (batch_size=8, then batch_size=4)",
             ),
-            ({"batch_flags": {}}, Setting(), "the batch differs (batch_size=8, then not set)"),
-            ({"batch_size": 4.0}, Setting(), "the batch differs (8, then 4)"),
-            ({}, Setting(batch=True), "the change names the batch"),
+            ({"batch_flags": {}}, TrialSetting(), "the batch differs (batch_size=8, then not set)"),
+            ({"batch_size": 4.0}, TrialSetting(), "the batch differs (8, then 4)"),
+            ({}, TrialSetting(batch=True), "the change names the batch"),
         ],
     )
     def test_where_samples_are_not_known_nobody_can_tell(
-        self, after: dict[str, Any], setting: Setting, says: str
+        self, after: dict[str, Any], setting: TrialSetting, says: str
     ) -> None:
         before = {"batch_flags": {"batch_size": "8"}, "batch_size": 8.0 if "batch_size" in after else None}
         trial = runs(61, 62, rate=11.0, **{"batch_flags": {"batch_size": "8"}, **after})

@@ -75,7 +75,7 @@ def read(patch: bytes, file: str) -> Patch:
         raise InterventionError(f"the patch has {size}", file=file, next="leave data out of it")
     if not patch.strip():
         raise InterventionError("the patch is empty", file=file, next=_WRITE)
-    files = tuple(_Reader(patch, file).files())
+    files = tuple(_HunkReader(patch, file).files())
     if not files:
         raise InterventionError("is not a patch: it names no file", file=file, next=_WRITE)
     return Patch(file, files)
@@ -139,7 +139,7 @@ _EXTENDED = {
 }
 
 
-class _Reader:
+class _HunkReader:
     def __init__(self, patch: bytes, file: str) -> None:
         self._lines = patch.split(b"\n")
         if self._lines[-1] == b"":

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from gpudebug.core.records import Gate
 from gpudebug.core.verdict.gates.case import (
     UNKNOWN,
-    Case,
     Criteria,
-    Setting,
+    TrialCase,
+    TrialSetting,
     mean,
     measure,
     rates_of,
@@ -34,9 +34,9 @@ from gpudebug.core.verdict.gates.throughput import throughput_gate, throughput_r
 __all__ = [
     "GATES",
     "UNKNOWN",
-    "Case",
     "Criteria",
-    "Setting",
+    "TrialCase",
+    "TrialSetting",
     "estimate_text",
     "improvement_text",
     "is_infrastructure",
@@ -52,7 +52,7 @@ __all__ = [
     "worst_trend",
 ]
 
-GATES: tuple[Callable[[Case], Gate], ...] = (
+GATES: tuple[Callable[[TrialCase], Gate], ...] = (
     outcome_gate,
     loss_gate,
     parity_gate,

@@ -12,7 +12,7 @@ from gpudebug.core.records import Estimate, Evidence
 from gpudebug.core.statistics import intervals
 from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
-from gpudebug.core.verdict.took_effect import Effect
+from gpudebug.core.verdict.took_effect import ChangeEffect
 
 UNKNOWN = "unknown"
 # Below the driver's resolution, in percent, a device's busy time says nothing to compare.
@@ -37,7 +37,7 @@ class Criteria:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TrialSetting:
     """What a trial changed besides its figures.
 
     `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
@@ -60,7 +60,7 @@ class Setting:
     window_advice: str | None = None
     fresh: int = 0
     elsewhere: tuple[str, ...] = ()
-    effect: Effect | None = None
+    effect: ChangeEffect | None = None
     other_steps: str | None = None
     batch: bool = False
     counted: bool = True
@@ -77,7 +77,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ProgressRates:
     """Progress per second of the runs that have one, all in the same `unit`; None if the units differ."""
 
     unit: str | None = None
@@ -86,7 +86,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrialCase:
     """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 if it is better), `ratio` of
     throughput, `work` of busy time a step. Where the batch differs, both are of a sample. `steps` and
     `step_work` are the same by the optimizer's steps, if `ratio` is the log's and the probe has all runs.
@@ -96,7 +96,7 @@ class Case:
     """
 
     criteria: Criteria
-    setting: Setting
+    setting: TrialSetting
     before: tuple[Evidence, ...]
     after: tuple[Evidence, ...]
     number: int = 0
@@ -106,7 +106,7 @@ class Case:
     work: Estimate | None = None
     steps: Estimate | None = None
     step_work: Estimate | None = None
-    rates: Rates = field(default_factory=Rates)
+    rates: ProgressRates = field(default_factory=ProgressRates)
 
     @property
     def metric(self) -> Metric:
@@ -125,7 +125,7 @@ class Case:
         return by_steps and (self.setting.batch or batch.differs(runs))
 
 
-def measure(case: Case) -> Case:
+def measure(case: TrialCase) -> TrialCase:
     """Differences and ratios; None if one run lacks its figure, whatever the others say.
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
@@ -158,7 +158,7 @@ def measure(case: Case) -> Case:
     )
 
 
-def _by_optimizer(case: Case) -> tuple[list[float], list[float]] | None:
+def _by_optimizer(case: TrialCase) -> tuple[list[float], list[float]] | None:
     """Steps of the optimizer a second, where the log's are compared and a step is the same in all runs."""
     runs, setting = (*case.before, *case.after), case.setting
     if not setting.counted or setting.confirmed or setting.explained:
@@ -172,7 +172,7 @@ def _by_optimizer(case: Case) -> tuple[list[float], list[float]] | None:
     return (before, after) if len(before) + len(after) == len(runs) else None
 
 
-def _parts(case: Case, before: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+def _parts(case: TrialCase, before: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """Figures of the baseline as it was recorded, and of its fresh runs."""
     recorded = len(before) - case.setting.fresh
     return before[:recorded], before[recorded:]
@@ -184,7 +184,7 @@ def _improvement(metric: Metric, interval: Estimate) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _contrast(case: Case) -> Contrast:
+def _contrast(case: TrialCase) -> Contrast:
     if not case.metric.points:
         return _contrast_of_ratios(case)
     recorded, fresh = _parts(case, utilisations(case.before))
@@ -199,7 +199,7 @@ def _contrast(case: Case) -> Contrast:
     )
 
 
-def _contrast_of_ratios(case: Case) -> Contrast:
+def _contrast_of_ratios(case: TrialCase) -> Contrast:
     before, after = (
         [case.metric.scale(v) for v in values_of(case.metric, r)] for r in (case.before, case.after)
     )
@@ -207,7 +207,9 @@ def _contrast_of_ratios(case: Case) -> Contrast:
     return contrast(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=intervals.RATE_PRIOR)
 
 
-def _ratio(case: Case, before: Sequence[float], after: Sequence[float], prior: intervals.Prior) -> Estimate:
+def _ratio(
+    case: TrialCase, before: Sequence[float], after: Sequence[float], prior: intervals.Prior
+) -> Estimate:
     recorded, fresh = _parts(case, before)
     return ratio(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=prior)
 
@@ -263,23 +265,23 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
     return [e.utilisation for e in runs if e.utilisation is not None]
 
 
-def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
+def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
     """The runs' and the others' progress per second, if all that have one count the same."""
     runs, others = alike(runs, others), alike(others, runs)
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
     counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
     if len(counted) != 1:
-        return Rates()
-    return Rates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
+        return ProgressRates()
+    return ProgressRates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
 
 
-def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> Rates:
+def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
     """As `rates_of`, in samples, if they have the same source in all runs."""
     every = (*runs, *others)
     if len({e.samples_by for e in every}) != 1 or any(not e.samples_per_s for e in every):
-        return Rates()
+        return ProgressRates()
     before, after = ([e.samples_per_s for e in side if e.samples_per_s] for side in (runs, others))
-    return Rates("samples", tuple(before), tuple(after))
+    return ProgressRates("samples", tuple(before), tuple(after))
 
 
 def rate_of(e: Evidence) -> tuple[str, float] | None:

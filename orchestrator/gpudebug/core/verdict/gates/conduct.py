@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gpudebug.core.records import Gate
 from gpudebug.core.samples.conditions import apart
-from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.words import Result
 
 
-def locked_gate(case: Case) -> Gate:
+def locked_gate(case: TrialCase) -> Gate:
     names = case.setting.locked
     return Gate(
         name="locked_knobs",
@@ -18,7 +18,7 @@ def locked_gate(case: Case) -> Gate:
     )
 
 
-def variable_gate(case: Case) -> Gate:
+def variable_gate(case: TrialCase) -> Gate:
     changes = case.setting.changes
     if changes > 1 and case.setting.compound:
         result, note = Result.SKIPPED, "a compound change does not prove one cause"
@@ -27,7 +27,7 @@ def variable_gate(case: Case) -> Gate:
     return Gate(name="one_variable", value=str(changes), threshold="1", result=result, note=note)
 
 
-def environment_gate(case: Case) -> Gate:
+def environment_gate(case: TrialCase) -> Gate:
     sides = [[e.conditions for e in runs] for runs in (case.before, case.after)]
     differences = (*case.setting.differences, *apart(*sides))
     return Gate(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.numbers import number
-from gpudebug.core.verdict.gates.case import Case, probed
+from gpudebug.core.verdict.gates.case import TrialCase, probed
 
 LOG, PROBE, BOTH = "log", "probe", "both"
 OWN_WORD = "by the program's own word"
@@ -23,7 +23,7 @@ class Unfit(NamedTuple):
     invalid: bool = False
 
 
-def source(case: Case) -> str | None:
+def source(case: TrialCase) -> str | None:
     """Name the source of throughput: the `log` alone, the `probe`, or `both`; None if it has none."""
     runs = (*case.before, *case.after)
     if not case.setting.counted or (case.ratio is None and case.delta is None):
@@ -34,7 +34,7 @@ def source(case: Case) -> str | None:
     return PROBE if by_probe else BOTH
 
 
-def is_probed(case: Case) -> bool:
+def is_probed(case: TrialCase) -> bool:
     """Whether the probe counted what throughput and metric rest on, in all runs."""
     runs, metric = (*case.before, *case.after), case.metric
     if not all(counts.counted(e) for e in runs):
@@ -46,7 +46,7 @@ def is_probed(case: Case) -> bool:
     return metric.points or metric.by_steps
 
 
-def unfit(case: Case) -> Unfit | None:
+def unfit(case: TrialCase) -> Unfit | None:
     """What does not fit between log, probe and command; None if all does, or if a person confirmed it."""
     setting = case.setting
     if not setting.counted or setting.confirmed:
@@ -63,7 +63,7 @@ def unfit(case: Case) -> Unfit | None:
     return found
 
 
-def _ratios(case: Case) -> Unfit | None:
+def _ratios(case: TrialCase) -> Unfit | None:
     setting = case.setting
     found = counts.moved(case.before, case.after, missing=setting.code)
     if not found or setting.explained:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.gates.case import UNKNOWN, Case, Criteria, comparable, has_metric, told_by
+from gpudebug.core.verdict.gates.case import UNKNOWN, Criteria, TrialCase, comparable, has_metric, told_by
 from gpudebug.core.verdict.gates.text import improvement_text
 from gpudebug.core.words import Result
 
 
-def delta_gate(case: Case) -> Gate:
+def delta_gate(case: TrialCase) -> Gate:
     c = case.criteria
     success, failure = (numbers.threshold(case.metric, v) for v in (c.success, c.failure))
     threshold = f"estimate >= {success} and lower bound > {failure}"
@@ -31,7 +31,7 @@ def delta_gate(case: Case) -> Gate:
     return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
 
 
-def _absent(case: Case) -> str:
+def _absent(case: TrialCase) -> str:
     """Which run lacks the metric, and why."""
     for part, runs in (("trial", case.after), ("baseline", case.before)):
         for e in runs:
@@ -46,7 +46,7 @@ def _absent(case: Case) -> str:
     return f"{subject} reported by {before} in the baseline, by {after} in the trial"
 
 
-def _reason(case: Case, e: Evidence) -> str:
+def _reason(case: TrialCase, e: Evidence) -> str:
     reasons = [e.window_reason, *(d.reason for d in e.devices if case.metric.points)]
     reason = next((r for r in reasons if r), case.metric.absent(e))
     short = e.window is None and "too short" in reason

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.samples.window import SHARED
-from gpudebug.core.verdict.gates.case import UNKNOWN, Case
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result
 
 THRESHOLD = "no other process on the device"
@@ -15,7 +15,7 @@ APART = 25.0
 _CPU = "CPU"
 
 
-def device_gate(case: Case) -> Gate:
+def device_gate(case: TrialCase) -> Gate:
     """Fails if another process computed on the device in any run's window, or kept the cores busy in the
     runs of one side only. A run that cannot tell makes it skipped."""
     gate = Gate(name="device_to_itself", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
@@ -35,7 +35,7 @@ def device_gate(case: Case) -> Gate:
     return gate.model_copy(update={"value": alike or "alone", "result": Result.PASS})
 
 
-def _sides(case: Case) -> tuple[tuple[str, Sequence[Evidence]], ...]:
+def _sides(case: TrialCase) -> tuple[tuple[str, Sequence[Evidence]], ...]:
     return ("baseline", case.before), ("trial", case.after)
 
 
@@ -47,7 +47,7 @@ def _shared(part: str, e: Evidence) -> str | None:
     return f"{others} on the device in {part} run {e.run}, {share or 0:.0%} of the time"
 
 
-def _remedy(case: Case) -> str | None:
+def _remedy(case: TrialCase) -> str | None:
     """What helps where the baseline is what was disturbed: another trial would meet the same one."""
     loads = [_mean_load(runs) or 0.0 for _, runs in _sides(case)]
     if any(e.conditions.foreign_procs for e in case.before) or loads[0] > max(SHARED, loads[1]):
@@ -61,7 +61,7 @@ def _mean_load(runs: Sequence[Evidence]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _busy_cores(case: Case) -> tuple[str | None, str | None]:
+def _busy_cores(case: TrialCase) -> tuple[str | None, str | None]:
     """(why the sides are not comparable, what load both had)."""
     before, after = (_mean_load(runs) for _, runs in _sides(case))
     if before is None or after is None or max(before, after) <= SHARED:
@@ -70,7 +70,7 @@ def _busy_cores(case: Case) -> tuple[str | None, str | None]:
     return (text, None) if abs(before - after) > APART else (None, f"{text}: equal, but noisy")
 
 
-def _untold(case: Case) -> str | None:
+def _untold(case: TrialCase) -> str | None:
     """Say why other processes could not be counted; None if every run counted them."""
     for part, runs in _sides(case):
         for e in runs:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Gate
-from gpudebug.core.verdict.gates.case import UNKNOWN, Case
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result
 
 THRESHOLD = "the change reached the program"
 ADVICE = "take paths to that other checkout out of the program, its .pth files and PYTHONPATH"
 
 
-def effect_gate(case: Case) -> Gate:
+def effect_gate(case: TrialCase) -> Gate:
     """Fails if the program imported another checkout, or printed that it runs without the change."""
     gate = Gate(name="change_in_effect", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     setting = case.setting

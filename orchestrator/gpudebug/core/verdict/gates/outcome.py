@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
-from gpudebug.core.verdict.gates.case import Case
+from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.words import INFRASTRUCTURE, Outcome, Result, Trend
 
 # A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
@@ -47,7 +47,7 @@ def training_text(runs: Sequence[Evidence]) -> str:
     return f"FAILED - {failed.outcome}{kind}" + (f": {line}" if line else "")
 
 
-def outcome_gate(case: Case) -> Gate:
+def outcome_gate(case: TrialCase) -> Gate:
     gate = Gate(
         name="outcome",
         value=str(Outcome.COMPLETED),
@@ -66,7 +66,7 @@ def outcome_gate(case: Case) -> Gate:
     return gate.model_copy(update={"value": str(Outcome.ENDED_EARLY), "result": Result.SKIPPED, "note": note})
 
 
-def loss_gate(case: Case) -> Gate:
+def loss_gate(case: TrialCase) -> Gate:
     trend = worst_trend(case.after)
     gate = Gate(name="loss", value=str(trend), threshold=str(Trend.CONVERGING), result=Result.UNKNOWN)
     if case.criteria.loss == "any":

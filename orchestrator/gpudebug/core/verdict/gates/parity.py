@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gpudebug.core.records import Gate
 from gpudebug.core.statistics.loss_curve import Distance, distance
-from gpudebug.core.verdict.gates.case import UNKNOWN, Case
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result
 
 # Of what the baseline's loss falls by: below it a difference is harmless, and noise.
 TOLERANCE = 0.10
 
 
-def parity_gate(case: Case) -> Gate:
+def parity_gate(case: TrialCase) -> Gate:
     """Fails if the trial's loss is above the baseline's by surely more than a tenth of its fall.
 
     A lower loss passes. A run without its curve, or another batch, makes the steps not comparable.
@@ -36,7 +36,7 @@ def parity_gate(case: Case) -> Gate:
     return gate.model_copy(update={"value": above, "result": result, "note": note})
 
 
-def _incomparable(case: Case) -> str | None:
+def _incomparable(case: TrialCase) -> str | None:
     if case.criteria.loss == "any":
         return "the criteria have loss: any"
     if case.setting.other_steps:

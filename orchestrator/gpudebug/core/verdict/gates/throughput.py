@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Estimate, Evidence, Gate
-from gpudebug.core.verdict.gates.case import UNKNOWN, Case, has_figure, idle, probed, rate_of
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, has_figure, idle, probed, rate_of
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
@@ -16,7 +16,7 @@ WORK_PASS = 1.15
 WORK_FAIL = 1.25
 
 
-def throughput_gate(case: Case) -> Gate:
+def throughput_gate(case: TrialCase) -> Gate:
     """Of steps, or of samples if the batch may differ: half the batch makes twice the steps of nothing.
 
     Unknown if log, probe and command do not agree on what got done.
@@ -33,7 +33,7 @@ def throughput_gate(case: Case) -> Gate:
     return gate.model_copy(update={"source": counted_by})
 
 
-def _by_rate(case: Case) -> Gate:
+def _by_rate(case: TrialCase) -> Gate:
     """Judge the log's rate; the optimizer's steps must confirm it if the probe counted them."""
     wanted = case.criteria.throughput
     if wanted == "any" and case.metric.by_steps and case.other_batch:
@@ -63,7 +63,7 @@ def _by_rate(case: Case) -> Gate:
     return gate.model_copy(update={"result": result})
 
 
-def _contradicted(wanted: str, case: Case, least: float = 0.0) -> str | None:
+def _contradicted(wanted: str, case: TrialCase, least: float = 0.0) -> str | None:
     """Say why the optimizer's steps contradict the log's throughput; None if they confirm it.
 
     `least` is the ratio that is needed, and that they may miss by noise.
@@ -75,18 +75,18 @@ def _contradicted(wanted: str, case: Case, least: float = 0.0) -> str | None:
     return f"by the log; {estimate_text(case.steps, 'x', digits=2)} by the optimizer's steps"
 
 
-def _is_the_metric(case: Case) -> bool:
+def _is_the_metric(case: TrialCase) -> bool:
     """Whether the delta is the ratio of this very rate."""
     unit = case.metric.unit.removesuffix("/s")
     return case.metric.throughput and (case.rates.unit or "").removesuffix("s") == unit.removesuffix("s")
 
 
-def _never_counts(case: Case) -> bool:
+def _never_counts(case: TrialCase) -> bool:
     """Whether no run counts anything, and the metric is a time of one's own: a program that infers."""
     return case.metric.unit == "s" and not any(rate_of(e) for e in (*case.before, *case.after))
 
 
-def _no_ratio(case: Case) -> str:
+def _no_ratio(case: TrialCase) -> str:
     if case.other_batch:
         return (
             f"{_batches(case)}, and not all runs report samples per second in the same way; "
@@ -106,7 +106,7 @@ def _no_ratio(case: Case) -> str:
     return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
 
 
-def _batches(case: Case) -> str:
+def _batches(case: TrialCase) -> str:
     """What differs: the flags, the printed size, or what the change says of it."""
     flags = [
         {" ".join(f"{k}={v}" for k, v in sorted(e.batch_flags.items())) for e in runs}
@@ -120,7 +120,7 @@ def _batches(case: Case) -> str:
     return "the change names the batch"
 
 
-def _sides(case: Case) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
+def _sides(case: TrialCase) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
     return case.before, case.after
 
 
@@ -134,7 +134,7 @@ def throughput_result(wanted: str, ratio: Estimate) -> Result:
     return Result.FAIL if ratio.high < BETTER_ESTIMATE else Result.UNKNOWN
 
 
-def work_gate(case: Case) -> Gate:
+def work_gate(case: TrialCase) -> Gate:
     what = "sample" if case.other_batch else "step"
     threshold = f"busy time a {what} at most {WORK_PASS:g}x"
     gate = Gate(name="work_conserved", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
