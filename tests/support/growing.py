@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.probe_lines import beat, start
 
-from gpudebug.core.samples.row import HEADER, Reading, csv_row
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 
 SINCE = "2026-11-21T10:00:00.500000+00:00"
 START = "2026-11-21T10:00:00+00:00"
@@ -53,7 +53,9 @@ class GrowingRun:
         size = self.print(text)
         facts = {"new_samples": 1, "mem_used_mb": 40960.0, "mem_total_mb": 81920.0, "power_w": 212.0, **cells}
         rows = [
-            Reading(elapsed=at, gpu_util=util, gpu_index=n, gpu_uuid=f"GPU-{n}", log_bytes=size, **facts)
+            DeviceReading(
+                elapsed=at, gpu_util=util, gpu_index=n, gpu_uuid=f"GPU-{n}", log_bytes=size, **facts
+            )
             for n, util in enumerate(utils or (50.0, 70.0))
         ]
         with (self.path / "samples.csv").open("a") as f:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog import LogSummary
 
 GPU = (0, "GPU-0")
@@ -34,8 +34,8 @@ def sampled(
     return [row(t, level(t - tick / 2), device) for t in ticks if not skip(t)]
 
 
-def samples(*devices: Iterable[Sample]) -> Samples:
-    return Samples(rows=sorted((r for rows in devices for r in rows), key=lambda r: r.elapsed))
+def samples(*devices: Iterable[Sample]) -> SampleTable:
+    return SampleTable(rows=sorted((r for rows in devices for r in rows), key=lambda r: r.elapsed))
 
 
 def phases(*spans: tuple[float, float]) -> Callable[[float], float]:

@@ -8,7 +8,7 @@ import pytest
 
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.inside.probe.together import together
-from gpudebug.core.records import Copies, ProbeEvidence, ReadSite
+from gpudebug.core.records import ProbedCopies, ProbeEvidence, ReadSite
 from gpudebug.terminal.probe import HEADING, sides
 
 LOADERS = [
@@ -44,8 +44,8 @@ FULL: dict[str, Any] = {
     "device_time_share": 0.35,
     "gc_share": 0.004,
     "cpu_cores": 1.02,
-    "h2d": Copies(count=200, mb=310.0, seconds=0.1, pinned_share=0.5),
-    "d2h": Copies(count=100, mb=0.4, seconds=0.1),
+    "h2d": ProbedCopies(count=200, mb=310.0, seconds=0.1, pinned_share=0.5),
+    "d2h": ProbedCopies(count=100, mb=0.4, seconds=0.1),
     "alloc_retries": 3,
     "peak_host_mb": 812.4,
     "peak_device_mb": 3211.0,
@@ -116,7 +116,7 @@ LITTLE = {
     "gc_share": 0.0004,
     "syncs_per_step": 0.0,
     "alloc_retries": 0,
-    "h2d": Copies(count=0, mb=0.0, seconds=0.0),
+    "h2d": ProbedCopies(count=0, mb=0.0, seconds=0.0),
 }
 
 

@@ -16,7 +16,7 @@ from tests.support.campaigns import GPUDEBUG, Campaign, gpudebug, make_replay_ca
 from tests.support.commands import command
 from tests.support.terminals import Terminal, Tmux
 
-from gpudebug.core.samples.row import HEADER, Reading, csv_row
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.terminal import screen
 
 PROGRAM = """
@@ -155,7 +155,7 @@ def make_watched(folder: Path, seconds: float = 60.0) -> Campaign:
     ticks = round(seconds / 0.2)
     rows = [
         csv_row(
-            Reading(
+            DeviceReading(
                 elapsed=tick * 0.2,
                 gpu_util=(17 * tick + 31 * n) % 101,
                 mem_used_mb=30000 + 100 * n,

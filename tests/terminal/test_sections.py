@@ -13,7 +13,7 @@ from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside import sections as core
-from gpudebug.core.inside.sections import Node, Report
+from gpudebug.core.inside.sections import Report, SectionNode
 from gpudebug.terminal.sections import ROWS, beside, head, of_run, sections
 
 
@@ -64,8 +64,8 @@ def test_the_summary_has_the_columns_that_people_know() -> None:
 
 
 def test_the_tree_marks_where_the_time_goes() -> None:
-    load = Node("load", 10, 2.0, (Node("decode", 10, 1.6),))
-    tree = (Node("step", 10, 4.0, (Node("forward", 10, 0.5), load)),)
+    load = SectionNode("load", 10, 2.0, (SectionNode("decode", 10, 1.6),))
+    tree = (SectionNode("step", 10, 4.0, (SectionNode("forward", 10, 0.5), load)),)
     text = sections(answer(Report((a_section("step"),), tree)))
     lines = text[text.index("TREE") :].split("\n\n")[0].splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["step", "load", "decode", "forward"]
@@ -75,20 +75,22 @@ def test_the_tree_marks_where_the_time_goes() -> None:
 
 
 def test_the_mark_is_on_the_most_own_time() -> None:
-    tree = (Node("step", 10, 4.0, (Node("a", 10, 1.5), Node("b", 10, 2.0))),)
+    tree = (SectionNode("step", 10, 4.0, (SectionNode("a", 10, 1.5), SectionNode("b", 10, 2.0))),)
     (marked,) = [x for x in sections(answer(Report((a_section(),), tree))).splitlines() if "<-- BOTT" in x]
     assert marked.split()[0] == "b"
 
 
 def test_tasks_at_the_same_time_are_multiples() -> None:
-    tree = (Node("gather", 1, 0.1, (Node("task", 1000, 86.0),)),)
+    tree = (SectionNode("gather", 1, 0.1, (SectionNode("task", 1000, 86.0),)),)
     text = sections(answer(Report((a_section(),), tree)))
     (row,) = [line for line in text.splitlines() if line.startswith("    task")]
     assert row.split()[:4] == ["task", "86.000", "s", "860x"]
 
 
 def test_a_flat_tree_is_none() -> None:
-    assert "TREE" not in sections(answer(Report((a_section(),), (Node("a", 1, 1.0), Node("b", 1, 1.0)))))
+    assert "TREE" not in sections(
+        answer(Report((a_section(),), (SectionNode("a", 1, 1.0), SectionNode("b", 1, 1.0))))
+    )
 
 
 def test_a_long_table_is_cut_unless_it_goes_to_a_file() -> None:

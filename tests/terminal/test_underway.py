@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.answers.next import NothingRunning, Running
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.terminal.next import next_
 from gpudebug.terminal.underway import progress
 
@@ -13,21 +13,21 @@ from gpudebug.terminal.underway import progress
 @pytest.mark.parametrize(
     "told, said",
     [
-        (Progress(), "no run has begun yet"),
-        (Progress(run="0001-h1"), "0001-h1, step unknown, time left unknown, gpu_util unknown so far"),
+        (RunProgress(), "no run has begun yet"),
+        (RunProgress(run="0001-h1"), "0001-h1, step unknown, time left unknown, gpu_util unknown so far"),
         (
-            Progress(
+            RunProgress(
                 run="0002-h1", step=20, steps=100, left_s=80.0, elapsed_s=3725, gpu_util=61.04, runs_done=1
             ),
             "0002-h1, step 20 of 100, 1 h 2 min elapsed, 1 min 20 s left, gpu_util 61.0% so far, 1 run done",
         ),
         (
-            Progress(run="0002-h1", step=20, runs_done=2, left_s=0.0),
+            RunProgress(run="0002-h1", step=20, runs_done=2, left_s=0.0),
             "0002-h1, step 20, 0.0 s left, gpu_util unknown so far, 2 runs done",
         ),
     ],
 )
-def test_progress_is_one_line_without_guesses(told: Progress, said: str) -> None:
+def test_progress_is_one_line_without_guesses(told: RunProgress, said: str) -> None:
     assert progress(told) == said
 
 

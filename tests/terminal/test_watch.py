@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.status import NextAction
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.engine.live.underway import RunningCommand
@@ -41,7 +41,7 @@ RUNNING = Sight(
     "02:14:07",
     State.RUNNING,
     RunningCommand(4711, "gpudebug next --detach", "abc", "2026-11-21T02:10:00"),
-    Progress(
+    RunProgress(
         run="0007-h3",
         role="h3",
         hypothesis=3,
@@ -80,7 +80,7 @@ STATES = {
     ),
     "unknown": replace(
         RUNNING,
-        progress=Progress(run="0001-baseline-workload", role="baseline-workload"),
+        progress=RunProgress(run="0001-baseline-workload", role="baseline-workload"),
         title=None,
         losses=(),
         loss_trend=None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.answers.probe import SectionRow
-from gpudebug.core.answers.sections import Check, Node, SectionsAnswer, SectionsComparison, SideSection
+from gpudebug.core.answers.sections import Check, SectionNode, SectionsAnswer, SectionsComparison, SideSection
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
@@ -151,13 +151,15 @@ def _part(share: float) -> str:
     return f"{100 * share:.1f}%" if share < 10 else f"{share:.0f}x"
 
 
-def _walk(nodes: Sequence[Node], depth: int, above: float | None) -> Iterator[tuple[Node, int, float | None]]:
+def _walk(
+    nodes: Sequence[SectionNode], depth: int, above: float | None
+) -> Iterator[tuple[SectionNode, int, float | None]]:
     for node in sorted(nodes, key=lambda n: (-n.total_s, n.name)):
         yield node, depth, above
         yield from _walk(node.children, depth + 1, node.total_s)
 
 
-def _own(node: Node) -> float:
+def _own(node: SectionNode) -> float:
     return float(node.total_s - sum(child.total_s for child in node.children))
 
 

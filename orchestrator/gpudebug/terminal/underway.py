@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.statistics import numbers
 
 if TYPE_CHECKING:
     from gpudebug.core.answers.next import Running
 
 
-def progress(run: Progress | Running) -> str:
+def progress(run: RunProgress | Running) -> str:
     """Format the run, its progress and its utilisation."""
     if run.run is None:
         return "no run has begun yet"

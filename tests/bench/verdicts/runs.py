@@ -13,7 +13,7 @@ from tests.bench.verdicts.traces import BASELINE, INTERVAL, Floats, Scenario, Tr
 from gpudebug.core.evidence import build as evidence
 from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.records import Evidence, Outcome, Trend
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog import LogSummary
 
 # Steps per busy second, for 4 steps a second at the baseline's level: work is conserved.
@@ -93,7 +93,7 @@ def _run(traces: Traces, i: int, steps_known: bool, looks: bool) -> Run:
         count = len(rows) if ended else int(until / INTERVAL)
         run = EndedRun(name=f"{i:04d}", role="simulated", outcome=Outcome.COMPLETED, duration_s=until)
         log = _log(done[:count], start, min(until, end), steps_known)
-        return evidence.build(run, RunReadings(samples=Samples(rows[:count]), log=log))
+        return evidence.build(run, RunReadings(samples=SampleTable(rows[:count]), log=log))
 
     last = len(rows) * INTERVAL
     marks = np.arange(start + LOOK_EVERY, end - 1e-9, LOOK_EVERY) if looks else ()

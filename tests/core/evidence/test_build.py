@@ -17,7 +17,7 @@ from gpudebug.core.evidence import build as evidence
 from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.inside.probe import read_probe
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, Window
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.words import Outcome, Trend
 
@@ -25,7 +25,7 @@ OTHER = (1, "GPU-1")
 WINDOW = Window(start_s=10, end_s=40, samples=150, rule="steps")
 
 
-def build(rows: Samples, log: LogSummary | None = None, **more: Any) -> Evidence:
+def build(rows: SampleTable, log: LogSummary | None = None, **more: Any) -> Evidence:
     how = {name: more.pop(name) for name in ("warmup", "advice", "scrub") if name in more}
     ending = {f.name: more.pop(f.name) for f in fields(EndedRun) if f.name in more}
     run = EndedRun(**{"name": "0001-x", "role": "h1", "outcome": Outcome.COMPLETED, **ending})
@@ -174,7 +174,7 @@ def test_a_device_that_no_row_tells_of_makes_the_mean_unknown() -> None:
 
 
 def test_no_samples_at_all() -> None:
-    found = build(Samples(), devices=(info(0),))
+    found = build(SampleTable(), devices=(info(0),))
     assert found.utilisation is None
     assert found.window_reason == "no device reading"
     assert found.devices[0].reason == "no device reading"
@@ -357,14 +357,14 @@ class TestProbe:
 class TestLoss:
     def test_figures_that_are_no_numbers_are_left_out(self) -> None:
         log = LogSummary(loss_name="loss", trend=Trend.NAN, points=9, first=2.0, last=math.nan)
-        found = build(Samples(), log)
+        found = build(SampleTable(), log)
         assert (found.loss.first, found.loss.last, found.loss.trend) == (2.0, None, Trend.NAN)
 
     @pytest.mark.parametrize(
         ("trend", "expected"), [(Trend.UNKNOWN, "log more"), (Trend.PLATEAU, None), (Trend.CONVERGING, None)]
     )
     def test_advice_is_given_where_the_trend_is_unknown(self, trend: Trend, expected: str | None) -> None:
-        found = build(Samples(), LogSummary(trend=trend), advice=lambda _: "log more")
+        found = build(SampleTable(), LogSummary(trend=trend), advice=lambda _: "log more")
         assert found.loss.advice == expected
 
 
@@ -374,7 +374,7 @@ def test_how_the_run_ended_is_kept() -> None:
         name="r", role="h2", outcome=Outcome.CRASHED, exit_status=1, failure=failure, duration_s=1.25
     )
     rows = [Sample(1.0, 5.0, 900.0, 0, "GPU-0", 1, 321.0, 5)]
-    found = evidence.build(run, RunReadings(samples=Samples(rows=rows), log=LogSummary()))
+    found = evidence.build(run, RunReadings(samples=SampleTable(rows=rows), log=LogSummary()))
     assert (found.outcome, found.exit_status, found.failure) == (Outcome.CRASHED, 1, failure)
     assert (found.peak_rss_mb, found.peak_device_mb, found.duration_s) == (321, 900, 1.25)
 

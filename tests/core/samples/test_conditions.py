@@ -11,7 +11,7 @@ from tests.support.readings import GPU, row
 
 from gpudebug.core.records import Conditions, Window
 from gpudebug.core.samples.conditions import apart, doubt, observed, usable
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 
 OTHER = (1, "GPU-1")
 WINDOW = Window(start_s=1.0, end_s=3.0, samples=10, rule="steps")
@@ -118,32 +118,37 @@ def test_clocks_that_differ_by_themselves(
 
 
 LONG = [row(t, 50) for t in (1.0, 2.0, 2.0, 40.0)]
-DOUBTS: dict[str, tuple[Samples, float | None, int | None, str | None]] = {
-    "whole": (Samples(LONG), 41.0, 100, None),
-    "nothing known": (Samples([]), None, None, None),
+DOUBTS: dict[str, tuple[SampleTable, float | None, int | None, str | None]] = {
+    "whole": (SampleTable(LONG), 41.0, 100, None),
+    "nothing known": (SampleTable([]), None, None, None),
     "a clock that jumped": (
-        Samples([row(5.0, 50), row(3.5, 50)]),
+        SampleTable([row(5.0, 50), row(3.5, 50)]),
         5.0,
         None,
         "the clock of samples.csv went back by 1.5 s at 5.0 s",
     ),
-    "two devices at a time": (Samples([row(5.0, 50), row(4.9, 50, OTHER)]), 5.0, None, None),
-    "rows cut off": (Samples(LONG), 60.0, None, "samples.csv is cut short: it ends at 40.0 s of 60.0 s"),
-    "a run that was ended": (Samples(LONG), None, None, None),
-    "one torn row": (Samples(LONG, unreadable=1), 41.0, None, None),
-    "garbage": (Samples(LONG, unreadable=4), 41.0, None, "4 of 8 rows of samples.csv cannot be read"),
+    "two devices at a time": (SampleTable([row(5.0, 50), row(4.9, 50, OTHER)]), 5.0, None, None),
+    "rows cut off": (SampleTable(LONG), 60.0, None, "samples.csv is cut short: it ends at 40.0 s of 60.0 s"),
+    "a run that was ended": (SampleTable(LONG), None, None, None),
+    "one torn row": (SampleTable(LONG, unreadable=1), 41.0, None, None),
+    "garbage": (SampleTable(LONG, unreadable=4), 41.0, None, "4 of 8 rows of samples.csv cannot be read"),
     "a log cut off": (
-        Samples([replace(row(1.0, 50), log_bytes=900)]),
+        SampleTable([replace(row(1.0, 50), log_bytes=900)]),
         1.0,
         120,
         "train.log is cut short: 120 bytes are left of 900",
     ),
-    "a log that grew after the last row": (Samples([replace(row(1.0, 50), log_bytes=90)]), 1.0, 120, None),
+    "a log that grew after the last row": (
+        SampleTable([replace(row(1.0, 50), log_bytes=90)]),
+        1.0,
+        120,
+        None,
+    ),
 }
 
 
 @pytest.mark.parametrize(("samples", "duration", "size", "said"), DOUBTS.values(), ids=DOUBTS)
 def test_evidence_that_cannot_be_trusted_is_named(
-    samples: Samples, duration: float | None, size: int | None, said: str | None
+    samples: SampleTable, duration: float | None, size: int | None, said: str | None
 ) -> None:
     assert doubt(samples, duration, size) == said

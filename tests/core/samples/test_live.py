@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.samples.live import TRACE_S, DeviceNow, Latest
-from gpudebug.core.samples.row import HEADER, Reading, csv_row
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 
 
 def reading(at: float, util: float | None, index: int = 0, **cells: object) -> str:
     facts = {"gpu_uuid": f"GPU-{index}", "new_samples": 1, **cells}
-    return csv_row(Reading(elapsed=at, gpu_util=util, gpu_index=index, **facts))  # type: ignore[arg-type]
+    return csv_row(DeviceReading(elapsed=at, gpu_util=util, gpu_index=index, **facts))  # type: ignore[arg-type]
 
 
 def after(*rows: str) -> Latest:

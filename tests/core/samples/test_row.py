@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.samples.row import COLUMNS, HEADER, Reading, cell, csv_row, parse_row
+from gpudebug.core.samples.row import COLUMNS, HEADER, DeviceReading, cell, csv_row, parse_row
 
 CONTRACT = (
     "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb,gpu_index,gpu_uuid,power_w,sm_clock_mhz,mem_clock_mhz,"
@@ -20,7 +20,7 @@ figures = st.one_of(st.none(), st.floats(0, 1e9, allow_nan=False))
 counts = st.one_of(st.none(), st.integers(0, 2**40))
 WHOLE = ("gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs")
 readings = st.builds(
-    Reading,
+    DeviceReading,
     elapsed=st.floats(0, 1e6),
     gpu_uuid=st.sampled_from(["GPU-1", "CPU", "MIG-1"]),
     throttle=st.sampled_from([None, "none", "sw_thermal+hw_thermal"]),
@@ -53,12 +53,12 @@ def test_a_cell(value: float | int | str | None, text: str) -> None:
 
 
 def test_unknown_is_empty_and_zero_is_not() -> None:
-    row = csv_row(Reading(elapsed=0.2, gpu_util=None, mem_util=0.0, gpu_index=0))
+    row = csv_row(DeviceReading(elapsed=0.2, gpu_util=None, mem_util=0.0, gpu_index=0))
     assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,\n"
 
 
 @given(readings)
-def test_what_was_written_is_written_again_as_it_was(reading: Reading) -> None:
+def test_what_was_written_is_written_again_as_it_was(reading: DeviceReading) -> None:
     row = csv_row(reading)
     again = parse_row(row)
     assert again is not None
@@ -67,14 +67,14 @@ def test_what_was_written_is_written_again_as_it_was(reading: Reading) -> None:
 
 
 @given(readings)
-def test_a_row_of_an_earlier_version_lacks_the_last_columns(reading: Reading) -> None:
+def test_a_row_of_an_earlier_version_lacks_the_last_columns(reading: DeviceReading) -> None:
     cells = csv_row(reading).rstrip("\n").split(",")
     again = parse_row(",".join(cells[:-2]) + "\n")
     assert again == parse_row(csv_row(reading._replace(foreign_procs=None, foreign_cpu=None)))
 
 
 @given(readings)
-def test_a_row_is_one_line_of_plain_numbers(reading: Reading) -> None:
+def test_a_row_is_one_line_of_plain_numbers(reading: DeviceReading) -> None:
     row = csv_row(reading)
     assert row.count("\n") == 1
     assert row.count(",") == len(COLUMNS) - 1
@@ -83,7 +83,7 @@ def test_a_row_is_one_line_of_plain_numbers(reading: Reading) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", HEADER, "0.2,15", "0.2,x" + "," * 17, csv_row(Reading(elapsed=1.0))[:-4]]
+    "line", ["", HEADER, "0.2,15", "0.2,x" + "," * 17, csv_row(DeviceReading(elapsed=1.0))[:-4]]
 )
 def test_a_line_that_is_no_whole_row_is_none(line: str) -> None:
     assert parse_row(line) is None

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.samples.row import HEADER, Reading, csv_row
-from gpudebug.core.samples.table import Sample, Samples, looks_like_samples, read_samples
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
+from gpudebug.core.samples.table import Sample, SampleTable, looks_like_samples, read_samples
 
 SEED = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n"
 
 
-def read(text: str) -> Samples:
+def read(text: str) -> SampleTable:
     return read_samples(text.splitlines(keepends=True), "samples.csv")
 
 
@@ -22,7 +22,7 @@ def elapsed(text: str) -> list[float]:
 
 
 def test_our_own_rows_come_back() -> None:
-    reading = Reading(
+    reading = DeviceReading(
         elapsed=1.204,
         gpu_util=15.5,
         mem_used_mb=812.25,
@@ -57,7 +57,7 @@ def test_our_own_rows_come_back() -> None:
 )
 def test_any_rows_come_back(values: list[tuple[int, int | None, int, int | None]]) -> None:
     rows = [
-        Reading(
+        DeviceReading(
             elapsed=ms / 1000,
             gpu_util=None if util is None else util / 100,
             gpu_index=index,
@@ -73,7 +73,7 @@ def test_any_rows_come_back(values: list[tuple[int, int | None, int, int | None]
 
 
 def test_an_empty_cell_is_unknown_and_not_zero() -> None:
-    samples = read(HEADER + csv_row(Reading(elapsed=1.0, gpu_index=0, gpu_uuid="MIG-1")))
+    samples = read(HEADER + csv_row(DeviceReading(elapsed=1.0, gpu_index=0, gpu_uuid="MIG-1")))
     (row,) = samples.rows
     assert (row.gpu_util, row.mem_used_mb, row.new_samples, row.rss_mb, row.log_bytes) == (None,) * 5
 

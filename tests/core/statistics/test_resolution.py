@@ -17,7 +17,7 @@ from gpudebug.core.statistics.intervals import RATE_PRIOR, UTILISATION_PRIOR, Pr
 from gpudebug.core.statistics.resolution import (
     Noise,
     Plan,
-    Runs,
+    RunCounts,
     detectable_effect,
     noise,
     runs_for,
@@ -56,7 +56,7 @@ def test_single_runs_have_no_spread_of_their_own(groups: list[list[float]]) -> N
     assert found.sd == UTILISATION_PRIOR.sd
 
 
-def told(rng: random.Random, plan: Plan, runs: Runs, sd: float, effect: float, weight: float) -> bool:
+def told(rng: random.Random, plan: Plan, runs: RunCounts, sd: float, effect: float, weight: float) -> bool:
     """Whether the interval of one simulated trial excludes 0, after exactly these runs."""
 
     def draw(count: int, level: float) -> list[float]:

@@ -14,9 +14,9 @@ from tests.support.traces import device, host, launched
 from gpudebug.core.trace import spans as trace_spans
 from gpudebug.core.trace import summarise
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import Device, devices
+from gpudebug.core.trace.devices import TraceDevice, devices
 from gpudebug.core.trace.events import Event
-from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.reader import TraceReader
 
 COPY = "Memcpy HtoD (Pinned -> Device)"
 NAMES = {"gemm": "compute", "ncclKernel_AllReduce": "communication", COPY: "memory"}
@@ -32,13 +32,13 @@ works = st.lists(
 
 def recorded(events: Iterable[dict[str, Any]]) -> Recording:
     recording = Recording()
-    for batch in Reader([traces.text(events)], Event).batches():
+    for batch in TraceReader([traces.text(events)], Event).batches():
         recording.feed(batch)
     recording.finish()
     return recording
 
 
-def found(recording: Recording) -> list[Device]:
+def found(recording: Recording) -> list[TraceDevice]:
     return devices(recording)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudebug.core.trace.events import Kind
+from gpudebug.core.trace.events import EventKind
 from gpudebug.core.trace.hosts import Hosts
 from gpudebug.core.trace.names import Names
 from gpudebug.core.trace.spans import total
@@ -47,7 +47,7 @@ def expected(node: Node, open_: tuple[str, ...], own: Counter[str], whole: Count
 
 
 def fed(
-    spans: list[tuple[str, int, int]], kind: int = Kind.OPERATOR, window: int = 150_000, tid: int = 1
+    spans: list[tuple[str, int, int]], kind: int = EventKind.OPERATOR, window: int = 150_000, tid: int = 1
 ) -> Hosts:
     hosts = Hosts(Names(), window)
     for name, start, length in spans:
@@ -105,8 +105,8 @@ def test_threads_are_told_apart() -> None:
     hosts = Hosts(Names())
     number = hosts.names.add("a")
     for tid in (1, 2, "three"):
-        hosts.add(0, 10, number, tid, Kind.OPERATOR)
-        hosts.add(2, 5, number, tid, Kind.OPERATOR)
+        hosts.add(0, 10, number, tid, EventKind.OPERATOR)
+        hosts.add(2, 5, number, tid, EventKind.OPERATOR)
     hosts.finish()
     assert hosts.own[number] == 30
     assert hosts.total[number] == 30
@@ -115,7 +115,7 @@ def test_threads_are_told_apart() -> None:
 
 def test_loaders_and_annotations_are_outermost() -> None:
     spans = [("mine", 0, 100), (LOADER, 10, 50), (LOADER, 12, 40), ("inner", 70, 20), (LOADER, 120, 5)]
-    hosts = fed(spans, Kind.ANNOTATION)
+    hosts = fed(spans, EventKind.ANNOTATION)
     start, end, _ = hosts.loaders.arrays()
     assert list(zip(start, end, strict=True)) == [(10, 60), (120, 125)]
     start, end, _ = hosts.annotations.arrays()
@@ -125,11 +125,11 @@ def test_loaders_and_annotations_are_outermost() -> None:
 def test_a_read_keeps_its_stack() -> None:
     hosts = Hosts(Names())
     add = hosts.names.add
-    hosts.add(0, 100, add("train.py(10): step"), 1, Kind.PYTHON)
+    hosts.add(0, 100, add("train.py(10): step"), 1, EventKind.PYTHON)
     item = add("aten::item")
     for start in (10, 50):
-        hosts.add(start, 20, item, 1, Kind.OPERATOR)
-    hosts.add(200, 5, item, 1, Kind.OPERATOR)
+        hosts.add(start, 20, item, 1, EventKind.OPERATOR)
+    hosts.add(200, 5, item, 1, EventKind.OPERATOR)
     hosts.finish()
     texts = hosts.names.texts
     found = {tuple(texts[n] for n, _ in stack): seen for (_, stack), seen in hosts.reads.items()}

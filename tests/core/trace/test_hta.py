@@ -19,10 +19,10 @@ from tests.support.places import SUPPORT
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import Device, devices, streams, times
+from gpudebug.core.trace.devices import TraceDevice, devices, streams, times
 from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.launches import Launches
-from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.tables import copies, kernels
 
 SCRIPT = SUPPORT / "hta_values.py"
@@ -73,7 +73,7 @@ def compare(path: Path, theirs: dict[str, Any]) -> Iterator[tuple[str, float, fl
     """(name, our value, theirs, absolute tolerance) of each value that both define."""
     recording = Recording()
     try:
-        for batch in Reader([path.read_bytes()], Event).batches():
+        for batch in TraceReader([path.read_bytes()], Event).batches():
             recording.feed(batch)
     except GpudebugError:
         return
@@ -123,7 +123,7 @@ def bandwidths(recording: Recording, theirs: dict[str, Any]) -> Iterator[tuple[s
             yield where, mean, theirs[where], 0.001
 
 
-def launched(recording: Recording, device: Device, launches: Launches) -> Device:
+def launched(recording: Recording, device: TraceDevice, launches: Launches) -> TraceDevice:
     """The part that they look at: with two steps or more, what was launched before the last began."""
     if len(recording.steps) < 2:
         return device

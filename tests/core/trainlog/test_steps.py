@@ -5,47 +5,49 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.trainlog import LogReader
-from gpudebug.core.trainlog.steps import Reading, Source, Steps, rate
+from gpudebug.core.trainlog.steps import CounterReading, StepCounter, StepCounters, rate
 
 
-def run(*readings: Reading, key: str = "step") -> Source:
-    source = Source(("", key), "step", 1.0, 0)
+def run(*readings: CounterReading, key: str = "step") -> StepCounter:
+    source = StepCounter(("", key), "step", 1.0, 0)
     for reading in readings:
         source.update(reading)
     return source
 
 
 def test_a_counter_that_starts_again_each_epoch_goes_on() -> None:
-    source = run(*(Reading(n, 60, None, float(epoch)) for epoch in (1, 2, 3) for n in (20, 40, 60)))
+    source = run(*(CounterReading(n, 60, None, float(epoch)) for epoch in (1, 2, 3) for n in (20, 40, 60)))
     assert (source.value, source.rolls, source.seen) == (180, 2, 9)
 
 
 def test_without_an_epoch_a_finished_counter_may_start_again() -> None:
-    assert run(*(Reading(n, 30, None) for n in (0, 10, 20, 29, 0, 10, 29))).value == 59
-    assert run(*(Reading(n, 60, None) for n in (0, 20, 40, 0, 20, 40))).value == 100
+    assert run(*(CounterReading(n, 30, None) for n in (0, 10, 20, 29, 0, 10, 29))).value == 59
+    assert run(*(CounterReading(n, 60, None) for n in (0, 20, 40, 0, 20, 40))).value == 100
 
 
 def test_lines_of_several_ranks_out_of_order_are_no_new_epoch() -> None:
-    source = run(*(Reading(n, 200, None) for n in (10, 20, 10, 20, 30, 20, 40)))
+    source = run(*(CounterReading(n, 200, None) for n in (10, 20, 10, 20, 30, 20, 40)))
     assert (source.value, source.rolls) == (40, 0)
 
 
 def test_a_redraw_is_no_step() -> None:
-    assert run(Reading(5, 10, 1.0), Reading(5, 10, 2.0)).seen == 1
+    assert run(CounterReading(5, 10, 1.0), CounterReading(5, 10, 2.0)).seen == 1
 
 
 def test_the_first_step_may_be_zero() -> None:
-    assert run(Reading(0, None, None, loss=True), Reading(9, None, None, loss=True)).reached == 10
-    assert run(Reading(0, 10, None), Reading(10, 10, None)).reached == 10
+    assert (
+        run(CounterReading(0, None, None, loss=True), CounterReading(9, None, None, loss=True)).reached == 10
+    )
+    assert run(CounterReading(0, 10, None), CounterReading(10, 10, None)).reached == 10
 
 
 def test_multiples_of_batches_are_samples() -> None:
-    assert run(*(Reading(640 * i, 6000, None) for i in range(9)), key="#").samples
-    assert not run(*(Reading(100 * i, 6000, None) for i in range(9)), key="#").samples
+    assert run(*(CounterReading(640 * i, 6000, None) for i in range(9)), key="#").samples
+    assert not run(*(CounterReading(100 * i, 6000, None) for i in range(9)), key="#").samples
 
 
 def test_the_number_of_counters_is_bounded() -> None:
-    steps = Steps()
+    steps = StepCounters()
     found = [steps.source(("", str(i)), "step", 1.0) for i in range(1000)]
     assert sum(source is not None for source in found) == 64
 

@@ -14,7 +14,14 @@ from tests.support.campaigns import make_campaign
 from gpudebug.core.samples.row import COLUMNS
 from gpudebug.edges import store
 from gpudebug.engine.live import underway
-from gpudebug.engine.live.underway import Follower, Progress, RunningCommand, read_parts, running, time_left
+from gpudebug.engine.live.underway import (
+    Follower,
+    RunningCommand,
+    RunProgress,
+    read_parts,
+    running,
+    time_left,
+)
 
 SINCE = "2026-11-21T10:00:00.500000+00:00"
 
@@ -53,17 +60,17 @@ class Run:
         (self.path / "manifest.json").write_text("{}")
 
 
-def look(root: Path) -> Progress:
+def look(root: Path) -> RunProgress:
     return Follower(store.Workspace(root), SINCE).look()
 
 
 def test_nothing_is_known_of_nothing(tmp_path: Path) -> None:
-    assert look(tmp_path) == Progress()
+    assert look(tmp_path) == RunProgress()
 
 
 def test_a_run_that_has_printed_nothing_has_no_figures(tmp_path: Path) -> None:
     Run(tmp_path)
-    assert look(tmp_path) == Progress(run="0001-h3", role="h3", hypothesis=3)
+    assert look(tmp_path) == RunProgress(run="0001-h3", role="h3", hypothesis=3)
 
 
 def test_a_run_is_followed(tmp_path: Path) -> None:
@@ -208,7 +215,7 @@ def test_who_runs_something(tmp_path: Path) -> None:
         assert underway.underway(workspace) == RunningCommand(5, "gpudebug next", "a", SINCE)
         with store.Detached(workspace.runs).take({**holder, "pid": 6, "session": None, "id": "7"}):
             assert underway.underway(workspace) == RunningCommand(6, "gpudebug next", None, SINCE, "7")
-            assert underway.progress_of(workspace) == Progress()
+            assert underway.progress_of(workspace) == RunProgress()
         with store.Detached(workspace.runs).take({"pid": "?"}):
             assert underway.underway(workspace) == RunningCommand(None, "gpudebug", None, "")
     assert underway.underway(workspace) is None
@@ -218,7 +225,7 @@ def test_the_answer_says_what_runs_and_what_to_do(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     workspace = store.Workspace(campaign.folder)
     found = RunningCommand(5, "gpudebug next --detach", "a", SINCE, "7")
-    empty = running(workspace, found, Progress()).as_json()
+    empty = running(workspace, found, RunProgress()).as_json()
     assert (empty["action"], empty["campaign"], empty["run"]) == ("running", "test", None)
     assert "the cycle is under way" in empty["why"] and "session a" in empty["why"]
     Run(campaign.folder, "0001-baseline-reference", role="baseline-reference", hypothesis=None, campaign="x")
@@ -231,7 +238,7 @@ def test_the_answer_says_what_runs_and_what_to_do(tmp_path: Path) -> None:
 
 def test_the_live_line_shows_the_same() -> None:
     shown = underway.live(
-        Progress(run="0001-h3", step=5, steps=10, elapsed_s=3.0, gpu_util=20.0, left_s=3.0, loss=1.0)
+        RunProgress(run="0001-h3", step=5, steps=10, elapsed_s=3.0, gpu_util=20.0, left_s=3.0, loss=1.0)
     )
     assert (shown.label, shown.step, shown.total_steps, shown.left) == ("0001-h3", 5, 10, 3.0)
-    assert underway.live(Progress()).label == "starting"
+    assert underway.live(RunProgress()).label == "starting"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class RunProgress:
     """How far a run is. Seconds, percent; None is unknown.
 
     `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`

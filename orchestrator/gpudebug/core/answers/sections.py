@@ -38,13 +38,13 @@ class ScoredSection(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SectionNode:
     """A section below the one that it was entered from."""
 
     name: str
     calls: int
     total_s: float
-    children: tuple[Node, ...] = ()
+    children: tuple[SectionNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class SectionsAnswer(Answer):
     bottlenecks: tuple[str, ...]
     recommendations: tuple[SectionAdvice, ...]
     categories: tuple[CategoryShare, ...]
-    tree: tuple[Node, ...]
+    tree: tuple[SectionNode, ...]
     notes: tuple[str, ...]
     comparison: SectionsComparison | None = omitted()
     written: tuple[str, ...] | None = omitted()

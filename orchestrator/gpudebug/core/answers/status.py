@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +220,7 @@ class StatusAnswer(Answer):
     goal: str
     device: UsedDevice
     running: bool
-    progress: Progress | None
+    progress: RunProgress | None
     metric: str
     target: float | None
     target_text: str

@@ -23,7 +23,7 @@ from gpudebug.core.records import (
     Window,
 )
 from gpudebug.core.samples import conditions
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, Device, Stretch, arrivals, find_window, stretches
 from gpudebug.core.statistics import intervals, loss_curve
 
@@ -68,7 +68,7 @@ class RunReadings:
     did, `watched` where their threads were.
     """
 
-    samples: Samples
+    samples: SampleTable
     log: LogSummary
     log_bytes: int | None = None
     printed: Mapping[str, str] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def build(
         ),
         *_silent(run.devices, samples.devices),
     )
-    rate = Rates() if doubt else rates(log, window, inside)
+    rate = StepRates() if doubt else rates(log, window, inside)
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
     complete = bool(known) and len(known) == len(spreads)
@@ -166,7 +166,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-class Rates(NamedTuple):
+class StepRates(NamedTuple):
     """Steps per second, progress per second in the log's own unit, and the source of the steps."""
 
     steps_per_s: float | None = None
@@ -174,23 +174,23 @@ class Rates(NamedTuple):
     steps_by: str | None = None
 
 
-def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> Rates:
+def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None = None) -> StepRates:
     """By arrival times in the window; if they do not tell, the probe's steps, else what the log prints."""
     measured = _measured_rate(log, window)
     in_steps = log.step_unit in (None, "step")
     if measured is not None and in_steps:
-        return Rates(measured, measured, "arrival")
+        return StepRates(measured, measured, "arrival")
     steps_per_s, steps_by = finite(log.steps_per_s), "printed"
     if inside is not None and inside.steps_per_s:
         steps_per_s, steps_by = inside.steps_per_s, "probe"
     progress = measured if measured is not None else finite(log.progress_per_s)
     if in_steps and steps_by == "probe":
         progress = steps_per_s
-    return Rates(steps_per_s, progress, steps_by if steps_per_s is not None else None)
+    return StepRates(steps_per_s, progress, steps_by if steps_per_s is not None else None)
 
 
 def _checked(
-    inside: ProbeEvidence | None, rate: Rates, devices: Sequence[DeviceInfo]
+    inside: ProbeEvidence | None, rate: StepRates, devices: Sequence[DeviceInfo]
 ) -> ProbeEvidence | None:
     """The probe's evidence with what does not fit to the log and to the devices."""
     if inside is None:

@@ -36,7 +36,7 @@ _SAMPLES = re.compile(
 _NOT_TRAINED = re.compile(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECASE)
 
 
-class Samples(NamedTuple):
+class SamplesPerSecond(NamedTuple):
     """Samples per second, and what says so: `probe`, `counted`, `batch` (as printed), `flags`, `printed`."""
 
     per_s: float | None
@@ -45,17 +45,17 @@ class Samples(NamedTuple):
 
 def samples(
     log: LogSummary, window: Window | None, rates: tuple[float | None, float | None], said: dict[str, str]
-) -> Samples:
+) -> SamplesPerSecond:
     """Samples per second: counted by the log; else the step rate times the batch, as the program printed it
     or as the command's flags `said`; else as printed. `rates` are steps and progress per second."""
     steps_per_s, progress_per_s = rates
     if log.step_unit == "samples" and progress_per_s:
-        return Samples(progress_per_s, "counted")
+        return SamplesPerSecond(progress_per_s, "counted")
     for told_by, size in (("batch", batch.printed(_texts(log, "batch"))), ("flags", batch.size(said))):
         if size and steps_per_s:
-            return Samples(size * steps_per_s, told_by)
+            return SamplesPerSecond(size * steps_per_s, told_by)
     shown = printed_samples(_texts(log, "samples", window))
-    return Samples(shown, "printed" if shown else None)
+    return SamplesPerSecond(shown, "printed" if shown else None)
 
 
 def printed_samples(lines: Iterable[str]) -> float | None:
@@ -113,7 +113,7 @@ def figures(
     """
     found = samples(log, window, rates, dict(said))
     if inside is not None and inside.samples_per_s:
-        found = Samples(inside.samples_per_s, "probe")
+        found = SamplesPerSecond(inside.samples_per_s, "probe")
     (p50, p95), times_by = step_times(log, window), "printed"
     if inside is not None and inside.step_time_p50_s is not None:
         p50, p95, times_by = inside.step_time_p50_s, inside.step_time_p95_s, "probe"

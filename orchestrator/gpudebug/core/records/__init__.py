@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from gpudebug.core.records.base import Record
 from gpudebug.core.records.inside import (
-    Copies,
     LoadedFiles,
+    ProbedCopies,
     ProbeEvidence,
     ProbeRank,
     ReadSite,
@@ -25,7 +25,6 @@ __all__ = [
     "INFRASTRUCTURE",
     "VERDICTS",
     "Conditions",
-    "Copies",
     "Counted",
     "DeviceEvidence",
     "DeviceInfo",
@@ -39,6 +38,7 @@ __all__ = [
     "Outcome",
     "ProbeEvidence",
     "ProbeRank",
+    "ProbedCopies",
     "ReadSite",
     "Record",
     "Result",

@@ -18,7 +18,7 @@ class ReadSite(Record):
     seconds: float
 
 
-class Copies(Record):
+class ProbedCopies(Record):
     """Copies in one direction, in the span of the figures; `pinned_share` of them came from pinned memory."""
 
     count: int
@@ -86,8 +86,8 @@ class ProbeEvidence(Record):
     stall_share: float | None = None
     stall_every_steps: float | None = None
     cpu_cores: float | None = None
-    h2d: Copies | None = None
-    d2h: Copies | None = None
+    h2d: ProbedCopies | None = None
+    d2h: ProbedCopies | None = None
     alloc_retries: int | None = None
     peak_host_mb: float | None = None
     peak_device_mb: float | None = None

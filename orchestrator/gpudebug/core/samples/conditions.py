@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from gpudebug.core.records import Conditions, Window
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 
 Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
@@ -131,7 +131,7 @@ LATEST_ROW_SHARE = 0.02
 UNREADABLE_SHARE = 0.01
 
 
-def doubt(samples: Samples, duration: float | None, log_bytes: int | None) -> str | None:
+def doubt(samples: SampleTable, duration: float | None, log_bytes: int | None) -> str | None:
     """Why nothing can be read from these samples; None if nothing speaks against them.
 
     `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
@@ -157,7 +157,7 @@ def _broken_clock(rows: Sequence[Sample]) -> str | None:
     return None
 
 
-def _cut_samples(samples: Samples, duration: float | None) -> str | None:
+def _cut_samples(samples: SampleTable, duration: float | None) -> str | None:
     count = len(samples.rows) + samples.unreadable
     if samples.unreadable > max(1.0, UNREADABLE_SHARE * count):
         return f"{samples.unreadable} of {count} rows of samples.csv cannot be read"

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from gpudebug.core.samples.row import Reading, parse_row
+from gpudebug.core.samples.row import DeviceReading, parse_row
 
 TRACE_S = 300
 """The trace goes so many seconds back."""
@@ -55,7 +55,7 @@ class Latest:
     def __init__(self) -> None:
         self.elapsed: float | None = None
         self._host: dict[str, float] = {}
-        self._devices: dict[str, _Device] = {}
+        self._devices: dict[str, _DeviceReadings] = {}
         self._rest = b""
 
     def feed(self, data: bytes, *, torn: bool = False) -> None:
@@ -69,7 +69,7 @@ class Latest:
             if reading is not None:
                 self._take(reading)
 
-    def _take(self, reading: Reading) -> None:
+    def _take(self, reading: DeviceReading) -> None:
         at = _finite(reading.elapsed)
         if at is None or at < 0:
             return
@@ -78,7 +78,7 @@ class Latest:
             if (value := _finite(getattr(reading, name))) is not None:
                 self._host[name] = value
         key = reading.gpu_uuid or str(reading.gpu_index)
-        self._devices.setdefault(key, _Device()).take(at, reading)
+        self._devices.setdefault(key, _DeviceReadings()).take(at, reading)
 
     @property
     def host(self) -> HostNow:
@@ -91,15 +91,15 @@ class Latest:
         return sorted(found, key=lambda device: (device.index, device.uuid))
 
 
-class _Device:
+class _DeviceReadings:
     def __init__(self) -> None:
-        self._last = Reading()
+        self._last = DeviceReading()
         self._at = 0.0
         self._new: deque[tuple[float, float]] = deque()
         # The sum and the count of each second's utilisations.
         self._seconds: deque[tuple[int, float, int]] = deque(maxlen=TRACE_S)
 
-    def take(self, at: float, reading: Reading) -> None:
+    def take(self, at: float, reading: DeviceReading) -> None:
         if at < self._at:
             return
         self._last, self._at = reading, at

@@ -18,7 +18,7 @@ class DeviceLostError(DeviceError):
     code = "device_lost"
 
 
-class Reading(NamedTuple):
+class DeviceReading(NamedTuple):
     """One row of samples.csv; the field names are its columns, in order.
 
     A live device leaves `elapsed`, the host columns and `log_bytes` to the sampler. A reading that
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
     foreign_cpu: float | None = None
 
 
-COLUMNS = Reading._fields
+COLUMNS = DeviceReading._fields
 FIRST_COLUMNS = COLUMNS[: COLUMNS.index("foreign_procs")]
 """What recordings of earlier versions hold."""
 HEADER = ",".join(COLUMNS) + "\n"
@@ -81,7 +81,7 @@ class Processes(Protocol):
     def read(self) -> HostReading: ...
 
 
-class Device(Protocol):
+class SamplerDevice(Protocol):
     """What the sampler reads: all devices of one run, held for the whole of it.
 
     Neither index nor UUID need be NVIDIA's: any text without a comma that names the device for good
@@ -105,7 +105,7 @@ class Device(Protocol):
     def start(self, job_pid: int | None) -> None:
         """The job was launched: what was measured before is not the run's."""
 
-    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+    def read(self, elapsed: float, final: bool = False) -> list[DeviceReading]:
         """One reading a device, `elapsed` s after the launch. Raises `DeviceLostError`."""
         ...
 
@@ -127,18 +127,18 @@ def cell(value: float | int | str | None, digits: int = 2) -> str:
     return str(value)
 
 
-def csv_row(reading: Reading) -> str:
+def csv_row(reading: DeviceReading) -> str:
     """The row with its newline. `elapsed` keeps milliseconds, everything else two digits."""
     return ",".join([cell(reading.elapsed, 3), *map(cell, reading[1:])]) + "\n"
 
 
-def parse_row(line: str) -> Reading | None:
+def parse_row(line: str) -> DeviceReading | None:
     """The reading of one row that `csv_row` wrote; None for a header or a torn row."""
     cells = line.rstrip("\r\n").split(",")
     if len(cells) not in (len(COLUMNS), len(FIRST_COLUMNS)):
         return None
     try:
-        return Reading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=False)})
+        return DeviceReading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=False)})
     except ValueError:
         return None
 

@@ -96,7 +96,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Samples:
+class SampleTable:
     """Rows in file order, and how many could not be read (a torn last line, garbage).
 
     `refused` says why the rest of the file was not read: the rows are not the whole then.
@@ -127,7 +127,7 @@ def looks_like_samples(head: str) -> bool:
     return _columns(head.split("\n", 1)[0]) is not None
 
 
-def read_samples(lines: Iterable[str], file: str) -> Samples:
+def read_samples(lines: Iterable[str], file: str) -> SampleTable:
     """Parse samples.csv, each line with its newline; of an open text file no line is read beyond a cap.
 
     The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
@@ -143,7 +143,7 @@ def read_samples(lines: Iterable[str], file: str) -> Samples:
             next="record one with `gpudebug sample -o samples.csv -- CMD`",
         )
     rows = _Rows(columns)
-    out = Samples()
+    out = SampleTable()
     long = 0
     for line in iterator:
         if len(line) >= LONGEST_LINE and (long := long + 1) > MOST_LONG_LINES:

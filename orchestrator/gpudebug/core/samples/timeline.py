@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpudebug.core.samples.table import Sample, Samples
+from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.statistics.downsample import thin
 
 GAP_S = 2.0
@@ -15,7 +15,7 @@ Moment = tuple[float, float | None, float | None]
 """Seconds since launch, utilisation in percent, MB of device memory used; None is not known."""
 
 
-def timelines(samples: Samples, most: int, interval: float | None = None) -> list[dict[str, Any]]:
+def timelines(samples: SampleTable, most: int, interval: float | None = None) -> list[dict[str, Any]]:
     """`index`, `uuid` and `points` of each device: at most `most` `Moment`s that keep its peaks.
 
     A tick at which the driver had nothing new is no reading; none for longer than two seconds, or three

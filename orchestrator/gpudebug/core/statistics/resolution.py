@@ -49,7 +49,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RunCounts:
     """How many runs of the trial, and of the baseline beside it."""
 
     trial: int
@@ -90,7 +90,7 @@ def smallest_passed(found: Noise, plan: Plan, success: float, failure: float) ->
     return None if last is None else max(success, failure + last.half_width) + _REACH * last.error
 
 
-def runs_for(found: Noise, plan: Plan, effect: float) -> Runs | None:
+def runs_for(found: Noise, plan: Plan, effect: float) -> RunCounts | None:
     """The fewest runs after which an interval excludes, in four trials of five, what lies `effect` away.
 
     `success` less `failure` is the effect for a trial that is as good as `success` asks: its lower bound is
@@ -102,7 +102,7 @@ def runs_for(found: Noise, plan: Plan, effect: float) -> Runs | None:
         if _tells(_contrast(found, plan, runs), effect):
             return runs
     for limit in range(plan.max_runs + 1, MOST_TRIAL_RUNS + 1):
-        runs = Runs(limit, max(0, limit - plan.recorded - plan.fresh))
+        runs = RunCounts(limit, max(0, limit - plan.recorded - plan.fresh))
         if _tells(_contrast(found, replace(plan, max_runs=limit), runs), effect):
             return runs
     return None
@@ -122,23 +122,23 @@ def _last(found: Noise, plan: Plan) -> Contrast | None:
     return None if last is None else _contrast(found, plan, last)
 
 
-def _path(found: Noise, plan: Plan) -> Iterator[Runs]:
+def _path(found: Noise, plan: Plan) -> Iterator[RunCounts]:
     """A trial's runs as they add up, each where it narrows the interval most: the order of `protocol`."""
-    most, runs = most_fresh(plan.max_runs, plan.recorded) - plan.fresh, Runs(1, 0)
+    most, runs = most_fresh(plan.max_runs, plan.recorded) - plan.fresh, RunCounts(1, 0)
     while True:
         yield runs
         contrast = _contrast(found, plan, runs)
         trial_left = runs.trial < plan.max_runs
         narrower = contrast.baseline_variance >= contrast.trial_variance or not trial_left
         if narrower and runs.baseline < most:
-            runs = Runs(runs.trial, runs.baseline + 1)
+            runs = RunCounts(runs.trial, runs.baseline + 1)
         elif trial_left:
-            runs = Runs(runs.trial + 1, runs.baseline)
+            runs = RunCounts(runs.trial + 1, runs.baseline)
         else:
             return
 
 
-def _contrast(found: Noise, plan: Plan, runs: Runs) -> Contrast:
+def _contrast(found: Noise, plan: Plan, runs: RunCounts) -> Contrast:
     """The trial after these runs, its estimate aside. Each group of like runs adds its degrees of freedom."""
     fresh = plan.fresh + runs.baseline
     df = found.weight + plan.recorded - 1 + runs.trial - 1 + max(fresh - 1, 0)

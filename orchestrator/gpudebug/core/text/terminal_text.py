@@ -19,7 +19,7 @@ def rows(text: str) -> list[str]:
     A carriage return starts a line again, and the cursor's way up leads back to earlier lines, so that each
     of several progress bars is there once. What clears a screen begins below what was there.
     """
-    screen = _Screen()
+    screen = _TerminalRows()
     at = 0
     for control in _CONTROL.finditer(text):
         screen.write(text[at : control.start()])
@@ -30,7 +30,7 @@ def rows(text: str) -> list[str]:
     return [row for row in found if row]
 
 
-class _Screen:
+class _TerminalRows:
     """Rows of any length; `anew` if the next text replaces its row."""
 
     def __init__(self) -> None:

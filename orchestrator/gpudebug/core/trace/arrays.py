@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.correlation import matched
-from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, Kind, step_of
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, EventKind, step_of
 from gpudebug.core.trace.hosts import Hosts
 from gpudebug.core.trace.links import Links
 from gpudebug.core.trace.names import OTHER, Names
@@ -32,7 +32,7 @@ class Track(NamedTuple):
     stream: int | str
 
 
-class Copies:
+class TraceCopies:
     """Copies of one name: count, microseconds, bytes (of those that tell them) and their own bandwidths."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Recording:
         self.syncs = Syncs()
         self.blocking: dict[Call, Named] = {Call.SYNC: Named(), Call.COPY: Named(), Call.ALLOCATION: Named()}
         self.launched = 0
-        self.copies: dict[int, Copies] = {}
+        self.copies: dict[int, TraceCopies] = {}
         self.steps: dict[int, list[float]] = {}
 
     def feed(self, events: Sequence[Event]) -> None:
@@ -111,7 +111,7 @@ class Recording:
             name = ids.get(event.name)
             if kind <= DEVICE:
                 self._device(event, start, duration, add(event.name) if name is None else name, kind)
-            elif kind == Kind.RUNTIME:
+            elif kind == EventKind.RUNTIME:
                 self._runtime(event, start, duration, add(event.name) if name is None else name)
             else:
                 self._host(event, start, duration, name, kind)
@@ -161,13 +161,13 @@ class Recording:
 
     def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
         if name is None:
-            if kind == Kind.ANNOTATION and (step := step_of(event.name)) is not None:
+            if kind == EventKind.ANNOTATION and (step := step_of(event.name)) is not None:
                 self._step(step, start, duration)
                 return
             name = self.names.add(event.name)
         self.hosts.add(start, duration, name, event.tid, kind)
         args = event.args
-        if kind == Kind.OPERATOR and args is not None:
+        if kind == EventKind.OPERATOR and args is not None:
             external = args.external or args.external_old
             if external:
                 self.links.add(external & _MASK, name)
@@ -192,10 +192,10 @@ class Recording:
         self.kind.append(kind)
         self._correlation.append((args.correlation or 0) & _MASK)
         self._external.append(_operator_id(args))
-        if kind != Kind.KERNEL:
+        if kind != EventKind.KERNEL:
             copies = self.copies.get(name)
             if copies is None:
-                copies = self.copies[name] = Copies()
+                copies = self.copies[name] = TraceCopies()
             copies.add(duration, args.bytes, args.rate)
 
     def _new_track(self, key: tuple[int | str | None, int | str | None]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.events import Kind
+from gpudebug.core.trace.events import EventKind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import COMMUNICATION, TRANSFER
 from gpudebug.core.trace.spans import Floats, Ints, Union, blocks
@@ -34,7 +34,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Device:
+class TraceDevice:
     """The events of one device by start, an array per field; times in microseconds.
 
     `kind` is a Kind, `launch` an index into the launches, -1 if the trace does not hold it; `flags` are
@@ -60,14 +60,14 @@ class Device:
         flags = self.flags[self.name]
         work = np.full(len(flags), COMPUTE, np.uint8)
         work[(flags & COMMUNICATION) > 0] = COMM
-        work[(self.kind != Kind.KERNEL) | ((flags & TRANSFER) > 0)] = MEMORY
+        work[(self.kind != EventKind.KERNEL) | ((flags & TRANSFER) > 0)] = MEMORY
         return work
 
-    def part(self, which: slice | NDArray[np.bool_]) -> Device:
+    def part(self, which: slice | NDArray[np.bool_]) -> TraceDevice:
         """These of its events."""
         return replace(self, **{field: getattr(self, field)[which] for field in _FIELDS})
 
-    def parts(self) -> Iterator[Device]:
+    def parts(self) -> Iterator[TraceDevice]:
         """All of its events, some ten thousand at a time."""
         return map(self.part, blocks(len(self.start)))
 
@@ -84,11 +84,11 @@ class Device:
 _FIELDS = ("start", "duration", "name", "track", "kind", "launch")
 
 
-def devices(recording: Recording) -> list[Device]:
+def devices(recording: Recording) -> list[TraceDevice]:
     """The devices of a trace, each with its events sorted by start."""
     flags = np.array(recording.names.flags, np.uint8)
     return [
-        Device(
+        TraceDevice(
             number=number,
             start=np.frombuffer(recording.start)[mine],
             duration=np.frombuffer(recording.duration, np.float32)[mine],
@@ -102,7 +102,7 @@ def devices(recording: Recording) -> list[Device]:
     ]
 
 
-def times(parts: Iterable[Device]) -> dict[str, Any] | None:
+def times(parts: Iterable[TraceDevice]) -> dict[str, Any] | None:
     """Busy, idle and kinds of work of a device's events, in seconds; None if there are none.
 
     The span is from the first event's start to the last end; compute, memory and communication are unions
@@ -132,7 +132,7 @@ def times(parts: Iterable[Device]) -> dict[str, Any] | None:
     }
 
 
-def launched_before(device: Device, launches: Launches, moment: float) -> Iterator[Device]:
+def launched_before(device: TraceDevice, launches: Launches, moment: float) -> Iterator[TraceDevice]:
     """Of each part the events whose launch is in the trace and began before the moment."""
     for part in device.parts():
         early = part.launch >= 0
@@ -140,17 +140,17 @@ def launched_before(device: Device, launches: Launches, moment: float) -> Iterat
         yield part.part(early)
 
 
-def streams(recording: Recording, device: Device, launches: Launches) -> list[dict[str, Any]]:
+def streams(recording: Recording, device: TraceDevice, launches: Launches) -> list[dict[str, Any]]:
     """Each stream's idle time between its own events, by cause, the busiest first.
 
     `host_wait`: the next event was launched after the stream fell idle. `kernel_wait`: it was launched
     before, and the gap is below 30 us. `other`: it was launched before and waited longer. Launches that
     are not in the trace count as launched before.
     """
-    waits: dict[int, _Waits] = {}
+    waits: dict[int, _StreamTimes] = {}
     for part in device.parts():
         for number in np.flatnonzero(np.bincount(part.track)).tolist():
-            waits.setdefault(number, _Waits()).add(part.part(part.track == number), launches)
+            waits.setdefault(number, _StreamTimes()).add(part.part(part.track == number), launches)
     found = [
         {
             "stream": recording.tracks[number].stream,
@@ -162,7 +162,7 @@ def streams(recording: Recording, device: Device, launches: Launches) -> list[di
     return sorted(found, key=lambda s: (-s["busy_s"], str(s["stream"])))
 
 
-class _Waits:
+class _StreamTimes:
     """Busy time of one stream, and its idle time by cause."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Waits:
         self._reached = -np.inf
         self._idle = np.zeros(3)
 
-    def add(self, part: Device, launches: Launches) -> None:
+    def add(self, part: TraceDevice, launches: Launches) -> None:
         """Take in events of the stream, by start."""
         end = part.end
         self._busy.add(part.start, end)

@@ -32,7 +32,7 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
-class Span(msgspec.Struct, gc=False):
+class BusyEvent(msgspec.Struct, gc=False):
     """All that the busy share needs of an event."""
 
     cat: str = ""
@@ -41,7 +41,7 @@ class Span(msgspec.Struct, gc=False):
     pid: int | str | None = None
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What an event is. The first three run on the device."""
 
     KERNEL = 0
@@ -53,27 +53,27 @@ class Kind(IntEnum):
     PYTHON = 6
 
 
-DEVICE = Kind.MEMSET
+DEVICE = EventKind.MEMSET
 
 # Categories of Kineto since 2021, with the capital letters of its first traces, and of MTIA.
 CATEGORIES: dict[str, int] = {
-    "kernel": Kind.KERNEL,
-    "Kernel": Kind.KERNEL,
-    "mtia_ccp_events": Kind.KERNEL,
-    "gpu_memcpy": Kind.MEMCPY,
-    "Memcpy": Kind.MEMCPY,
-    "gpu_memset": Kind.MEMSET,
-    "Memset": Kind.MEMSET,
-    "cuda_runtime": Kind.RUNTIME,
-    "cuda_driver": Kind.RUNTIME,
-    "Runtime": Kind.RUNTIME,
-    "mtia_runtime": Kind.RUNTIME,
-    "xpu_runtime": Kind.RUNTIME,
-    "cpu_op": Kind.OPERATOR,
-    "Operator": Kind.OPERATOR,
-    "user_annotation": Kind.ANNOTATION,
-    "python_function": Kind.PYTHON,
-    "": Kind.ANNOTATION,
+    "kernel": EventKind.KERNEL,
+    "Kernel": EventKind.KERNEL,
+    "mtia_ccp_events": EventKind.KERNEL,
+    "gpu_memcpy": EventKind.MEMCPY,
+    "Memcpy": EventKind.MEMCPY,
+    "gpu_memset": EventKind.MEMSET,
+    "Memset": EventKind.MEMSET,
+    "cuda_runtime": EventKind.RUNTIME,
+    "cuda_driver": EventKind.RUNTIME,
+    "Runtime": EventKind.RUNTIME,
+    "mtia_runtime": EventKind.RUNTIME,
+    "xpu_runtime": EventKind.RUNTIME,
+    "cpu_op": EventKind.OPERATOR,
+    "Operator": EventKind.OPERATOR,
+    "user_annotation": EventKind.ANNOTATION,
+    "python_function": EventKind.PYTHON,
+    "": EventKind.ANNOTATION,
 }
 
 

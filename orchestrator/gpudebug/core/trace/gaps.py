@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import ROUNDING_US, Device, Gap
+from gpudebug.core.trace.devices import ROUNDING_US, Gap, TraceDevice
 from gpudebug.core.trace.events import Call
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import OTHER
@@ -125,13 +125,13 @@ class Idle:
         self._names = np.zeros((len(CAUSES), len(recording.names.texts)))
         self._longest: list[tuple[float, float, int | str, int, int]] = []
 
-    def add(self, device: Device) -> None:
+    def add(self, device: TraceDevice) -> None:
         for gap in device.gaps():
             for at in range(0, len(gap.start), _BLOCK):
                 part = slice(at, at + _BLOCK)
                 self._add(device, Gap(gap.start[part], gap.end[part], gap.ended_by[part]))
 
-    def _add(self, device: Device, gap: Gap) -> None:
+    def _add(self, device: TraceDevice, gap: Gap) -> None:
         launch = device.launch[gap.ended_by]
         asked, returned = np.full(len(launch), np.nan), np.full(len(launch), np.nan)
         known = launch >= 0

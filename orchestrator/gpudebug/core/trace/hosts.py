@@ -6,7 +6,7 @@ from array import array
 
 import numpy as np
 
-from gpudebug.core.trace.events import Kind
+from gpudebug.core.trace.events import EventKind
 from gpudebug.core.trace.names import HOLDER, LOADER, OTHER, OWN, READ, Names
 from gpudebug.core.trace.spans import Named
 
@@ -22,7 +22,7 @@ _STACKS = 20_000
 Stack = tuple[tuple[int, int], ...]
 
 
-class Thread:
+class HostThread:
     """Open spans of one thread: all of them, and the operators alone."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Hosts:
         self.holders = Holders()
         self._window = window
         self._threads: dict[int | str | None, int] = {}
-        self._states: list[Thread] = []
+        self._states: list[HostThread] = []
         self._start, self._end = array("d"), array("d")
         self._name, self._thread, self._kind = array("i"), array("H"), array("B")
 
@@ -62,7 +62,7 @@ class Hosts:
             number = min(len(self._states), 0xFFFF)
             self._threads[tid] = number
             if number == len(self._states):
-                self._states.append(Thread())
+                self._states.append(HostThread())
         return number
 
     def add(self, start: float, duration: float, name: int, tid: int | str | None, kind: int) -> None:
@@ -107,7 +107,7 @@ class Hosts:
         self, threads: list[int], starts: list[float], ends: list[float], names: list[int], kinds: list[int]
     ) -> None:
         flags = self.names.flags
-        current, state = -1, Thread()
+        current, state = -1, HostThread()
         for thread, start, end, name, kind in zip(threads, starts, ends, names, kinds, strict=True):
             if thread != current:
                 current, state = thread, self._states[thread]
@@ -121,10 +121,10 @@ class Hosts:
             flag = flags[name]
             if flag & LOADER and not any(flags[s[1]] & LOADER for s in spans):
                 self.loaders.add(start, end, name)
-            if kind == Kind.OPERATOR:
+            if kind == EventKind.OPERATOR:
                 self._operator(state, start, end, name)
-            elif kind == Kind.ANNOTATION:
-                if not any(s[2] == Kind.ANNOTATION for s in spans):
+            elif kind == EventKind.ANNOTATION:
+                if not any(s[2] == EventKind.ANNOTATION for s in spans):
                     self.annotations.add(start, end, name)
             elif not spans:
                 self.annotations.add(start, end, OTHER)
@@ -135,7 +135,7 @@ class Hosts:
             if flag & (HOLDER | READ):
                 self._hold(thread, start, end, name, flag, spans)
 
-    def _operator(self, state: Thread, start: float, end: float, name: int) -> None:
+    def _operator(self, state: HostThread, start: float, end: float, name: int) -> None:
         open_ = state.operators
         while open_ and open_[-1][0] <= start:
             open_.pop()
@@ -158,8 +158,8 @@ class Hosts:
         self.late += 1
         if self.names.flags[name] & LOADER:
             self.loaders.add(start, end, name)
-        if kind == Kind.OPERATOR:
-            self._operator(Thread(), start, end, name)
+        if kind == EventKind.OPERATOR:
+            self._operator(HostThread(), start, end, name)
         else:
             self.annotations.add(start, end, name)
 

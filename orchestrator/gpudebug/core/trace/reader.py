@@ -30,7 +30,7 @@ _BOM = b"\xef\xbb\xbf"
 _NEXT = "give a trace of torch.profiler (export_chrome_trace), as JSON or JSON in gzip"
 
 
-class Reader(Generic[T]):
+class TraceReader(Generic[T]):
     """Reads `{"traceEvents": [...], ...}` or `[...]`, each event as a `kind` (a msgspec Struct).
 
     After the iteration over `batches`: `metadata` holds what else is in the object, `truncated` says

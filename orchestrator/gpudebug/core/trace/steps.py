@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import Device
-from gpudebug.core.trace.events import Kind
+from gpudebug.core.trace.devices import TraceDevice
+from gpudebug.core.trace.events import EventKind
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.spans import Cover, Floats, Union
 
@@ -16,7 +16,7 @@ from gpudebug.core.trace.spans import Cover, Floats, Union
 ROWS = 40
 
 
-def steps(recording: Recording, found: list[Device], launches: Launches) -> dict[str, Any] | None:
+def steps(recording: Recording, found: list[TraceDevice], launches: Launches) -> dict[str, Any] | None:
     """`count`, medians and the `table`; None if no step was marked. Busy shares are means over devices."""
     if not recording.steps:
         return None
@@ -51,7 +51,7 @@ def steps(recording: Recording, found: list[Device], launches: Launches) -> dict
     }
 
 
-def _busy(device: Device, span: Floats) -> Floats:
+def _busy(device: TraceDevice, span: Floats) -> Floats:
     """Busy microseconds of a device in each step."""
     union, busy = Union(), np.zeros(len(span))
     for part in device.parts():
@@ -59,12 +59,12 @@ def _busy(device: Device, span: Floats) -> Floats:
     return busy
 
 
-def _kernels(found: list[Device], launches: Launches, span: Floats) -> Floats:
+def _kernels(found: list[TraceDevice], launches: Launches, span: Floats) -> Floats:
     """Kernels of each step, by the moment of their launch, else of their start."""
     count = np.zeros(len(span))
     for device in found:
         for part in device.parts():
-            kernel = part.kind == Kind.KERNEL
+            kernel = part.kind == EventKind.KERNEL
             when, launch = part.start[kernel], part.launch[kernel]
             known = launch >= 0
             when[known] = launches.start[launch[known]]

@@ -12,11 +12,11 @@ import numpy as np
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.arrays import FARTHEST, LONGEST, Recording
-from gpudebug.core.trace.devices import Device, devices, launched_before, streams, times
-from gpudebug.core.trace.events import CATEGORIES, DEVICE, Event, Kind, Span
+from gpudebug.core.trace.devices import TraceDevice, devices, launched_before, streams, times
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, BusyEvent, Event, EventKind
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
-from gpudebug.core.trace.reader import Reader
+from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.spans import Cover, Floats, Union, blocks, merged, total
 from gpudebug.core.trace.steps import steps
 from gpudebug.core.trace.tables import copies, kernels, operators, syncs
@@ -43,7 +43,7 @@ def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
     The share of the time from a device's first event to its last end in which any kernel, copy or fill ran.
     Raises GpudebugError if the bytes are no trace.
     """
-    reader = Reader(chunks, Span)
+    reader = TraceReader(chunks, BusyEvent)
     found: dict[int | str | None, tuple[array[float], array[float]]] = {}
     on_device = frozenset(name for name, kind in CATEGORIES.items() if kind <= DEVICE)
     for events in reader.batches():
@@ -79,7 +79,7 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     Times in the answer are seconds, those named `_us` microseconds; shares are 0 to 1. What the trace
     cannot tell is None. Raises GpudebugError if the bytes are no trace or hold no event.
     """
-    reader = Reader(chunks, Event)
+    reader = TraceReader(chunks, Event)
     recording = Recording()
     for events in reader.batches():
         recording.feed(events)
@@ -91,13 +91,13 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     return TraceSummary(_rounded(_answer(reader, recording)))
 
 
-def _nothing(reader: Reader[Event]) -> str:
+def _nothing(reader: TraceReader[Event]) -> str:
     if reader.unreadable:
         return f"has no readable event ({reader.unreadable:,} cannot)"
     return "is cut off before its first event" if reader.truncated else "has no events"
 
 
-def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
+def _answer(reader: TraceReader[Event], recording: Recording) -> dict[str, Any]:
     launches = Launches(recording)
     found = devices(recording)
     idle = Idle(recording, launches)
@@ -133,7 +133,9 @@ def _answer(reader: Reader[Event], recording: Recording) -> dict[str, Any]:
     }
 
 
-def _device(recording: Recording, device: Device, launches: Launches, meta: dict[str, Any]) -> dict[str, Any]:
+def _device(
+    recording: Recording, device: TraceDevice, launches: Launches, meta: dict[str, Any]
+) -> dict[str, Any]:
     last = max((s[0] for s in recording.steps.values()), default=None)
     whole = last is None or len(recording.steps) < 2
     of_streams = streams(recording, device, launches)
@@ -159,11 +161,11 @@ def _name(meta: dict[str, Any], number: int | str) -> str | None:
     return None
 
 
-def _mean_kernel(found: list[Device]) -> float | None:
+def _mean_kernel(found: list[TraceDevice]) -> float | None:
     count, us = 0, 0.0
     for device in found:
         for part in device.parts():
-            kernel = part.kind == Kind.KERNEL
+            kernel = part.kind == EventKind.KERNEL
             count += np.count_nonzero(kernel)
             us += float(part.duration[kernel].sum(dtype=np.float64))
     return us / count if count else None
@@ -204,7 +206,7 @@ def _host(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _notes(reader: Reader[Event], recording: Recording) -> list[str]:
+def _notes(reader: TraceReader[Event], recording: Recording) -> list[str]:
     hosts = recording.hosts
     merged_ = max(
         s.near for s in (hosts.operators, hosts.annotations, hosts.loaders, *recording.blocking.values())

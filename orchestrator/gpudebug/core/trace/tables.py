@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpudebug.core.trace.arrays import Copies, Recording
-from gpudebug.core.trace.devices import Device
-from gpudebug.core.trace.events import Kind, copy_of
+from gpudebug.core.trace.arrays import Recording, TraceCopies
+from gpudebug.core.trace.devices import TraceDevice
+from gpudebug.core.trace.events import EventKind, copy_of
 from gpudebug.core.trace.hosts import Stack
 from gpudebug.core.trace.names import COMMUNICATION
 
@@ -17,14 +17,14 @@ _STACKS = 3
 _NAME = 160
 
 
-def kernels(recording: Recording, found: list[Device]) -> list[dict[str, Any]]:
+def kernels(recording: Recording, found: list[TraceDevice]) -> list[dict[str, Any]]:
     """The kernels that took the most device time."""
     size = len(recording.names.texts)
     count, us = np.zeros(size), np.zeros(size)
     least, most = np.full(size, np.inf), np.zeros(size)
     for device in found:
         for part in device.parts():
-            kernel = part.kind == Kind.KERNEL
+            kernel = part.kind == EventKind.KERNEL
             name, length = part.name[kernel], part.duration[kernel]
             count += np.bincount(name, minlength=size)
             us += np.bincount(name, length, size)
@@ -51,9 +51,9 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
 
     `mean_gb_s` and `max_gb_s` are of the single copies. Unknown bytes are None.
     """
-    groups: dict[tuple[str, str | None], Copies] = {}
+    groups: dict[tuple[str, str | None], TraceCopies] = {}
     for name, one in recording.copies.items():
-        group = groups.setdefault(copy_of(recording.names.texts[name]), Copies())
+        group = groups.setdefault(copy_of(recording.names.texts[name]), TraceCopies())
         for field in ("count", "us", "bytes", "told_us", "rates", "rated"):
             setattr(group, field, getattr(group, field) + getattr(one, field))
         group.fastest = max(group.fastest, one.fastest)

@@ -136,7 +136,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenTraceback:
     """A traceback that is being read, for one rank's prefix."""
 
     ignored: bool
@@ -150,7 +150,7 @@ class FailureScan:
         self.tail: deque[bytes] = deque(maxlen=TAIL_LINES)
         self._first: list[Block] = []
         self._recent: deque[Block] = deque(maxlen=KEPT_BLOCKS)
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenTraceback] = {}
         self._after: tuple[Block, int] | None = None
         self._ignored = False
         self.seen = 0
@@ -176,7 +176,7 @@ class FailureScan:
         if at >= 0:
             ignored = self._ignored or any(sign in text for sign in _IGNORED)
             if len(self._open) < 64:
-                self._open[who] = _Open(ignored)
+                self._open[who] = _OpenTraceback(ignored)
             self._ignored = False
             self._after = None
             return
@@ -193,7 +193,7 @@ class FailureScan:
         if alert and not self._ignored:
             self._loose(line, steps)
 
-    def _in_traceback(self, who: str, open_: _Open, line: str, steps: int) -> None:
+    def _in_traceback(self, who: str, open_: _OpenTraceback, line: str, steps: int) -> None:
         raised = _RAISED.match(line)
         if raised and not line[:1].isspace():
             frame = open_.frame[-2:]

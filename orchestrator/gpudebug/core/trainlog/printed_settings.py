@@ -55,12 +55,12 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 def read_printed(text: str) -> dict[str, str]:
     """Reads the program's configuration from the beginning of a log, up to where it trains."""
     text = _before_training(text)
-    found = _Found()
+    found = _FoundSettings()
     rest = []
     position = attempts = 0
     while attempts < _ATTEMPTS and (match := _START.search(text, position)):
         attempts += 1
-        reader = _Reader(text, match.start() if match[0][0] == "{" else text.index("(", match.start()))
+        reader = _ValueReader(text, match.start() if match[0][0] == "{" else text.index("(", match.start()))
         try:
             value = reader.value()
         except _Unreadable:
@@ -78,7 +78,7 @@ def read_printed(text: str) -> dict[str, str]:
 
 def read_saved(name: str, text: str) -> dict[str, str]:
     """What a file of configuration says, JSON or YAML by its name; nothing if it is broken."""
-    found = _Found()
+    found = _FoundSettings()
     value = parsed(name, text)
     if value is not None:
         found.add_all("", _plain(value, 0))
@@ -105,7 +105,7 @@ def _before_training(text: str) -> str:
     return "\n".join(lines)
 
 
-class _Found:
+class _FoundSettings:
     """Names with their values; None if a name has several."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class _Unreadable(ValueError):
     """The text at hand is no configuration."""
 
 
-class _Reader:
+class _ValueReader:
     """Reads a value as Python or JSON write it: texts, lists of values, dictionaries by key."""
 
     def __init__(self, text: str, at: int) -> None:

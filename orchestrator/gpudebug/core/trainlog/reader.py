@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping
 
 from gpudebug.core.trainlog.patterns import compile_patterns
-from gpudebug.core.trainlog.state import State
+from gpudebug.core.trainlog.state import LogState
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.text import Splitter
 
@@ -23,7 +23,7 @@ class LogReader:
 
     def __init__(self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float) -> None:
         self._splitter = Splitter()
-        self._state = State(compile_patterns(patterns), clock)
+        self._state = LogState(compile_patterns(patterns), clock)
 
     def feed(self, data: bytes, time: float | None = None) -> None:
         """Takes a chunk in, cut anywhere; `time` is when it was there, in seconds since launch."""

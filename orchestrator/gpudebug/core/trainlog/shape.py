@@ -77,7 +77,7 @@ _INTEREST = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class LoggedNumber:
     """One number of a line. `name` is zeroed where it holds digits; `named` is then its place.
 
     `bare` says that it has no name and may be the cell of a row.
@@ -110,7 +110,7 @@ class Bar:
 class Shape:
     """All that can be read from lines of one skeleton."""
 
-    fields: tuple[Field, ...] = ()
+    fields: tuple[LoggedNumber, ...] = ()
     bars: tuple[Bar, ...] = ()
     stamp: Span | None = None
     rank: Span | None = None
@@ -231,8 +231,8 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[Field, ...]:
-    fields: list[Field] = []
+def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
+    fields: list[LoggedNumber] = []
     phase = bars[0].phase if bars else ""
     at = 0
     opening = pending = after = ""
@@ -312,7 +312,7 @@ def _suffix(text: str, token: _Token, until: int) -> str:
 
 
 def _unnamed(
-    token: _Token, pending: str, suffix: str, text: str, fields: list[Field], gap: str
+    token: _Token, pending: str, suffix: str, text: str, fields: list[LoggedNumber], gap: str
 ) -> tuple[Role, str]:
     if pending:
         return classify(pending), pending
@@ -347,7 +347,7 @@ def _unnamed(
 
 def _field(
     role: Role, key: str, key_span: Span | None, style: str, token: _Token, phase: str
-) -> Field | None:
+) -> LoggedNumber | None:
     unit = "" if len(token.unit) > LONGEST_UNIT and "/" not in token.unit else token.unit
     scale = role.scale
     end = token.end
@@ -374,4 +374,4 @@ def _field(
     role = Role(role.kind, role.phase or phase, role.tier, role.scale, role.about)
     name = " ".join(key.lower().split())
     bare = name in ("", "#") and role.kind == "step"
-    return Field(role, name, key_span, style, (token.start, end), scale, token.total, bare)
+    return LoggedNumber(role, name, key_span, style, (token.start, end), scale, token.total, bare)

@@ -13,11 +13,11 @@ from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_f
 from gpudebug.core.trainlog.losses import Losses, LossSeries
 from gpudebug.core.trainlog.patterns import GROUP
 from gpudebug.core.trainlog.series import Point, Thinned
-from gpudebug.core.trainlog.shape import Bar, Field, Shape, read_shape
+from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
 from gpudebug.core.trainlog.sources import SourceLines
 from gpudebug.core.trainlog.speech import Speech, topics
 from gpudebug.core.trainlog.step_times import Timing
-from gpudebug.core.trainlog.steps import Key, Reading, Source, Steps, rate
+from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
@@ -62,7 +62,7 @@ class _Shapes(dict[bytes, Learned]):
 
 
 @dataclass(slots=True)
-class _Line:
+class _LineReadings:
     """Readings of one line that wait for one another."""
 
     time: float | None
@@ -77,12 +77,12 @@ class _Line:
     part: float = 0.0
 
 
-class State:
+class LogState:
     def __init__(self, patterns: dict[str, Expression], clock: Callable[[], float] = float) -> None:
         self.patterns = patterns
         self.clock = clock
         self.shapes = _Shapes()
-        self.steps = Steps()
+        self.steps = StepCounters()
         self.losses = Losses()
         self.timing = Timing()
         self.speech = Speech()
@@ -152,7 +152,7 @@ class State:
             self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
         if not self.arrivals:
             at = self.stamp
-        line = _Line(at)
+        line = _LineReadings(at)
         rank = text[shape.rank[0] : shape.rank[1]].decode("ascii") if shape.rank else ""
         in_row = bool(shape.rows) and self._row(text, shape, line)
         for item in shape.fields:
@@ -162,7 +162,7 @@ class State:
             self._bar(bar, text, line)
         self._settle(line, time)
 
-    def _field(self, item: Field, text: bytes, line: _Line, rank: str) -> None:
+    def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings, rank: str) -> None:
         value = number(text[item.value[0] : item.value[1]])
         if value is None:
             return
@@ -184,7 +184,7 @@ class State:
         total: float | None,
         scale: float,
         rank: str,
-        line: _Line,
+        line: _LineReadings,
     ) -> None:
         if kind == "loss":
             line.losses.append(((style, "val" if phase == "val" else "", name), tier, value))
@@ -216,7 +216,7 @@ class State:
         value: float,
         total: float | None,
         rank: str,
-        line: _Line,
+        line: _LineReadings,
     ) -> None:
         if phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
             return
@@ -227,7 +227,7 @@ class State:
             line.positions = [entry for entry in line.positions if entry[0] != key]
         line.positions.append((key, "other" if kind == "other" else "step", weight, int(value), whole))
 
-    def _duration(self, kind: str, tier: int, value: float, line: _Line) -> None:
+    def _duration(self, kind: str, tier: int, value: float, line: _LineReadings) -> None:
         if kind == "data":
             if tier:
                 line.weak_data = value if line.weak_data is None else line.weak_data
@@ -242,7 +242,7 @@ class State:
         elif kind == "rate":
             self.timing.rate(value)
 
-    def _bar(self, bar: Bar, text: bytes, line: _Line) -> None:
+    def _bar(self, bar: Bar, text: bytes, line: _LineReadings) -> None:
         n = number(text[bar.n[0] : bar.n[1]])
         total = number(text[bar.total[0] : bar.total[1]]) if bar.total else None
         if n is None or bar.phase == "val" or not 0 <= n < MAX_STEP:
@@ -255,7 +255,7 @@ class State:
         if speed:
             self.timing.bar_rate(1 / speed if bar.inverse else speed)
 
-    def _row(self, text: bytes, shape: Shape, line: _Line) -> bool:
+    def _row(self, text: bytes, shape: Shape, line: _LineReadings) -> bool:
         """Takes in a row of the table whose head was seen last; False if the line is not a row."""
         found = read_row(self.head, text, shape.rows) if self.head else None
         for column, value, total in found or ():
@@ -264,7 +264,7 @@ class State:
                 self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
         return bool(found)
 
-    def _settle(self, line: _Line, time: float | None) -> None:
+    def _settle(self, line: _LineReadings, time: float | None) -> None:
         here = line.epoch is not None
         if here:
             self.epoch = line.epoch
@@ -275,7 +275,7 @@ class State:
                     continue
                 source = self.steps.source(key, kind, weight)
                 if source is not None:
-                    self.steps.update(source, Reading(n, total, line.time, self.epoch, here, trained))
+                    self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, trained))
         if "loss" not in self.patterns:
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, self.steps.current, time, line.gradient_lost)
@@ -307,7 +307,7 @@ class State:
     def _user_step(self, value: float, time: float | None) -> None:
         source = self.steps.source(("user", "step", ""), "step", 1.0)
         if source is not None and 0 <= value < MAX_STEP:
-            self.steps.update(source, Reading(int(value), None, time, loss=True))
+            self.steps.update(source, CounterReading(int(value), None, time, loss=True))
 
     def summary(self, exit_status: int | None, signal: int | None) -> LogSummary:
         given_up = self.pattern_seconds > PATTERN_SECONDS
@@ -343,7 +343,7 @@ class State:
             extra={} if given_up else {name: series.items() for name, series in self.named.items()},
         )
 
-    def _rate(self, counter: Source | None, unit: str | None) -> tuple[float | None, str | None]:
+    def _rate(self, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:
         if counter is not None:
             measured = rate(counter.times.items(), 0.0 if self.arrivals or self.fine else COARSE_SPAN)
             if measured is not None:
@@ -372,7 +372,7 @@ def _points(best: LossSeries) -> tuple[Point, ...]:
     return points
 
 
-def _unit(leader: Source | None) -> str | None:
+def _unit(leader: StepCounter | None) -> str | None:
     if leader is None:
         return None
     if leader.samples:

@@ -26,7 +26,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CounterReading:
     """A counter's value; `epoch_here` where the same line names the epoch, `loss` if it has one."""
 
     n: int
@@ -38,7 +38,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Source:
+class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs."""
 
     key: Key
@@ -60,7 +60,7 @@ class Source:
     time: float | None = None
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
-    def update(self, reading: Reading) -> bool:
+    def update(self, reading: CounterReading) -> bool:
         """Takes a reading in; True if the counter moved on."""
         n, total, time = reading.n, reading.total, reading.time
         self.with_loss += reading.loss
@@ -86,7 +86,7 @@ class Source:
             self.time = time
         return True
 
-    def _rolled(self, reading: Reading) -> bool:
+    def _rolled(self, reading: CounterReading) -> bool:
         """Whether the counter began again: in a later epoch, or after it had come to its end."""
         n, total = reading.n, self.total
         if n > self.n:
@@ -117,17 +117,17 @@ class Source:
         return self.value + (self.at_zero and self.n != self.total)
 
 
-class Steps:
+class StepCounters:
     """All counters of a log and the one that leads."""
 
     def __init__(self) -> None:
-        self._sources: dict[Key, Source] = {}
+        self._sources: dict[Key, StepCounter] = {}
         self._labels: set[str] = set()
-        self.leader: Source | None = None
+        self.leader: StepCounter | None = None
         self.epochs: int | None = None
         self.limit: int | None = None
 
-    def source(self, key: Key, kind: str, weight: float) -> Source | None:
+    def source(self, key: Key, kind: str, weight: float) -> StepCounter | None:
         found = self._sources.get(key)
         if found is None:
             if len(self._sources) >= MAX_SOURCES:
@@ -135,17 +135,17 @@ class Steps:
             if kind == "bar":
                 weight *= 2.0 if key[1] not in self._labels else 1.0
                 self._labels.add(key[1])
-            found = Source(key, kind, weight, len(self._sources))
+            found = StepCounter(key, kind, weight, len(self._sources))
             self._sources[key] = found
         return found
 
-    def update(self, source: Source, reading: Reading) -> None:
+    def update(self, source: StepCounter, reading: CounterReading) -> None:
         if not source.update(reading) or source is self.leader:
             return
         if self.leader is None or source.score() > self.leader.score():
             self.leader = source
 
-    def counted(self) -> Source | None:
+    def counted(self) -> StepCounter | None:
         """The leader, or the best named step where the leading bar counts what `timesteps` count."""
         leader = self.leader
         if leader is None or leader.kind != "bar":
@@ -154,9 +154,9 @@ class Steps:
         if not any(abs(s.value - leader.value) <= SAME * leader.value for s in others):
             return leader
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
-        return max(named, key=Source.score, default=leader)
+        return max(named, key=StepCounter.score, default=leader)
 
-    def by_bar(self, counter: Source | None) -> bool:
+    def by_bar(self, counter: StepCounter | None) -> bool:
         """Whether the bars count what `counter` counts."""
         if counter is None or counter.kind == "bar" or counter.key[-1] == "#":
             return True
@@ -167,7 +167,7 @@ class Steps:
     def current(self) -> int | None:
         return self.leader.value if self.leader and self.leader.n >= 0 else None
 
-    def total(self, leader: Source | None) -> int | None:
+    def total(self, leader: StepCounter | None) -> int | None:
         """Steps of the whole run, as printed; a bar that starts again each epoch counts for all epochs."""
         if leader is None:
             return None

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.samples.row import Device
+from gpudebug.core.samples.row import SamplerDevice
 from gpudebug.edges.devices.proctree import ProcessTree
 
-__all__ = ["Device", "ProcessTree", "Resolved", "open_device", "resolve"]
+__all__ = ["ProcessTree", "Resolved", "SamplerDevice", "open_device", "resolve"]
 
 KINDS = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
 
@@ -28,7 +28,7 @@ class Resolved(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def open_device(spec: dict[str, Any], tree: ProcessTree) -> Device:
+def open_device(spec: dict[str, Any], tree: ProcessTree) -> SamplerDevice:
     """The device of a specification that `resolve` made; `tree` is the run's process tree.
 
     Called in the sampler's process: only the module that is asked for is loaded. A replay's

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.samples.row import Reading
+from gpudebug.core.samples.row import DeviceReading
 from gpudebug.edges.devices.proctree import (
     MB,
     PAGE,
@@ -79,7 +79,7 @@ class CpuDevice:
         job = read_process(job_pid) if job_pid is not None else None
         self._follow(job, time.monotonic())
 
-    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+    def read(self, elapsed: float, final: bool = False) -> list[DeviceReading]:
         """One reading; `new_samples` is 0 if the training process is gone or was only just found."""
         now = time.monotonic()
         fresh = self._measure(now)
@@ -87,7 +87,7 @@ class CpuDevice:
         if self._followed is None or elapsed < EAGER_S or now - self._scanned >= RESCAN_S:
             self._choose(now)
         return [
-            Reading(
+            DeviceReading(
                 gpu_util=self._util,
                 mem_used_mb=resident_mb(self._followed[0]) if self._followed else None,
                 mem_total_mb=self._total_mb,

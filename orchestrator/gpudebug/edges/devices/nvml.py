@@ -15,7 +15,7 @@ from typing import Any
 import pynvml as nvml
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.samples.row import DeviceLostError, Reading
+from gpudebug.core.samples.row import DeviceLostError, DeviceReading
 from gpudebug.edges.devices.company import Company
 from gpudebug.edges.devices.proctree import ProcessTree
 
@@ -112,7 +112,7 @@ class NvmlDevice:
         for unit in self._units:
             unit.start()
 
-    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+    def read(self, elapsed: float, final: bool = False) -> list[DeviceReading]:
         now = time.monotonic()
         return [unit.read(now) for unit in self._units]
 
@@ -165,7 +165,7 @@ class _Unit:
             gauge.due = -math.inf
         self._energy_start = self._energy()
 
-    def read(self, now: float) -> Reading:
+    def read(self, now: float) -> DeviceReading:
         values, trouble = self._read_all(now)
         self._troubles = self._troubles + 1 if trouble else 0
         if trouble is not None and (
@@ -175,7 +175,7 @@ class _Unit:
                 f"GPU {self.index} ({self.uuid}) is lost: {trouble} (NVML error {trouble.value})",
                 next="look for Xid in `dmesg`; a reset or a reboot may be needed",
             ) from trouble
-        return Reading(gpu_index=self.index, gpu_uuid=self.uuid, **values)
+        return DeviceReading(gpu_index=self.index, gpu_uuid=self.uuid, **values)
 
     def energy_used(self) -> float | None:
         """J since `start`; None if the device does not count it or is lost."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.samples.row import Reading, parse_row
+from gpudebug.core.samples.row import DeviceReading, parse_row
 from gpudebug.core.text.isolation import isolated_argv
 
 RECORDING = "recording of "
@@ -72,7 +72,7 @@ def describe(run: Path) -> list[dict[str, Any]]:
     devices = _notes(run / "run.json").get("devices")
     if isinstance(devices, list) and devices and all(isinstance(device, dict) for device in devices):
         return [{**device, "kind": "replay", "name": _recording(device.get("name"))} for device in devices]
-    seen: dict[str, Reading] = {}
+    seen: dict[str, DeviceReading] = {}
     for reading in read_rows(run):
         if reading.gpu_uuid is not None:
             seen.setdefault(reading.gpu_uuid, reading)
@@ -95,7 +95,7 @@ def _recording(name: object) -> str:
     return text if text.startswith(RECORDING) else RECORDING + text
 
 
-def read_rows(run: Path) -> Iterator[Reading]:
+def read_rows(run: Path) -> Iterator[DeviceReading]:
     """The rows of samples.csv that have a time; a torn one is left out."""
     path = run / "samples.csv"
     try:
@@ -132,7 +132,7 @@ class ReplayDevice:
     def start(self, job_pid: int | None) -> None:
         """Nothing to do: the recording begins with its own launch."""
 
-    def read(self, elapsed: float, final: bool = False) -> list[Reading]:
+    def read(self, elapsed: float, final: bool = False) -> list[DeviceReading]:
         """What was recorded up to now; at the end of a recording that was played out, all that is left.
 
         The last rows were written after the job had ended, so they are past its duration.
@@ -149,7 +149,7 @@ class ReplayDevice:
         return {"energy_j": notes.get("energy_j", {}), "replayed": str(self._run)}
 
 
-def duration(run: Path, rows: list[Reading]) -> float:
+def duration(run: Path, rows: list[DeviceReading]) -> float:
     """How long the recorded job ran, in s: by run.json, else the time of the last row."""
     recorded = _notes(run / "run.json").get("duration_s")
     return float(recorded) if recorded is not None else float(rows[-1].elapsed or 0.0)

@@ -33,7 +33,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.samples.row import Device, DeviceLostError, HostReading, Processes, Reading, csv_row
+from gpudebug.core.samples.row import (
+    DeviceLostError,
+    DeviceReading,
+    HostReading,
+    Processes,
+    SamplerDevice,
+    csv_row,
+)
 from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges.sampler.csvfile import Changed, CsvFile
 
@@ -45,7 +52,7 @@ EXIT_LOST = 3
 EXIT_ERROR = 4
 _PR_SET_DUMPABLE = 4
 
-Opener = Callable[[dict[str, Any], Processes], Device]
+Opener = Callable[[dict[str, Any], Processes], SamplerDevice]
 TreeOpener = Callable[[int, list[int]], Processes]
 
 
@@ -121,7 +128,9 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
 class _Sampling:
     """The loop of one run."""
 
-    def __init__(self, order: Order, device: Device, tree: Processes, file: CsvFile, notes: Notes) -> None:
+    def __init__(
+        self, order: Order, device: SamplerDevice, tree: Processes, file: CsvFile, notes: Notes
+    ) -> None:
         self._order = order
         self._device = device
         self._tree = tree
@@ -174,7 +183,7 @@ class _Sampling:
         self._notes.unwritten += not self._file.append("".join(rows))
         _say_if_heard({"counted": self._file.counted()})
 
-    def _is_new(self, reading: Reading) -> bool:
+    def _is_new(self, reading: DeviceReading) -> bool:
         """Not a recorded row that is in the file already, from before this sampler was started again."""
         last = self._file.last_elapsed
         return reading.elapsed is None or last is None or reading.elapsed > last
@@ -199,7 +208,9 @@ def next_tick(elapsed: float, interval: float, planned: int) -> int:
 class Notes:
     """What becomes sampler.json: what was sampled, how, and what the columns lack."""
 
-    def __init__(self, order: Order, device: Device, tree: Processes, resumed_after: float | None) -> None:
+    def __init__(
+        self, order: Order, device: SamplerDevice, tree: Processes, resumed_after: float | None
+    ) -> None:
         self.devices = device.describe()
         self.ticks = 0
         self.missed = 0
@@ -213,7 +224,7 @@ class Notes:
         self._summary: dict[str, Any] = {}
         self._complete = False
 
-    def finish(self, device: Device, tree: Processes, summary: dict[str, Any]) -> None:
+    def finish(self, device: SamplerDevice, tree: Processes, summary: dict[str, Any]) -> None:
         """The run is over: add its figures."""
         self._source = device.source
         self._missing = {**device.missing, **tree.missing}

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudebug.core.answers.answer import read
 from gpudebug.core.answers.next import ACTIONS, NextAnswer, NothingRunning, Running, SessionDone
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon
@@ -68,7 +68,7 @@ def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
     if known is not None:
         return known
     if answer is None:
-        return running(workspace, begun, Progress())
+        return running(workspace, begun, RunProgress())
     if files.said().killed:
         raise _killed(files)
     return _idle(workspace, f"run {answer['run']} has ended already; its result went to another caller")

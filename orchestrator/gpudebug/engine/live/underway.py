@@ -10,9 +10,9 @@ from time import perf_counter
 from typing import Any
 
 from gpudebug.core.answers.next import Running
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.core.samples.table import Samples, read_samples
+from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import store
 from gpudebug.engine.run.live_line import Live
@@ -82,11 +82,11 @@ class Follower:
         """What has read its log: the beginning and the end of a long one."""
         return self._log.reader if self._log else None
 
-    def look(self) -> Progress:
+    def look(self) -> RunProgress:
         """How far it is now. A run that is being made or removed at this moment counts as none."""
         made = list(self._made())
         if not made:
-            return Progress()
+            return RunProgress()
         run, record = made[0]
         self.seen = [r.name for r, _ in reversed(made)]
         if self._log is None or self._log.path != run.log:
@@ -94,7 +94,7 @@ class Follower:
         samples = read_parts(run.samples)
         elapsed = samples.rows[-1].elapsed if samples.rows else None
         self._log.follow(samples.log_times)
-        return Progress(
+        return RunProgress(
             run=run.name,
             role=str(record.get("role")),
             hypothesis=record.get("hypothesis"),
@@ -188,7 +188,7 @@ def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -
     return max(0.0, seconds * (total - step) / steps - max(0.0, elapsed - at))
 
 
-def read_parts(path: Path) -> Samples:
+def read_parts(path: Path) -> SampleTable:
     """The rows of a growing samples.csv; of a long one sixteen parts, evenly spread, the last at its end."""
     try:
         with path.open("rb") as f:
@@ -207,25 +207,25 @@ def read_parts(path: Path) -> Samples:
                 )
             return read_samples([text, *lines], str(path))
     except (OSError, GpudebugError):
-        return Samples()
+        return SampleTable()
 
 
 def _lines(data: bytes) -> list[str]:
     return data.decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def _mean(samples: Samples) -> float | None:
+def _mean(samples: SampleTable) -> float | None:
     values = [r.gpu_util for r in samples.rows if r.gpu_util is not None and r.new_samples != 0]
     return sum(values) / len(values) if values else None
 
 
-def progress_of(workspace: store.Workspace) -> Progress | None:
+def progress_of(workspace: store.Workspace) -> RunProgress | None:
     """How far the run that is under way is; None if nothing is."""
     found = underway(workspace)
     return None if found is None else Follower(workspace, found.since).look()
 
 
-def running(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> Running:
+def running(workspace: store.Workspace, found: RunningCommand, progress: RunProgress) -> Running:
     """Return `next`'s answer while a run is under way."""
     fields = asdict(progress)
     del fields["loss"]
@@ -254,21 +254,21 @@ def _campaign(workspace: store.Workspace, run: str | None) -> str:
     return str(campaign or read_config(workspace).campaign)
 
 
-def _what(progress: Progress) -> str:
+def _what(progress: RunProgress) -> str:
     if progress.hypothesis is not None:
         return f"the test of hypothesis {progress.hypothesis}"
     role = progress.role or ""
     return f"the baseline {role.removeprefix('baseline-')}" if role.startswith("baseline-") else "the cycle"
 
 
-def _files(workspace: store.Workspace, found: RunningCommand, progress: Progress) -> tuple[str, ...]:
+def _files(workspace: store.Workspace, found: RunningCommand, progress: RunProgress) -> tuple[str, ...]:
     files = [workspace.run(progress.run).log] if progress.run else []
     if found.id:
         files.append(store.Detached(workspace.runs).log(found.id))
     return tuple(map(str, files))
 
 
-def live(progress: Progress) -> Live:
+def live(progress: RunProgress) -> Live:
     """The same for the live line."""
     return Live(
         label=progress.run or "starting",

@@ -9,9 +9,9 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import probe, step_histogram
-from gpudebug.core.inside.probe.spans import Span, steady
+from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
-from gpudebug.core.samples.table import Samples
+from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.downsample import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
@@ -156,15 +156,15 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
-def _samples(run: Read, notes: list[str]) -> Samples:
+def _samples(run: Read, notes: list[str]) -> SampleTable:
     try:
         return read_run_samples(run.folder.samples)
     except (GpudebugError, OSError) as e:
         notes.append(_unread(run, "samples.csv", e))
-        return Samples()
+        return SampleTable()
 
 
-def _log(run: Read, samples: Samples, notes: list[str]) -> LogSummary:
+def _log(run: Read, samples: SampleTable, notes: list[str]) -> LogSummary:
     record = run.record
     try:
         return read_log(
@@ -240,4 +240,4 @@ def _probed(run: Read, notes: list[str]) -> dict[int, float]:
         return {}
     window = run.evidence.window
     bounds = (window.start_s, window.end_s) if window else steady(main)
-    return Span(main, *bounds).step_times() if bounds else {}
+    return ProcessSpan(main, *bounds).step_times() if bounds else {}

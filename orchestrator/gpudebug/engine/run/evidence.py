@@ -23,7 +23,7 @@ from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import absent
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.samples.table import Samples, looks_like_samples, read_samples
+from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.trainlog.printed_settings import LONGEST, read_printed
 from gpudebug.core.verdict.took_effect import same_value
@@ -245,14 +245,14 @@ def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
     return {str(k): str(v) for k, v in missing.items()}
 
 
-def read_run_samples(path: Path) -> Samples:
+def read_run_samples(path: Path) -> SampleTable:
     """The samples of a run; none if the sampler never wrote."""
     file = jobfiles.open_plain(path, follow=True)
     if file is None:
-        return Samples()
+        return SampleTable()
     with file:
         if os.fstat(file.fileno()).st_size == 0:
-            return Samples()
+            return SampleTable()
         text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
         return read_samples(text, str(path))
 
@@ -263,17 +263,17 @@ def log_beside(path: Path) -> Path | None:
     return log if log.is_file() else None
 
 
-def samples_beside(log: Path) -> Samples:
+def samples_beside(log: Path) -> SampleTable:
     """The samples of the same run, which give every line of the log its time; none if there are none."""
     path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
     if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
-        return Samples()
+        return SampleTable()
     return read_run_samples(path)
 
 
 def read_log(
     path: Path,
-    samples: Samples,
+    samples: SampleTable,
     patterns: Mapping[str, str],
     *,
     exit_status: int | None,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.show import ShowAnswer, UnreadRun
 from gpudebug.core.answers.status import (
     BaselineRow,
@@ -126,7 +126,7 @@ def _order(order: HypothesisOrder | None, action: decide.Action) -> OrderSource 
     return OrderSource(when=order.when, by=order.by, baseline=order.baseline, age_s=age(order.when))
 
 
-def _progress(loaded: Loaded) -> Progress | None:
+def _progress(loaded: Loaded) -> RunProgress | None:
     """How far the run that is under way is."""
     from gpudebug.engine.live.underway import progress_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.progress import Progress
+from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.status import NextAction
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.live import LATELY_S
@@ -64,7 +64,7 @@ class Sight:
     clock: str
     state: State = State.IDLE
     holder: RunningCommand | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: RunProgress = field(default_factory=RunProgress)
     title: str | None = None
     baseline: Mapping[str, str] | None = None
     outcome: str | None = None
@@ -153,7 +153,7 @@ class Looker:
         return self._with_next(sight) if lasting else sight
 
     def _of_run(
-        self, follower: Follower, progress: Progress, state: State, holder: RunningCommand | None
+        self, follower: Follower, progress: RunProgress, state: State, holder: RunningCommand | None
     ) -> Sight:
         if progress.run is None:
             return self._blank(state=state, holder=holder)

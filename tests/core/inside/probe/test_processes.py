@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.probe_lines import T0, beat, line, start, training
 
-from gpudebug.core.inside.probe.processes import LONGEST_LINE, ProbeRecord, Process, read_probe
+from gpudebug.core.inside.probe.processes import LONGEST_LINE, ProbeRecord, TrainingProcess, read_probe
 
 FACTS = line("facts", 1, 3, facts={"device": "cpu", "loaders": [{"workers": 2}]})
 SITES = line("sites", 1, 3, sites=[["/code/train.py", 22, "item", "cpu", 40, 0.25]])
@@ -30,7 +30,7 @@ FOREIGN = {
 }
 
 
-def only(text: str) -> Process:
+def only(text: str) -> TrainingProcess:
     found = read_probe(text)
     assert found is not None
     (process,) = found.processes

@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.probe_lines import beat, bucket, start, training
 
-from gpudebug.core.inside.probe.processes import Beat, Process, read_probe
-from gpudebug.core.inside.probe.spans import Span, percentile, steady
+from gpudebug.core.inside.probe.processes import Beat, TrainingProcess, read_probe
+from gpudebug.core.inside.probe.spans import ProcessSpan, percentile, steady
 
 
-def process(text: str) -> Process:
+def process(text: str) -> TrainingProcess:
     found = read_probe(text)
     assert found is not None
     return found.processes[0]
 
 
-def beats(*points: tuple[float, int], **counters: list[float]) -> Process:
+def beats(*points: tuple[float, int], **counters: list[float]) -> TrainingProcess:
     told = [
         Beat(t, steps, {name: values[i] for name, values in counters.items()}, {})
         for i, (t, steps) in enumerate(points)
     ]
-    return Process(pid=1, start_s=0.0, t0=0.0, steps=points[-1][1], beats=told)
+    return TrainingProcess(pid=1, start_s=0.0, t0=0.0, steps=points[-1][1], beats=told)
 
 
 STEADY = {
@@ -45,44 +45,44 @@ def test_the_steady_iterations(text: str, bounds: tuple[float, float] | None) ->
 
 
 def test_a_span_from_beat_to_beat_is_exact() -> None:
-    span = Span(process(training(step_s=0.1, steps=200, per_step={"data_s": 0.06})), 5.0, 15.0)
+    span = ProcessSpan(process(training(step_s=0.1, steps=200, per_step={"data_s": 0.06})), 5.0, 15.0)
     assert (span.seconds, span.steps) == (pytest.approx(10), pytest.approx(100))
     assert span.delta("data_s") == pytest.approx(6)
 
 
 def test_between_beats_is_interpolated() -> None:
     uneven = beats((0, 1), (10, 11), (20, 111), data_s=[0.0, 1.0, 2.0])
-    assert Span(uneven, 5, 15).steps == pytest.approx(5 + 50)
-    assert Span(uneven, 5, 10).delta("data_s") == pytest.approx(0.5)
+    assert ProcessSpan(uneven, 5, 15).steps == pytest.approx(5 + 50)
+    assert ProcessSpan(uneven, 5, 10).delta("data_s") == pytest.approx(0.5)
 
 
 def test_a_span_is_cut_to_what_the_beats_know() -> None:
-    span = Span(process(training(begins=2, step_s=0.1, steps=100)), 0.0, 60.0)
+    span = ProcessSpan(process(training(begins=2, step_s=0.1, steps=100)), 0.0, 60.0)
     assert (span.start_s, span.end_s) == pytest.approx((2.1, 12.0))
     assert span.steps == pytest.approx(99)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (50.0, 60.0), (5.0, 5.0)])
 def test_where_it_did_not_train_nothing_is_known(bounds: tuple[float, float]) -> None:
-    span = Span(process(training(begins=2, step_s=0.1, steps=100, per_step={"data_s": 0.01})), *bounds)
+    span = ProcessSpan(process(training(begins=2, step_s=0.1, steps=100, per_step={"data_s": 0.01})), *bounds)
     assert (span.seconds, span.steps, span.delta("data_s"), span.step_times()) == (0, 0, None, {})
 
 
 def test_a_counter_that_nobody_told_is_unknown_and_not_zero() -> None:
     told = process(training(per_step={"data_s": 0.0}))
-    span = Span(told, 5, 15)
+    span = ProcessSpan(told, 5, 15)
     assert (span.delta("gpu_s"), span.delta("data_s")) == (None, 0)
 
 
 def test_a_counter_that_is_told_once_it_is_needed_was_zero() -> None:
     text = start() + "".join(beat(1, 3 + i, 5 + i, **({"sync_n": i - 9} if i > 9 else {})) for i in range(20))
-    assert Span(process(text), 3, 22).delta("sync_n") == pytest.approx(10)
+    assert ProcessSpan(process(text), 3, 22).delta("sync_n") == pytest.approx(10)
 
 
 def test_a_counter_that_is_told_no_more_is_unknown() -> None:
     text = start() + "".join(beat(1, 3 + i, 5 + i, **({"samples_n": i} if i < 9 else {})) for i in range(20))
-    assert Span(process(text), 3, 22).delta("samples_n") is None
-    assert Span(process(text), 3, 10).delta("samples_n") == pytest.approx(7)
+    assert ProcessSpan(process(text), 3, 22).delta("samples_n") is None
+    assert ProcessSpan(process(text), 3, 10).delta("samples_n") == pytest.approx(7)
 
 
 POINTS = st.lists(st.tuples(st.floats(0.01, 5), st.integers(1, 50), st.floats(0, 3)), min_size=2, max_size=12)
@@ -101,7 +101,11 @@ def test_parts_of_a_span_add_up_to_it(
     known = beats(*told, data_s=rises)
     first, last = told[0][0], told[-1][0]
     start_, middle, end = sorted(first + share * (last - first) for share in (a, b, c))
-    left, right, whole = Span(known, start_, middle), Span(known, middle, end), Span(known, start_, end)
+    left, right, whole = (
+        ProcessSpan(known, start_, middle),
+        ProcessSpan(known, middle, end),
+        ProcessSpan(known, start_, end),
+    )
     assert left.steps + right.steps == pytest.approx(whole.steps, rel=1e-9, abs=1e-6)
     parts = [span.delta("data_s") or 0.0 for span in (left, right)]
     assert sum(parts) == pytest.approx(whole.delta("data_s") or 0.0, rel=1e-9, abs=1e-6)
@@ -129,6 +133,6 @@ def test_percentiles_rise_and_stay_among_the_times(counted: dict[int, float]) ->
 
 def test_of_a_beat_that_lies_in_a_span_partly_that_part_of_its_iterations_counts() -> None:
     told = process(training(begins=0, step_s=0.1, steps=100, every=10))
-    times = Span(told, 2.5, 7.5).step_times()
+    times = ProcessSpan(told, 2.5, 7.5).step_times()
     assert sum(times.values()) == pytest.approx(50)
     assert percentile(times, 0.5) == pytest.approx(0.1, rel=0.03)

@@ -9,7 +9,7 @@ import pytest
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.inside.probe.together import MOST_SITES, side, together
-from gpudebug.core.records import Copies, ProbeEvidence, ReadSite
+from gpudebug.core.records import ProbedCopies, ProbeEvidence, ReadSite
 
 
 def told(**more: Any) -> dict[str, Any]:
@@ -34,7 +34,9 @@ def test_means_of_what_is_known_and_the_largest_of_peaks() -> None:
 
 
 def test_one_run_is_as_it_was_told() -> None:
-    run = told(steps_per_s=10.0, h2d=Copies(count=2, mb=3.0, seconds=0.1, pinned_share=0.5), span_steps=7)
+    run = told(
+        steps_per_s=10.0, h2d=ProbedCopies(count=2, mb=3.0, seconds=0.1, pinned_share=0.5), span_steps=7
+    )
     found = together([run])
     assert found is not None
     shown = plain(found)

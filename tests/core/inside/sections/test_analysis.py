@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.section_reports import a_section
 
-from gpudebug.core.inside.sections import Node, Report, analysis
+from gpudebug.core.inside.sections import Report, SectionNode, analysis
 
 KEYS = [
     "name",
@@ -32,7 +32,7 @@ def analysed(report: Report) -> dict[str, Any]:
 
 
 def test_the_documented_keys_are_there() -> None:
-    tree = (Node("env_step", 100, 4.0, (Node("load", 100, 1.0),)),)
+    tree = (SectionNode("env_step", 100, 4.0, (SectionNode("load", 100, 1.0),)),)
     found = analysed(Report((a_section("load"), a_section("env_step", mean=0.04)), tree, iterations=50))
     assert set(found) >= {"sections", "recommendations", "categories", "tree", "bottlenecks", "profiled_s"}
     first, second = found["sections"]
@@ -59,7 +59,7 @@ NOTES = {
         "ended by an exception: 's1' (1), 's2' (2), 's3' (3), 's4' (4), 's5' (5) and 2 more",
     ),
     "tasks": (
-        Report((a_section(),), (Node("gather", 1, 0.08, (Node("task", 1000, 69.0),)),)),
+        Report((a_section(),), (SectionNode("gather", 1, 0.08, (SectionNode("task", 1000, 69.0),)),)),
         "what ran inside 'gather' adds up to more than it took (tasks at the same time, or recursion)",
     ),
     "its own": (Report((a_section(),), notes=("memory: psutil is missing",)), "memory: psutil is missing"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.section_reports import a_section
 
-from gpudebug.core.inside.sections import Node, Report, Section
+from gpudebug.core.inside.sections import Report, Section, SectionNode
 from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
 
 SCORES = {
@@ -47,7 +47,7 @@ def test_a_score_is_bounded_and_grows_with_each_part(
 
 def test_the_profiled_time_is_that_of_the_roots() -> None:
     nested = (a_section("step", mean=0.03, self_s=1.0), a_section("load", mean=0.02))
-    roots = (Node("step", 100, 3.5, (Node("load", 100, 2.0),)), Node("save", 1, 0.5))
+    roots = (SectionNode("step", 100, 3.5, (SectionNode("load", 100, 2.0),)), SectionNode("save", 1, 0.5))
     assert profiled_s(Report(nested, roots)) == 4.0
     assert profiled_s(Report(nested)) == 3.0
     assert profiled_s(Report(tuple(a_section(n, self_s=0.0) for n in "ab"))) == 2.0
@@ -59,7 +59,7 @@ def test_a_share_is_between_0_and_1(profiled: float, expected: float) -> None:
     assert share(a_section(), profiled) == expected
 
 
-def levels(*sections: Section, tree: tuple[Node, ...] = ()) -> list[tuple[str, str]]:
+def levels(*sections: Section, tree: tuple[SectionNode, ...] = ()) -> list[tuple[str, str]]:
     rest = a_section("rest", calls=1000, mean=0.097, self_s=97.0)
     found = recommendations(Report((*sections, rest), tree))
     return [(str(r.level), r.section) for r in found if r.section != "rest"]
@@ -88,13 +88,13 @@ def test_the_most_pressing_stands_first() -> None:
     ]
 
 
-def said(*sections: Section, tree: tuple[Node, ...] = ()) -> str:
+def said(*sections: Section, tree: tuple[SectionNode, ...] = ()) -> str:
     return recommendations(Report(sections, tree))[0].text
 
 
 def test_the_advice_leads_into_what_is_below() -> None:
     step, load = a_section("step", mean=0.05, self_s=1.0), a_section("load", mean=0.04)
-    tree = (Node("step", 100, 5.0, (Node("load", 100, 4.0), Node("log", 100, 0.1))),)
+    tree = (SectionNode("step", 100, 5.0, (SectionNode("load", 100, 4.0), SectionNode("log", 100, 0.1))),)
     assert said(step, load, tree=tree) == "takes 100.0% of the time: 80% of that in 'load', look there first"
 
 
@@ -113,5 +113,5 @@ def test_a_name_that_tells_nothing_has_advice_too() -> None:
 
 
 def test_a_recursive_section_is_not_below_itself() -> None:
-    tree = (Node("walk", 9, 1.0, (Node("walk", 8, 0.9),)),)
+    tree = (SectionNode("walk", 9, 1.0, (SectionNode("walk", 8, 0.9),)),)
     assert "look there" not in said(a_section("walk"), tree=tree)

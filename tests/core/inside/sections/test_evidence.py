@@ -7,7 +7,7 @@ from tests.support.section_reports import a_section
 from tests.support.trials import run
 
 from gpudebug.core.answers.probe import SectionMean
-from gpudebug.core.inside.sections import Node, Report, beside, outline, sections_evidence, unreadable
+from gpudebug.core.inside.sections import Report, SectionNode, beside, outline, sections_evidence, unreadable
 from gpudebug.core.records import Evidence
 
 
@@ -36,8 +36,10 @@ def test_a_broken_report_is_only_a_note() -> None:
 
 
 def test_a_tree_in_lines() -> None:
-    load = Node("load", 10, 6.0, (Node("decode", 10, 2.0), Node("read", 10, 5.0)))
-    lines = outline([Node("save", 1, 1.0), Node("step", 10, 10.0, (Node("forward", 10, 3.0), load))])
+    load = SectionNode("load", 10, 6.0, (SectionNode("decode", 10, 2.0), SectionNode("read", 10, 5.0)))
+    lines = outline(
+        [SectionNode("save", 1, 1.0), SectionNode("step", 10, 10.0, (SectionNode("forward", 10, 3.0), load))]
+    )
     assert [(x["depth"], x["name"], x["total_s"], x["own_s"]) for x in lines] == [
         (0, "step", 10.0, 1.0),
         (1, "load", 6.0, 0.0),
@@ -49,9 +51,9 @@ def test_a_tree_in_lines() -> None:
 
 
 def test_a_tree_of_any_size_has_few_lines() -> None:
-    deep = Node("leaf", 1, 1.0)
+    deep = SectionNode("leaf", 1, 1.0)
     for _ in range(5000):
-        deep = Node("x" * 5000, 1, 1.0, (deep,))
+        deep = SectionNode("x" * 5000, 1, 1.0, (deep,))
     lines = outline([deep])
     assert (len(lines), len(lines[-1]["name"]), lines[-1]["depth"]) == (60, 200, 59)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.section_reports import a_section
 
-from gpudebug.core.inside.sections import Node, Report, Section, merge
+from gpudebug.core.inside.sections import Report, Section, SectionNode, merge
 from gpudebug.core.inside.sections.cost import profiled_s
 from gpudebug.core.inside.sections.many_reports import ESTIMATED
 
@@ -88,11 +88,13 @@ def test_percentiles_are_said_to_be_estimates() -> None:
 
 
 def test_trees_are_put_on_top_of_each_other() -> None:
-    one = Report((), tree=(Node("step", 2, 2.0, (Node("load", 2, 1.0),)),))
-    two = Report((), tree=(Node("step", 3, 1.0, (Node("eval", 1, 0.5),)), Node("save", 1, 0.1)))
+    one = Report((), tree=(SectionNode("step", 2, 2.0, (SectionNode("load", 2, 1.0),)),))
+    two = Report(
+        (), tree=(SectionNode("step", 3, 1.0, (SectionNode("eval", 1, 0.5),)), SectionNode("save", 1, 0.1))
+    )
     assert merge([one, two]).tree == (
-        Node("step", 5, 3.0, (Node("load", 2, 1.0), Node("eval", 1, 0.5))),
-        Node("save", 1, 0.1),
+        SectionNode("step", 5, 3.0, (SectionNode("load", 2, 1.0), SectionNode("eval", 1, 0.5))),
+        SectionNode("save", 1, 0.1),
     )
 
 

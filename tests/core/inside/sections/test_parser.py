@@ -10,7 +10,7 @@ import pytest
 from tests.support.section_reports import node, report, section
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.sections import Node, Section, read_report
+from gpudebug.core.inside.sections import Section, SectionNode, read_report
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -23,7 +23,7 @@ def test_a_report_is_read_whole() -> None:
     tree = [node("step", 100, 2.0, node("load", 100, 1.0))]
     found = read(report(section("load", category="Data"), section("step", mean=0.02), tree=tree, rank=3))
     assert found.sections[0] == Section(**section("load", category="Data"))
-    assert found.tree == (Node("step", 100, 2.0, (Node("load", 100, 1.0),)),)
+    assert found.tree == (SectionNode("step", 100, 2.0, (SectionNode("load", 100, 1.0),)),)
     assert (found.rank, found.iterations, found.warmup, found.sync) == (3, 100, 3, False)
     assert found.iterations_per_s == 10
 

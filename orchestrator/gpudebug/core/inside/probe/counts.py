@@ -35,7 +35,7 @@ _LIKE_BATCH = re.compile(
 )
 
 
-class Ratio(NamedTuple):
+class StepRatio(NamedTuple):
     """`value` of `what` a step of the optimizer; `apart` is how far runs of one program may differ."""
 
     what: str
@@ -48,7 +48,7 @@ def counted(e: Evidence) -> ProbeEvidence | None:
     return e.probe if e.probe and e.probe.steps_per_s and not e.probe.off else None
 
 
-def ratios(e: Evidence) -> dict[str, Ratio]:
+def ratios(e: Evidence) -> dict[str, StepRatio]:
     """The ratios of a run that has the probe's figures, by name; an unknown one is absent."""
     inside = counted(e)
     if inside is None or not inside.steps_per_s:
@@ -64,11 +64,11 @@ def ratios(e: Evidence) -> dict[str, Ratio]:
     return {name: ratio for name, ratio in found.items() if ratio is not None}
 
 
-def _ratio(what: str, value: float | None, apart: float = APART) -> Ratio | None:
-    return Ratio(what, value, apart) if value is not None and math.isfinite(value) else None
+def _ratio(what: str, value: float | None, apart: float = APART) -> StepRatio | None:
+    return StepRatio(what, value, apart) if value is not None and math.isfinite(value) else None
 
 
-def _by_log(e: Evidence, inside: ProbeEvidence) -> Ratio | None:
+def _by_log(e: Evidence, inside: ProbeEvidence) -> StepRatio | None:
     """What the log counts: over the window where its lines have times, else over a run that completed."""
     unit = (e.step_unit or "step").removesuffix("s")
     what = f"{unit}s of the log"

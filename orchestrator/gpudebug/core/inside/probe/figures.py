@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpudebug.core.inside.probe.processes import ProbeRecord, Process
-from gpudebug.core.inside.probe.spans import Span, middle, percentile, steady
-from gpudebug.core.records import Copies, ProbeEvidence, ProbeRank, Window
+from gpudebug.core.inside.probe.processes import ProbeRecord, TrainingProcess
+from gpudebug.core.inside.probe.spans import ProcessSpan, middle, percentile, steady
+from gpudebug.core.records import ProbedCopies, ProbeEvidence, ProbeRank, Window
 
 MB = 2.0**20
 FEW_STEPS = 5
@@ -46,13 +46,13 @@ def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvide
     )
 
 
-def _span(process: Process, bounds: tuple[float, float] | None) -> Span | None:
+def _span(process: TrainingProcess, bounds: tuple[float, float] | None) -> ProcessSpan | None:
     """The part between the bounds in which the process trained."""
-    span = Span(process, *bounds) if bounds else None
+    span = ProcessSpan(process, *bounds) if bounds else None
     return span if span and span.seconds and span.steps else None
 
 
-def _rank(process: Process, bounds: tuple[float, float] | None) -> ProbeRank:
+def _rank(process: TrainingProcess, bounds: tuple[float, float] | None) -> ProbeRank:
     span = _span(process, bounds)
     return ProbeRank(
         pid=process.pid,
@@ -64,7 +64,7 @@ def _rank(process: Process, bounds: tuple[float, float] | None) -> ProbeRank:
     )
 
 
-def _figures(span: Span) -> dict[str, Any]:
+def _figures(span: ProcessSpan) -> dict[str, Any]:
     times = span.step_times()
     counted = sum(times.values())
     return {
@@ -107,13 +107,13 @@ def _stalls(times: dict[int, float], seconds: float) -> dict[str, float | None]:
     return {"stall_share": min(1.0, lost / seconds), "stall_every_steps": every}
 
 
-def _per(span: Span | None, counter: str, by: float | None = None) -> float | None:
+def _per(span: ProcessSpan | None, counter: str, by: float | None = None) -> float | None:
     """A counter's rise over the span's seconds, or over `by`."""
     rise = span.delta(counter) if span else None
     return None if span is None or rise is None else rise / (by or span.seconds)
 
 
-def _device_time(span: Span) -> float | None:
+def _device_time(span: ProcessSpan) -> float | None:
     """From those iterations that events have timed: it may not be all of them."""
     count, seconds = span.delta("gpu_n"), span.delta("gpu_s")
     if not count or seconds is None:
@@ -121,12 +121,12 @@ def _device_time(span: Span) -> float | None:
     return seconds / count * span.steps / span.seconds
 
 
-def _copies(span: Span, direction: str) -> Copies | None:
+def _copies(span: ProcessSpan, direction: str) -> ProbedCopies | None:
     count, moved, took = (span.delta(f"{direction}_{what}") for what in ("n", "bytes", "s"))
     if count is None or moved is None or took is None:
         return None
     pinned = span.delta(f"{direction}_pinned_n")
-    return Copies(
+    return ProbedCopies(
         count=round(count),
         mb=moved / MB,
         seconds=took,
@@ -134,7 +134,7 @@ def _copies(span: Span, direction: str) -> Copies | None:
     )
 
 
-def _first_step(process: Process) -> float | None:
+def _first_step(process: TrainingProcess) -> float | None:
     """When the first iteration had ended, as near as its first beat shows."""
     if not process.beats:
         return None
@@ -142,7 +142,7 @@ def _first_step(process: Process) -> float | None:
     return first.t if first.steps == 1 else process.start_s + (first.t - process.start_s) / first.steps
 
 
-def _last_count(process: Process, counter: str) -> int | None:
+def _last_count(process: TrainingProcess, counter: str) -> int | None:
     last = next((b.counters[counter] for b in reversed(process.beats) if counter in b.counters), None)
     return None if last is None else int(last)
 

@@ -44,7 +44,7 @@ class Beat:
 
 
 @dataclass(slots=True)
-class Process:
+class TrainingProcess:
     """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all."""
 
     pid: int
@@ -93,22 +93,22 @@ class ProbeRecord:
     `off` is why the probe switched itself off in one that had not begun to train.
     """
 
-    processes: tuple[Process, ...] = ()
+    processes: tuple[TrainingProcess, ...] = ()
     other_version: str | None = None
     off: str | None = None
 
     @property
-    def main(self) -> Process | None:
+    def main(self) -> TrainingProcess | None:
         """The process that made the most iterations; of equal ones that of rank 0, else the first."""
         return max(self.processes, key=lambda p: (p.steps, p.rank == 0), default=None)
 
     @property
-    def ranks(self) -> tuple[Process, ...]:
+    def ranks(self) -> tuple[TrainingProcess, ...]:
         """The processes that train together with the main one, by rank; itself alone if it has no rank."""
         main = self.main
         if main is None:
             return ()
-        peers: dict[int, Process] = {}
+        peers: dict[int, TrainingProcess] = {}
         for process in self.processes:
             if process.rank is not None and process.world_size == main.world_size:
                 before = peers.get(process.rank)
@@ -121,8 +121,8 @@ class ProbeRecord:
 
 def read_probe(text: str) -> ProbeRecord | None:
     """Parse the lines of probe.jsonl; None if no process reported that it trains."""
-    found: list[Process] = []
-    current: dict[int, Process] = {}
+    found: list[TrainingProcess] = []
+    current: dict[int, TrainingProcess] = {}
     other_version = off = None
     for raw in text.split("\n"):
         line = read_line(raw)
@@ -161,12 +161,12 @@ def read_line(raw: str) -> dict[str, Any] | None:
     return found if sound and _count(found.get("pid")) else None
 
 
-def _started(line: Mapping[str, Any]) -> Process | None:
+def _started(line: Mapping[str, Any]) -> TrainingProcess | None:
     t, t0 = _number(line.get("t")), _number(line.get("t0"))
     if t is None or t0 is None or t < t0:
         return None
     torch = line.get("torch")
-    return Process(
+    return TrainingProcess(
         pid=line["pid"],
         start_s=t - t0,
         t0=t0,

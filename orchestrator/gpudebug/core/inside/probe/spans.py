@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gpudebug.core.inside.probe.processes import Process
+from gpudebug.core.inside.probe.processes import TrainingProcess
 
 # As in `core.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
 WARMUP_STEPS = 10
@@ -23,7 +23,7 @@ BUCKETS_AN_OCTAVE = 32
 SHORTEST_S = 1e-6
 
 
-def steady(process: Process) -> tuple[float, float] | None:
+def steady(process: TrainingProcess) -> tuple[float, float] | None:
     """Start and end of the steady iterations in seconds since launch, both at a beat.
 
     From the first beat at or after iteration max(10, 5 % of all) to the last; None if less than two
@@ -37,10 +37,10 @@ def steady(process: Process) -> tuple[float, float] | None:
     return (start.t, last.t) if start.t < last.t else None
 
 
-class Span:
+class ProcessSpan:
     """A process between `start_s` and `end_s`, cut to what its beats know."""
 
-    def __init__(self, process: Process, start_s: float, end_s: float) -> None:
+    def __init__(self, process: TrainingProcess, start_s: float, end_s: float) -> None:
         beats = process.beats
         self._process = process
         self.start_s = max(start_s, beats[0].t if beats else math.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.sections import Node, Section
+from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.inside.sections.analysis import analysis
 from gpudebug.core.inside.sections.evidence import beside, outline, sections_evidence, unreadable
 from gpudebug.core.inside.sections.many_reports import merge
@@ -10,9 +10,9 @@ from gpudebug.core.inside.sections.parser import read_report
 from gpudebug.core.inside.sections.report import Report
 
 __all__ = [
-    "Node",
     "Report",
     "Section",
+    "SectionNode",
     "analysis",
     "beside",
     "merge",

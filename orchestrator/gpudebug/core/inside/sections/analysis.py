@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gpudebug.core.answers.sections import Node, ScoredSection, SectionAdvice, SectionsAnswer
+from gpudebug.core.answers.sections import ScoredSection, SectionAdvice, SectionNode, SectionsAnswer
 from gpudebug.core.inside.sections.categories import category_of, category_shares
 from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
 from gpudebug.core.inside.sections.report import Report
@@ -70,7 +70,7 @@ def remarks(report: Report) -> list[str]:
     return lines
 
 
-def _overfull(tree: Sequence[Node]) -> list[str]:
+def _overfull(tree: Sequence[SectionNode]) -> list[str]:
     """Sections whose children took longer than they did, beyond what rounding and clocks explain."""
     found: dict[str, None] = {}
     waiting = list(tree)

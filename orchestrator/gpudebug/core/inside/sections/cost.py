@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpudebug.core.answers.sections import Node, Section
+from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.inside.sections import hints
 from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.words import Word
@@ -21,7 +21,7 @@ LARGE_MB = 100.0
 _WORTH = 0.25
 
 
-class Level(Word):
+class AdviceLevel(Word):
     """What a recommendation is about, the most pressing first."""
 
     CRITICAL = "CRITICAL"
@@ -32,7 +32,7 @@ class Level(Word):
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    level: Level
+    level: AdviceLevel
     section: str
     text: str
 
@@ -73,7 +73,7 @@ def recommendations(report: Report) -> list[Recommendation]:
         for section in sorted(report.sections, key=lambda s: (-s.total_s, s.name))
         for r in _of(section, share(section, profiled), below.get(section.name, {}))
     ]
-    order = list(Level)
+    order = list(AdviceLevel)
     return sorted(found, key=lambda r: order.index(r.level))
 
 
@@ -82,22 +82,24 @@ def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[
     inside = _inside(section, below)
     if share > CRITICAL_SHARE:
         advice = inside or hint or "split it into sections to see what in it takes so long"
-        yield Recommendation(Level.CRITICAL, section.name, f"takes {100 * share:.1f}% of the time: {advice}")
+        yield Recommendation(
+            AdviceLevel.CRITICAL, section.name, f"takes {100 * share:.1f}% of the time: {advice}"
+        )
         hint = None
     if section.mean_s > SLOW_S:
         advice = inside or hint or "do its work less often, in a worker, in batches or on the GPU"
         times = "once" if section.calls == 1 else f"{section.calls} times"
         text = f"takes {1000 * section.mean_s:.0f} ms a call, {times}: {advice}"
-        yield Recommendation(Level.SLOW, section.name, text)
+        yield Recommendation(AdviceLevel.SLOW, section.name, text)
     if (section.mem_peak_mb or 0.0) > LARGE_MB:
         text = f"peaks at {section.mem_peak_mb:.0f} MB: allocate buffers once and reuse them, avoid copies"
-        yield Recommendation(Level.MEMORY, section.name, text)
+        yield Recommendation(AdviceLevel.MEMORY, section.name, text)
     if (section.gpu_peak_mb or 0.0) > LARGE_MB:
         text = (
             f"peaks at {section.gpu_peak_mb:.0f} MB of device memory: free what is not needed, use mixed "
             "precision, or recompute activations"
         )
-        yield Recommendation(Level.GPU_MEMORY, section.name, text)
+        yield Recommendation(AdviceLevel.GPU_MEMORY, section.name, text)
 
 
 def _inside(section: Section, below: Mapping[str, float]) -> str | None:
@@ -109,7 +111,7 @@ def _inside(section: Section, below: Mapping[str, float]) -> str | None:
     return f"{100 * part:.0f}% of that in {name!r}, look there first" if part >= _WORTH else None
 
 
-def _below(tree: tuple[Node, ...]) -> dict[str, dict[str, float]]:
+def _below(tree: tuple[SectionNode, ...]) -> dict[str, dict[str, float]]:
     """Sum the seconds of the sections directly below each section, wherever it is in the tree."""
     found: dict[str, dict[str, float]] = {}
     waiting = list(tree)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from gpudebug.core.answers.probe import SectionMean, SectionRow
-from gpudebug.core.answers.sections import Node
+from gpudebug.core.answers.sections import SectionNode
 from gpudebug.core.inside.sections.analysis import remarks
 from gpudebug.core.inside.sections.categories import category_of
 from gpudebug.core.inside.sections.cost import profiled_s, share
@@ -49,7 +49,7 @@ def unreadable(why: str) -> SectionsEvidence:
     return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
 
 
-def outline(tree: Sequence[Node]) -> list[dict[str, Any]]:
+def outline(tree: Sequence[SectionNode]) -> list[dict[str, Any]]:
     """A report's tree in lines, those with the most time first, each above what was entered from it: `depth`,
     `name`, `calls`, `total_s`, and `own_s`, what is not in the lines below. The first 60."""
     lines: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ def outline(tree: Sequence[Node]) -> list[dict[str, Any]]:
     return lines
 
 
-def _smallest_first(nodes: Sequence[Node]) -> list[Node]:
+def _smallest_first(nodes: Sequence[SectionNode]) -> list[SectionNode]:
     return sorted(nodes, key=lambda n: (n.total_s, n.name))
 
 

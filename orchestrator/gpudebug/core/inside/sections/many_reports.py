@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from gpudebug.core.answers.sections import Node, Section
+from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.inside.sections.cost import profiled_s
 from gpudebug.core.inside.sections.report import Report
 
@@ -81,13 +81,13 @@ def _weighted(same: Sequence[Section], values: Sequence[float | None]) -> float 
     return min(max(mean, min(known)), max(known))
 
 
-def _nodes(levels: Sequence[Sequence[Node]]) -> tuple[Node, ...]:
+def _nodes(levels: Sequence[Sequence[SectionNode]]) -> tuple[SectionNode, ...]:
     """Trees put on top of each other: what has the same name below the same sections is one."""
-    same: dict[str, list[Node]] = {}
+    same: dict[str, list[SectionNode]] = {}
     for node in (n for level in levels for n in level):
         same.setdefault(node.name, []).append(node)
     return tuple(
-        Node(
+        SectionNode(
             name,
             sum(n.calls for n in nodes),
             math.fsum(n.total_s for n in nodes),

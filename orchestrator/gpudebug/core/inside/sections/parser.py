@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from gpudebug.core.answers.sections import Node, Section
+from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.text.json_lines import line_of, parse
@@ -48,7 +48,7 @@ def read_report(data: bytes, file: str) -> Report:
             file=file,
             next="use the gpudebug that wrote it: pip install --upgrade gpudebug",
         )
-    return _Reader(text, file).report(found)
+    return _ReportReader(text, file).report(found)
 
 
 def _no_json(text: str, e: json.JSONDecodeError, file: str) -> GpudebugError:
@@ -73,7 +73,7 @@ def _whose(entry: Mapping[str, Any]) -> str:
     return f"section {name!r}: " if isinstance(name, str) else ""
 
 
-class _Reader:
+class _ReportReader:
     """Finds the line of a value in the file, for its errors."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -129,7 +129,7 @@ class _Reader:
             gpu_peak_mb=self._number_if(entry, "gpu_peak_mb", at),
         )
 
-    def _nodes(self, entries: Any, at: _Place, depth: int = 0) -> tuple[Node, ...]:
+    def _nodes(self, entries: Any, at: _Place, depth: int = 0) -> tuple[SectionNode, ...]:
         if not isinstance(entries, list):
             self._refuse(f"{at[-1]} is no list", at)
         nodes = []
@@ -138,7 +138,7 @@ class _Reader:
             self._refuse_nameless(entry, here)
             below = (entry.get("children") or []) if depth < _DEEPEST else []
             nodes.append(
-                Node(
+                SectionNode(
                     name=_clean(entry["name"]),
                     calls=self._count(entry, "calls", here),
                     total_s=self._number(entry, "total_s", here),

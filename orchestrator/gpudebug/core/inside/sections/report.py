@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpudebug.core.answers.sections import Node, Section
+from gpudebug.core.answers.sections import Section, SectionNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Report:
     """
 
     sections: tuple[Section, ...]
-    tree: tuple[Node, ...] = ()
+    tree: tuple[SectionNode, ...] = ()
     rank: int | None = None
     pid: int | None = None
     python: str | None = None

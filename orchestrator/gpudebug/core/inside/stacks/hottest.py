@@ -32,11 +32,11 @@ class Hot(NamedTuple):
 
 def hottest(stacks: Stacks) -> list[Hot]:
     """The lines with the most time first."""
-    found: dict[tuple[str, int], _Line] = {}
+    found: dict[tuple[str, int], _HotLine] = {}
     for one in seen(stacks):
         if one.frames:
             key = (one.frames[one.own], one.line) if one.own is not None else (one.frames[-1], 0)
-            line = found.setdefault(key, _Line(one.source or ""))
+            line = found.setdefault(key, _HotLine(one.source or ""))
             line.seconds += one.seconds
             line.cpu_s += one.within("running")
             line.phases[one.phase] = line.phases.get(one.phase, 0.0) + one.seconds
@@ -54,7 +54,7 @@ def hottest(stacks: Stacks) -> list[Hot]:
     ]
 
 
-class _Line:
+class _HotLine:
     def __init__(self, code: str) -> None:
         self.code = code
         self.seconds = self.cpu_s = 0.0

@@ -23,7 +23,7 @@ _MOST_SECONDS = 20.0
 _SPAN_S = 2 * _MOST_SECONDS
 
 
-class Expression:
+class CatalogueExpression:
     """An expression of the catalogue; letter case does not count."""
 
     def __init__(self, expression: str) -> None:
@@ -87,5 +87,5 @@ def limit(now: Callable[[], float]) -> None:
 
 
 @lru_cache(maxsize=8192)
-def pattern(expression: str) -> Expression:
-    return Expression(expression)
+def pattern(expression: str) -> CatalogueExpression:
+    return CatalogueExpression(expression)

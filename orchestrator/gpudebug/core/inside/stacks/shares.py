@@ -45,7 +45,7 @@ class Taken(NamedTuple):
     part: float = 1.0
 
 
-class Seen(NamedTuple):
+class SampledStack(NamedTuple):
     """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame."""
 
     phase: str
@@ -88,24 +88,24 @@ class _Same:
         return isinstance(other, _Same) and self.stacks is other.stacks
 
 
-def seen(stacks: Stacks) -> tuple[Seen, ...]:
+def seen(stacks: Stacks) -> tuple[SampledStack, ...]:
     """Yield every stack."""
     return _seen(_Same(stacks))
 
 
 @lru_cache(maxsize=8)
-def _seen(key: _Same) -> tuple[Seen, ...]:
+def _seen(key: _Same) -> tuple[SampledStack, ...]:
     """Each term of the catalogue asks for the same ones."""
     return tuple(_each(key.stacks))
 
 
-def _each(stacks: Stacks) -> Iterator[Seen]:
+def _each(stacks: Stacks) -> Iterator[SampledStack]:
     for phase, indices, line, seconds, cpu_s in stacks.stacks:
         frames = tuple(stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames))
         places = range(len(frames) - 1, -1, -1)
         own = next((i for i in places if f"{frames[i]}:{line}" in stacks.code), None)
         source = stacks.code.get(f"{frames[own]}:{line}") if own is not None else None
-        yield Seen(phase, frames, line, seconds, cpu_s, own, source)
+        yield SampledStack(phase, frames, line, seconds, cpu_s, own, source)
 
 
 def share(
@@ -137,7 +137,7 @@ def share(
     return Taken(min(1.0, total / stacks.seconds), place, taken / total)
 
 
-def _spot(one: Seen, frames: frozenset[str | None]) -> tuple[str, int | None, str | None]:
+def _spot(one: SampledStack, frames: frozenset[str | None]) -> tuple[str, int | None, str | None]:
     """Where a stack is that frames match: the innermost of them, in a library the line that called it."""
     index = max(i for i, frame in enumerate(one.frames) if frame in frames)
     if one.own is None or index >= one.own:
