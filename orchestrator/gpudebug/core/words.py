@@ -63,3 +63,7 @@ class Result(Word):
     FAIL = "fail"
     UNKNOWN = "unknown"
     SKIPPED = "skipped"
+
+
+SignalValue = float | bool | str
+"""What a signal of the catalogue can be: a figure, a yes or no, or a word; a missing one is None."""

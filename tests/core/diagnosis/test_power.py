@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.catalogue.model import Own
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis import model
 from gpudebug.core.diagnosis.power import judged, moved, power_of
-from gpudebug.core.words import Status
+from gpudebug.core.words import SignalValue, Status
 
 FLAG, CODE = "--set --num_workers=4", "--code"
 PATCH = "--patch hypotheses/patches/h1.patch"
@@ -41,7 +40,11 @@ READS = Own(signal="blocking_reads_per_step", direction="is_zero")
     ],
 )
 def test_what_a_trial_would_have_shown(
-    change: str | None, own: list[Own], before: dict[str, Value], after: dict[str, Value], power: float
+    change: str | None,
+    own: list[Own],
+    before: dict[str, SignalValue],
+    after: dict[str, SignalValue],
+    power: float,
 ) -> None:
     parsed = intervention.parse(change) if change else None
     assert power_of(parsed, own, before, after) == power
@@ -67,7 +70,7 @@ def test_what_a_trial_would_have_shown(
     ],
 )
 def test_whether_a_figure_moved(
-    own: Own, before: Value | None, after: Value | None, expected: bool | None
+    own: Own, before: SignalValue | None, after: SignalValue | None, expected: bool | None
 ) -> None:
     assert moved(own, before, after) is expected
 

@@ -8,9 +8,9 @@ import pytest
 
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.diagnosis import OtherFlag
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.reference import difference
+from gpudebug.core.words import SignalValue
 
 WORKLOAD = ["python", "train.py", "--policy.type=rtc", "--num-workers", "0", "--lr=1e-4", "--compile"]
 REFERENCE = ["python", "train.py", "--policy.type=act", "--num_workers=4", "--lr", "0.0001", "--seed=1"]
@@ -66,7 +66,7 @@ def test_a_command_differs_in_nothing_from_itself() -> None:
     ],
 )
 def test_figures_count_where_they_are_apart(
-    name: str, workload: Value, reference: Value, said: str | None
+    name: str, workload: SignalValue, reference: SignalValue, said: str | None
 ) -> None:
     found = difference(
         [], [], DiagnosisFacts(signals={name: workload}), DiagnosisFacts(signals={name: reference})

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
-
-SignalValue = float | bool | str
-"""A figure, a yes or no, or a word of the evidence."""
+from gpudebug.core.words import SignalValue
 
 
 @dataclass(frozen=True, kw_only=True)

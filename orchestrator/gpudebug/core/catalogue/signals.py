@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-Value = float | bool | str
-"""What a signal can be; a missing one is None, and a condition over it is unknown."""
-
 
 class Signal(NamedTuple):
     """`unit` is `share` (0 to 1), `%`, `pp` (percentage points), `s`, `MB`, `1/s`, `count`, `yes` (true or

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import DiagnosisFacts
+from gpudebug.core.words import SignalValue
 
 Record = Mapping[str, Any]
 
 
-def of_trace(trace: Record | None) -> dict[str, Value | None]:
+def of_trace(trace: Record | None) -> dict[str, SignalValue | None]:
     """Signals of `Evidence.trace`, from its `analysis`; {} if there is none."""
     analysis = (trace or {}).get("analysis")
     if not analysis:
@@ -44,7 +44,7 @@ def _waited(rows: Sequence[Record] | None, span: float | None) -> float | None:
     return min(1.0, (math.fsum(calls) if calls else max(operators, default=0.0)) / span)
 
 
-def _communication(analysis: Record) -> dict[str, Value | None]:
+def _communication(analysis: Record) -> dict[str, SignalValue | None]:
     """Of the traced time what NCCL takes on a device in the mean, and what of it no computation hides."""
     nccl, span = analysis.get("nccl") or {}, analysis.get("span_s")
     of_all = span * max(1, len(analysis.get("devices") or ())) if span else None
@@ -61,7 +61,7 @@ def _part(seconds: float | None, of_all: float | None) -> float | None:
 
 def of_others(
     util: float | None, reference: DiagnosisFacts | None, expected: Sequence[Record]
-) -> dict[str, Value | None]:
+) -> dict[str, SignalValue | None]:
     """Against the reference (`util` is the workload's, in percent) and rows of `expectations.rows`."""
     best = reference.signals.get("gpu_util") if reference else None
     shares = [share for row in expected if (share := _share_of_expected(row)) is not None]

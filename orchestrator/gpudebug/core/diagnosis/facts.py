@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.answers.diagnosis import LayerResult
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.command import command_line
 from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
@@ -14,6 +13,7 @@ from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.text import shell_words
+from gpudebug.core.words import SignalValue
 
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
@@ -21,7 +21,7 @@ _HELD_BACK = 0.95
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
 Record = Mapping[str, Any]
-Signals = dict[str, Value]
+Signals = dict[str, SignalValue]
 
 
 def facts_of(
@@ -102,7 +102,7 @@ def _folded(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_")
 
 
-def _add(signals: Signals, found: Mapping[str, Value | None]) -> None:
+def _add(signals: Signals, found: Mapping[str, SignalValue | None]) -> None:
     signals.update({name: value for name, value in found.items() if value is not None})
 
 
@@ -110,7 +110,7 @@ def _last(evidence: Sequence[Record], key: str, otherwise: Any) -> Any:
     return next((e[key] for e in reversed(evidence) if e.get(key)), otherwise)
 
 
-def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str, Value | None]:
+def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str, SignalValue | None]:
     """What samples and host tell. Memory of the stand-in is the host's, of which resident memory is."""
     util = mean([e.get("utilisation") for e in evidence])
     found = [c for e in evidence if (c := e.get("conditions"))]
@@ -147,7 +147,7 @@ def _throttled(conditions: Sequence[Record]) -> float | None:
     return mean([max((t.get(name, 0.0) for name in _THROTTLING), default=0.0) for t in known])
 
 
-def _log(evidence: Sequence[Record]) -> dict[str, Value | None]:
+def _log(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
     data, update = (mean([e.get(key) for e in evidence]) for key in ("data_s", "update_s"))
     step = data + update if data is not None and update is not None else None
     failure = _last(evidence, "failure", None)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Condition, Share, Term
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.inside.stacks.patterns import pattern
 from gpudebug.core.inside.stacks.shares import CodeLine, share
+from gpudebug.core.words import SignalValue
 
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0", "none"})
@@ -21,7 +21,7 @@ class TermFigure(NamedTuple):
     """`name` is its source: of a signal, flag, section or printed name; `place` where a stack's time is, or
     `part` of it."""
 
-    value: Value
+    value: SignalValue
     name: str
     place: CodeLine | None = None
     part: float = 1.0
@@ -61,7 +61,7 @@ def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> 
     return None
 
 
-def number(value: Value | None) -> float | None:
+def number(value: SignalValue | None) -> float | None:
     """A value as a number; None for truths and words."""
     if isinstance(value, bool) or value is None:
         return None
@@ -71,7 +71,7 @@ def number(value: Value | None) -> float | None:
         return None
 
 
-def truth(value: Value) -> bool | None:
+def truth(value: SignalValue) -> bool | None:
     """A value as yes or no; None for what is neither."""
     if isinstance(value, bool):
         return value
@@ -85,7 +85,7 @@ def holds(condition: Condition, facts: DiagnosisFacts) -> bool | None:
     return None if found is None else compares(condition, found.value)
 
 
-def compares(condition: Condition, value: Value) -> bool | None:
+def compares(condition: Condition, value: SignalValue) -> bool | None:
     """Whether a value is as the condition wants it; None if the two cannot be compared."""
     if condition.equals is not None:
         return equal(value, condition.equals)
@@ -98,7 +98,7 @@ def compares(condition: Condition, value: Value) -> bool | None:
     return above and (condition.below is None or found < condition.below)
 
 
-def equal(value: Value, wanted: Value) -> bool:
+def equal(value: SignalValue, wanted: SignalValue) -> bool:
     """`True`, `true`, `on` and a bare flag are equal; so are `4` and `4.0`."""
     if isinstance(wanted, bool) or isinstance(value, bool):
         found, meant = truth(value), truth(wanted)
@@ -109,7 +109,7 @@ def equal(value: Value, wanted: Value) -> bool:
     return str(value).strip().casefold() == str(wanted).strip().casefold()
 
 
-def similar(value: Value, other: Value) -> bool:
+def similar(value: SignalValue, other: SignalValue) -> bool:
     """Whether two sides' figures are about the same: within 30 % of the larger or 0.05 of each other."""
     one, two = number(value), number(other)
     if one is None or two is None:

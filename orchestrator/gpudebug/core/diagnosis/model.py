@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import Missing
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.records import SectionFigures, StacksEvidence
+from gpudebug.core.words import SignalValue
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class DiagnosisFacts:
     `layer_quiet` and its like for a layer test that was made) why it did not.
     """
 
-    signals: Mapping[str, Value] = field(default_factory=dict)
+    signals: Mapping[str, SignalValue] = field(default_factory=dict)
     stacks: StacksEvidence | None = None
     sections: tuple[SectionFigures, ...] = ()
     flags: Mapping[str, str | bool] = field(default_factory=dict)

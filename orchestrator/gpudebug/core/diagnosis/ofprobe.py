@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.catalogue.signals import Value
+from gpudebug.core.words import SignalValue
 
 Record = Mapping[str, Any]
 
@@ -21,14 +21,14 @@ _WAITS = ("data_wait_share", "eval_data_share", "loader_start_share")
 _FLAGS = ("anomaly", "launch_blocking", "cudnn_benchmark")
 
 
-def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Value | None]:
+def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, SignalValue | None]:
     """Signals of the probe, of one run or the means of several; facts are the last run's. {} of none."""
     probes = [p for e in evidence if (p := e.get("probe"))]
     if not probes:
         p50 = mean([e.get("step_time_p50_s") for e in evidence])
         return {"step_time_s": p50, "batch_size": mean([e.get("batch_size") for e in evidence])}
     facts = probes[-1].get("facts") or {}
-    found: dict[str, Value | None] = {name: mean([p.get(name) for p in probes]) for name in _AS_TOLD}
+    found: dict[str, SignalValue | None] = {name: mean([p.get(name) for p in probes]) for name in _AS_TOLD}
     p50, p95 = (mean([p.get(f"step_time_{q}_s") for p in probes]) for q in ("p50", "p95"))
     ranks = [r for p in probes for r in p.get("ranks") or ()]
     return {
@@ -61,7 +61,7 @@ def mean(values: Sequence[object]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _unattributed(found: Mapping[str, Value | None]) -> float | None:
+def _unattributed(found: Mapping[str, SignalValue | None]) -> float | None:
     """Of an iteration's time what is in no part of it; unknown if a part is.
 
     A wait that was not reported is 0, but for batches that other threads fetch.
@@ -86,9 +86,9 @@ def _skew(ranks: Sequence[Record]) -> float | None:
     return max(waits) - min(waits) if len(waits) > 1 else None
 
 
-def _copies(records: Sequence[Record]) -> dict[str, Value | None]:
+def _copies(records: Sequence[Record]) -> dict[str, SignalValue | None]:
     """Per step and as shares of the span; unknown if a run names no span."""
-    found: dict[str, Value | None] = {}
+    found: dict[str, SignalValue | None] = {}
     for way in ("h2d", "d2h"):
         known = [(p, c) for p in records if (c := p.get(way))]
         found[f"{way}_copies_per_step"] = mean([_per(c.get("count"), p.get("span_steps")) for p, c in known])
@@ -110,7 +110,7 @@ def _per(value: object, by: object) -> float | None:
     return over / under if over is not None and under else None
 
 
-def _loader(facts: Record, cores: float | None) -> dict[str, Value | None]:
+def _loader(facts: Record, cores: float | None) -> dict[str, SignalValue | None]:
     """Settings of the loader that feeds the training: of several, the one that is fetched from the most."""
     if not facts:
         return {}
@@ -138,7 +138,7 @@ def _truth(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _settings(facts: Record, cores: float | None) -> dict[str, Value | None]:
+def _settings(facts: Record, cores: float | None) -> dict[str, SignalValue | None]:
     amp, compiled, threads = facts.get("amp"), facts.get("compile"), number(facts.get("threads"))
     place, distributed = facts.get("device"), facts.get("distributed")
     steps = [n for o in _mappings(facts.get("optimizers")) if (n := number(o.get("steps")))]

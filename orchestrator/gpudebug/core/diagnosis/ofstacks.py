@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.inside.stacks import shares
 from gpudebug.core.records import Stacks, StacksEvidence
+from gpudebug.core.words import SignalValue
 
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
@@ -53,9 +53,9 @@ def _threads(stacks: StacksEvidence) -> dict[str, Stacks]:
     return {name: one for name, one in named.items() if one is not None}
 
 
-def signals(stacks: StacksEvidence | None) -> dict[str, Value | None]:
+def signals(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
     """Shares of the watched time; {} if nothing was watched."""
-    found: dict[str, Value | None] = {}
+    found: dict[str, SignalValue | None] = {}
     if stacks and stacks.training:
         found |= _training(stacks.training)
     if stacks and stacks.workers:
@@ -67,7 +67,7 @@ def _ran(stacks: Stacks) -> float:
     return min(1.0, stacks.cpu_s / stacks.seconds)
 
 
-def _training(stacks: Stacks) -> dict[str, Value | None]:
+def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
     outside = [s.within("waiting") for s in shares.seen(stacks) if s.phase in _BUT_DATA]
     return {
         "stacks_s": stacks.seconds,

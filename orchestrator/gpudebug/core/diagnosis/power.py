@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.catalogue.model import Own
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Tested
-from gpudebug.core.words import VERDICTS, Status
+from gpudebug.core.words import VERDICTS, SignalValue, Status
 
 WRITTEN, FLAG, UNMOVED = 0.9, 0.6, 0.3
 """Of code that was written for this cause; of a flag or variable; of a change that moved nothing of its
@@ -21,8 +20,8 @@ _GONE = 0.05
 def power_of(
     change: Intervention | None,
     own: Sequence[Own],
-    before: Mapping[str, Value],
-    after: Mapping[str, Value],
+    before: Mapping[str, SignalValue],
+    after: Mapping[str, SignalValue],
 ) -> float:
     """Of a trial of `change` (None: unknown) for a cause with these `own_signal`s.
 
@@ -35,7 +34,7 @@ def power_of(
     return WRITTEN if change is not None and (change.patch or change.needs_code) else FLAG
 
 
-def moved(own: Own, before: Value | None, after: Value | None) -> bool | None:
+def moved(own: Own, before: SignalValue | None, after: SignalValue | None) -> bool | None:
     """Whether a figure went where it should; None if it is not known or is a word."""
     if before is None or after is None or isinstance(before, str) or isinstance(after, str):
         return None

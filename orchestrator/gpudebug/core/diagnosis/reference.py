@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpudebug.core.answers.diagnosis import FromReference, OtherFigure, OtherFlag, OtherProgram
-from gpudebug.core.catalogue.signals import SIGNALS, Signal, Value
+from gpudebug.core.catalogue.signals import SIGNALS, Signal
 from gpudebug.core.compare.checklist import NAMING
 from gpudebug.core.diagnosis.facts import flags_of, words_of
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.sentences import value
 from gpudebug.core.verdict.took_effect import same_value
+from gpudebug.core.words import SignalValue
 
 NOT_SET = "not set"
 LEAST_POINTS = 5.0
@@ -75,7 +76,7 @@ def _figures(workload: DiagnosisFacts, reference: DiagnosisFacts) -> list[OtherF
     ]
 
 
-def _close(signal: Signal, mine: Value, theirs: Value) -> bool:
+def _close(signal: Signal, mine: SignalValue, theirs: SignalValue) -> bool:
     if isinstance(mine, (bool, str)) or isinstance(theirs, (bool, str)):
         return mine == theirs
     if signal.unit in ("share", "%"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS, Value
+from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.figures import TermFigure, figure, number
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import WeighedSign
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import SignalValue
 
 _NEARLY_ALL = 0.8
 _NAMED = 3
@@ -42,7 +43,7 @@ def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
     return f"the configuration has {found.name} = {found.value}"
 
 
-def _of_signal(name: str, found: Value) -> str:
+def _of_signal(name: str, found: SignalValue) -> str:
     signal, known = SIGNALS[name], number(found)
     if known is not None and known < 0 and name in BELOW_ZERO:
         return BELOW_ZERO[name].replace("{}", value(-known, signal.unit))
@@ -61,7 +62,7 @@ def _of_stacks(weighed: WeighedSign, found: TermFigure) -> str:
     return f"{value(found.value, 'share')} of {whose} {where} {found.place}"
 
 
-def value(found: Value, unit: str) -> str:
+def value(found: SignalValue, unit: str) -> str:
     """A signal's value in its unit."""
     if isinstance(found, bool):
         return "yes" if found else "no"

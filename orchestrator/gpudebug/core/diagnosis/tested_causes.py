@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.catalogue.touches import meets
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.optional_code import options_of
 from gpudebug.core.inside.stacks.patterns import pattern
+from gpudebug.core.words import SignalValue
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
 BY_TOUCH = 0.8
@@ -62,7 +62,7 @@ def causes_of(
     hypothesis: StatedHypothesis,
     causes: Iterable[Cause],
     facts: DiagnosisFacts,
-    standing: Mapping[str, Value] | None = None,
+    standing: Mapping[str, SignalValue] | None = None,
     shown: Mapping[str, str] | None = None,
     touched: Mapping[str, frozenset[str]] | None = None,
 ) -> dict[str, float]:
@@ -79,7 +79,7 @@ def causes_of(
     named = hypothesis.cause
     if named is not None and any(c.id == named for c in known):
         return {named: NAMED}
-    values: dict[str, Value] = {**(standing or {}), **facts.printed, **facts.flags}
+    values: dict[str, SignalValue] = {**(standing or {}), **facts.printed, **facts.flags}
     by_change: dict[str, float] = {}
     against: set[str] = set()
     for cause in known:
@@ -105,7 +105,7 @@ def _either(one: float, other: float) -> float:
 
 
 def _of_change(
-    cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, Value]
+    cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, SignalValue]
 ) -> float | None:
     """How well a change tests the cause; 0 if it goes the wrong way, None if it is another thing."""
     if change is None:
@@ -115,7 +115,7 @@ def _of_change(
 
 
 def _of_part(
-    cause: Cause, part: SingleChange, framework: str | None, values: Mapping[str, Value]
+    cause: Cause, part: SingleChange, framework: str | None, values: Mapping[str, SignalValue]
 ) -> float | None:
     if part.kind not in ("set", "unset", "env"):
         return None
@@ -144,16 +144,16 @@ def _of_framework(cause: Cause, part: SingleChange, framework: str | None) -> fl
     return None
 
 
-def _toward(wanted: Value, given: str | None) -> float:
+def _toward(wanted: SignalValue, given: str | None) -> float:
     """Another number than the catalogue's tests the cause too, the opposite of its truth does not."""
-    value: Value = True if given is None else given
+    value: SignalValue = True if given is None else given
     one, other = truth(wanted), truth(value)
     if one is not None and other is not None and number(wanted) is None:
         return BY_FLAG if one is other else 0.0
     return BY_FLAG if equal(value, wanted) else BY_KNOB
 
 
-def _of_knob(knob: Knob, part: SingleChange, values: Mapping[str, Value]) -> float | None:
+def _of_knob(knob: Knob, part: SingleChange, values: Mapping[str, SignalValue]) -> float | None:
     name = folded(part.name)
     if not any(_whole(names, name) for names in knob.names):
         return None
@@ -175,9 +175,9 @@ def _whole(names: str, name: str) -> bool:
     return bool(found.fullmatch(name) or found.fullmatch(name.rpartition(".")[2]))
 
 
-def _goes(knob: Knob, part: SingleChange, standing: Value | None) -> bool | None:
+def _goes(knob: Knob, part: SingleChange, standing: SignalValue | None) -> bool | None:
     """Whether a change of a knob goes where the cause wants it; None if that cannot be known."""
-    new: Value | None = None if part.kind == "unset" else True if part.value is None else part.value
+    new: SignalValue | None = None if part.kind == "unset" else True if part.value is None else part.value
     if knob.direction in ("any", "to"):
         return True
     if knob.direction == "off":
@@ -194,7 +194,7 @@ def _not(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def _moves(new: Value, standing: Value | None, *, up: bool) -> bool | None:
+def _moves(new: SignalValue, standing: SignalValue | None, *, up: bool) -> bool | None:
     """Whether a number rises or falls. Off is 0, on is 1: `--cache=off` lowers it."""
     then, now = _as_number(standing), _as_number(new)
     if now is None:
@@ -204,7 +204,7 @@ def _moves(new: Value, standing: Value | None, *, up: bool) -> bool | None:
     return now > then if up else now < then
 
 
-def _as_number(value: Value | None) -> float | None:
+def _as_number(value: SignalValue | None) -> float | None:
     if value is None:
         return None
     found = number(value)

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.config import expectations
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
@@ -18,7 +17,7 @@ from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.words import Status
+from gpudebug.core.words import SignalValue, Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record, workload_of
 from gpudebug.engine.diagnosis import layers, powers
@@ -163,7 +162,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
     )
 
 
-def _defaults(program: Program | None) -> dict[str, Value]:
+def _defaults(program: Program | None) -> dict[str, SignalValue]:
     """The values of the program's own options that the command does not set."""
     options = program.options if program else {}
     return {name: flag.default for name, flag in options.items() if flag.default is not None}

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.catalogue import Catalogue
-from gpudebug.core.catalogue.signals import Value
 from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Tested
 from gpudebug.core.diagnosis.power import judged, power_of
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.words import VERDICTS
+from gpudebug.core.words import VERDICTS, SignalValue
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.campaign.premises import moved
@@ -35,8 +34,8 @@ def _said(
     loaded: Loaded, catalogue: Catalogue, entry: HypothesisEntry, matched: Mapping[str, float]
 ) -> Iterator[Tested]:
     causes = [cause for id in matched if (cause := catalogue.get(id)) is not None]
-    before: Mapping[str, Value] = {}
-    after: Mapping[str, Value] = {}
+    before: Mapping[str, SignalValue] = {}
+    after: Mapping[str, SignalValue] = {}
     if any(cause.own_signal for cause in causes):
         before, after = _signals(loaded, entry)
     change = _change(entry)
@@ -46,7 +45,9 @@ def _said(
     yield from judged(entry.number, entry.status, powers, before_accepting=_before_accepting(loaded, entry))
 
 
-def _signals(loaded: Loaded, entry: HypothesisEntry) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+def _signals(
+    loaded: Loaded, entry: HypothesisEntry
+) -> tuple[Mapping[str, SignalValue], Mapping[str, SignalValue]]:
     """Of the baseline that a trial was judged against and of the trial; empty if no sound run is there."""
     trial = loaded.trials[entry.number]
     used: list[Mapping[str, Any]] = trial.verdict["runs"] if trial.verified and trial.verdict else []
