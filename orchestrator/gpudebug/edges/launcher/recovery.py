@@ -14,6 +14,8 @@ from gpudebug.edges.launcher.warden.processes import Proc
 
 VARIABLE = "GPUDEBUG_RUN"
 LIMIT_S = 5.0
+# A process that forks its successor and exits can do both between the list of processes and a look at it.
+_QUIET_ROUNDS = 4
 
 
 @contextlib.contextmanager
@@ -68,10 +70,17 @@ def sweep(marker: str, limit: float = LIMIT_S) -> list[int]:
         for group in groups:
             group.kill()
 
-    killed, _ = end_all(find, limit, kill_groups)
+    pids: list[int] = []
+    quiet = 0
+    while quiet < _QUIET_ROUNDS:
+        killed, left = end_all(find, limit, kill_groups)
+        pids += [proc.pid for proc in killed]
+        if left:
+            break
+        quiet = 0 if killed else quiet + 1
     for group in groups:
         group.remove()
-    return [proc.pid for proc in killed]
+    return pids
 
 
 def marked(marker: str) -> list[Proc]:
