@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core.errors import BusyError, InterruptedRun
-from gpudebug.mcp.worker import Job, JobResult, Worker
+from gpudebug.mcp.worker import JobResult, Worker, WorkerJob
 
 
 class Client:
@@ -27,8 +27,8 @@ class Client:
         self._story = story
         self._failed: list[BaseException] = []
 
-    def submit(self, work: Callable[[], dict[str, Any]]) -> Job:
-        job = Job(work, self.answers.append)
+    def submit(self, work: Callable[[], dict[str, Any]]) -> WorkerJob:
+        job = WorkerJob(work, self.answers.append)
         self.worker.submit(job)
         return job
 
@@ -167,7 +167,7 @@ def _stopped() -> dict[str, Any]:
 def test_a_signal_that_nobody_here_sent_ends_the_worker(work: Callable[[], dict[str, Any]]) -> None:
     handler = signal.getsignal(signal.SIGINT)
     worker, answers = Worker(), []
-    worker.submit(Job(work, answers.append))
+    worker.submit(WorkerJob(work, answers.append))
     with pytest.raises(KeyboardInterrupt):
         worker.run()
     assert [a.interrupted for a in answers] == [True]

@@ -13,13 +13,13 @@ from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.status import NextAction
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.engine.live.underway import RunningCommand
-from gpudebug.engine.status.watch import Device, Sight, State
+from gpudebug.engine.status.watch import Sight, WatchedDevice, WatchState
 from gpudebug.terminal.watch import frame, line
 
 SIZES = [(80, 24), (200, 50), (40, 24), (40, 10), (20, 5), (120, 12), (1, 1), (3, 80), (500, 3)]
 
 
-def device(index: int = 0, **changes: Any) -> Device:
+def device(index: int = 0, **changes: Any) -> WatchedDevice:
     facts: dict[str, Any] = {
         "index": index,
         "uuid": f"GPU-{index}",
@@ -33,13 +33,13 @@ def device(index: int = 0, **changes: Any) -> Device:
         "trace": tuple(50 + 40 * math.sin(n / 9) for n in range(120)),
         **changes,
     }
-    return Device(DeviceNow(**facts), "NVIDIA A100-SXM4-80GB", "nvml", None, 400.0)
+    return WatchedDevice(DeviceNow(**facts), "NVIDIA A100-SXM4-80GB", "nvml", None, 400.0)
 
 
 RUNNING = Sight(
     "rtc",
     "02:14:07",
-    State.RUNNING,
+    WatchState.RUNNING,
     RunningCommand(4711, "gpudebug next --detach", "abc", "2026-11-21T02:10:00"),
     RunProgress(
         run="0007-h3",
@@ -69,14 +69,14 @@ RUNNING = Sight(
     samples_age_s=0.2,
 )
 NEXT = NextAction(action="test", hypothesis=4, role=None, why="hypothesis 4 is untested")
-IDLE = replace(RUNNING, state=State.IDLE, holder=None, outcome="COMPLETED", next=NEXT)
+IDLE = replace(RUNNING, state=WatchState.IDLE, holder=None, outcome="COMPLETED", next=NEXT)
 EMPTY = Sight("rtc", "02:14:07", next=replace(NEXT, action="record_baseline", why="there is none"))
 STATES = {
     "running": RUNNING,
     "two": replace(RUNNING, devices=(device(), device(1, throttle="sw_power_cap"))),
     "eight": replace(RUNNING, devices=tuple(map(device, range(8)))),
     "cpu": replace(
-        RUNNING, devices=(Device(DeviceNow(0, "CPU", 42.0, 512.0, trace=(1.0,)), "AMD", "cpu", 8.0),)
+        RUNNING, devices=(WatchedDevice(DeviceNow(0, "CPU", 42.0, 512.0, trace=(1.0,)), "AMD", "cpu", 8.0),)
     ),
     "unknown": replace(
         RUNNING,
@@ -88,16 +88,16 @@ STATES = {
         data_wait_share=None,
         quiet_s=None,
         host=HostNow(),
-        devices=(Device(DeviceNow(0, "GPU-0")),),
+        devices=(WatchedDevice(DeviceNow(0, "GPU-0")),),
         log=(),
         log_bytes=0,
     ),
     "no devices": replace(RUNNING, devices=(), log_bytes=None, log=()),
-    "starting": Sight("rtc", "02:14:07", State.STARTING, RUNNING.holder),
-    "between": replace(RUNNING, state=State.BETWEEN, outcome="COMPLETED", next=NEXT),
+    "starting": Sight("rtc", "02:14:07", WatchState.STARTING, RUNNING.holder),
+    "between": replace(RUNNING, state=WatchState.BETWEEN, outcome="COMPLETED", next=NEXT),
     "idle": IDLE,
     "crashed": replace(IDLE, outcome="CRASHED", reason="oom_gpu"),
-    "unfinished": replace(IDLE, state=State.UNFINISHED, outcome=None),
+    "unfinished": replace(IDLE, state=WatchState.UNFINISHED, outcome=None),
     "empty": EMPTY,
     "problem": replace(EMPTY, next=None, problems=("runs/0001-h1/run.json: not readable as JSON",)),
 }
@@ -209,10 +209,10 @@ def test_nothing_hostile_reaches_the_terminal() -> None:
     bad = "\x1b[2J\x1b]0;t\x07[bold]x[/]\u202ey\r\n\x9b1mz"
     holder = RunningCommand(1, bad, bad, bad)
     progress = replace(RUNNING.progress, run="0001-h1")
-    sight = Sight(bad, "02:14:07", State.RUNNING, holder, progress, bad, {"gpu util": bad}, bad, bad)
+    sight = Sight(bad, "02:14:07", WatchState.RUNNING, holder, progress, bad, {"gpu util": bad}, bad, bad)
     gpu = replace(device(throttle=bad), name=bad)
     sight = replace(sight, devices=(gpu,), log=(bad,), log_bytes=1, problems=(bad,), loss_trend=bad)
-    for state in State:
+    for state in WatchState:
         seen = text(replace(sight, state=state, next=replace(NEXT, action=bad, why=bad)), 100, 40)
         assert "[bold]x[/]y" in seen
         assert all(c == "\n" or unicodedata.category(c)[0] != "C" for c in seen)

@@ -14,7 +14,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Nothing(Arguments):
+class NoArguments(Arguments):
     pass
 
 
@@ -32,15 +32,15 @@ Side = Annotated[
 Run = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
-class Hypothesis(Arguments):
+class HypothesisArguments(Arguments):
     hypothesis: Number
 
 
-class Verify(Arguments):
+class VerifyArguments(Arguments):
     hypothesis: Number | SkipJsonSchema[None] = None
 
 
-class Next(Arguments):
+class NextArguments(Arguments):
     detach: bool = Field(
         True,
         description="Start the run in the background and return at once; `wait` waits for it. If false, "
@@ -48,14 +48,14 @@ class Next(Arguments):
     )
 
 
-class Wait(Arguments):
+class WaitArguments(Arguments):
     seconds: int = Field(50, ge=1, le=3600, description="Wait this long at most.")
 
 
 Cause = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9-]*$")]
 
 
-class Propose(Arguments):
+class ProposeArguments(Arguments):
     title: str = Field("", max_length=200, description="The cause, in one line; not needed for a sweep.")
     description: str = Field("", max_length=2000, description="Why it would idle the device.")
     method: str = Field("", max_length=2000, description="What to change and what should move.")
@@ -72,11 +72,11 @@ class Propose(Arguments):
     )
 
 
-class Diagnose(Arguments):
+class DiagnoseArguments(Arguments):
     run: Run | SkipJsonSchema[None] = Field(None, description="The run to diagnose; by default the baseline.")
 
 
-class Compare(Arguments):
+class CompareArguments(Arguments):
     a: Side
     b: Side
 
@@ -84,16 +84,16 @@ class Compare(Arguments):
 Command = Annotated[list[Word], Field(min_length=1, max_length=200)]
 
 
-class Sample(Arguments):
+class SampleArguments(Arguments):
     command: Command = Field(description="The command and its arguments, one word each; not run in a shell.")
 
 
-class CompareCommands(Arguments):
+class CompareCommandsArguments(Arguments):
     a: Word = Field(description="A recorded run as for `compare`, or a command in one text.")
     b: Word
 
 
-class Baseline(Arguments):
+class BaselineArguments(Arguments):
     role: Literal["workload", "reference"] | SkipJsonSchema[None] = Field(
         None, description="Which baseline; by default all that are needed."
     )

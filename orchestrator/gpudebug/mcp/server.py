@@ -35,7 +35,7 @@ from gpudebug.engine.campaign.session import VARIABLE, session_of
 from gpudebug.engine.run.environment import ask_anew
 from gpudebug.mcp.tools import Client, Tool, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, Mended
-from gpudebug.mcp.worker import Job, JobResult, Worker
+from gpudebug.mcp.worker import JobResult, Worker, WorkerJob
 from gpudebug.terminal import live, output
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ async def _answer(
         ask_anew()
         return tool.call(place, arguments, outbox.report)
 
-    job = Job(work, outbox.put)
+    job = WorkerJob(work, outbox.put)
     began = time.monotonic()
     worker.submit(job)
     try:

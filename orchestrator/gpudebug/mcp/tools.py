@@ -14,17 +14,17 @@ from gpudebug.core.answers.commands import ANSWERS
 from gpudebug.core.errors import UsageError
 from gpudebug.mcp.arguments import (
     Arguments,
-    Baseline,
-    Compare,
-    CompareCommands,
-    Diagnose,
-    Hypothesis,
-    Next,
-    Nothing,
-    Propose,
-    Sample,
-    Verify,
-    Wait,
+    BaselineArguments,
+    CompareArguments,
+    CompareCommandsArguments,
+    DiagnoseArguments,
+    HypothesisArguments,
+    NextArguments,
+    NoArguments,
+    ProposeArguments,
+    SampleArguments,
+    VerifyArguments,
+    WaitArguments,
 )
 
 if TYPE_CHECKING:
@@ -96,32 +96,32 @@ class Tool:
             raise UsageError(f"{self.name}: {name}: {problem}", next=f"its arguments are: {names}") from None
 
 
-def _status(place: Client, _: Nothing, __: Report) -> Answer:
+def _status(place: Client, _: NoArguments, __: Report) -> Answer:
     from gpudebug.engine.status.status import status
 
     return status(place.folder)
 
 
-def _show(place: Client, asked: Hypothesis, _: Report) -> Answer:
+def _show(place: Client, asked: HypothesisArguments, _: Report) -> Answer:
     from gpudebug.engine.status.answer import show
 
     return show(place.folder, asked.hypothesis)
 
 
-def _next(place: Client, asked: Next, report: Report) -> Answer:
+def _next(place: Client, asked: NextArguments, report: Report) -> Answer:
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import next_cycle
 
     return (start if asked.detach else next_cycle)(place.folder, report, place.session)
 
 
-def _wait(place: Client, asked: Wait, report: Report) -> Answer:
+def _wait(place: Client, asked: WaitArguments, report: Report) -> Answer:
     from gpudebug.engine.cycle.detached import wait
 
     return wait(place.folder, report, place.session, asked.seconds)
 
 
-def _propose(place: Client, asked: Propose, _: Report) -> Answer:
+def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
     given = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
@@ -143,13 +143,13 @@ def _propose(place: Client, asked: Propose, _: Report) -> Answer:
     return propose(place.folder, **given, cause=asked.cause or None)
 
 
-def _diagnose(place: Client, asked: Diagnose, _: Report) -> Answer:
+def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
 
 
-def _verify(place: Client, asked: Verify, report: Report) -> Answer:
+def _verify(place: Client, asked: VerifyArguments, report: Report) -> Answer:
     from gpudebug.engine.run.live_line import Live
     from gpudebug.engine.status.summary import check_summary
     from gpudebug.engine.verify import verify
@@ -160,55 +160,55 @@ def _verify(place: Client, asked: Verify, report: Report) -> Answer:
     return verify(place.folder, asked.hypothesis, doing, check_summary)
 
 
-def _compare(place: Client, asked: Compare, _: Report) -> Answer:
+def _compare(place: Client, asked: CompareArguments, _: Report) -> Answer:
     from gpudebug.engine.tools.compare import compare_recorded
 
     return compare_recorded(place.folder, asked.a, asked.b)
 
 
-def _sample_workload(place: Client, _: Nothing, report: Report) -> Answer:
+def _sample_workload(place: Client, _: NoArguments, report: Report) -> Answer:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, (), report)
 
 
-def _sample(place: Client, asked: Sample, report: Report) -> Answer:
+def _sample(place: Client, asked: SampleArguments, report: Report) -> Answer:
     from gpudebug.engine.run.sample import sample
 
     return sample(place.folder, asked.command, report)
 
 
-def _compare_commands(place: Client, asked: CompareCommands, report: Report) -> Answer:
+def _compare_commands(place: Client, asked: CompareCommandsArguments, report: Report) -> Answer:
     from gpudebug.engine.tools.compare import compare
 
     return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
 
 
-def _accept(place: Client, asked: Hypothesis, _: Report) -> Answer:
+def _accept(place: Client, asked: HypothesisArguments, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.accept import accept
 
     return accept(place.folder, asked.hypothesis, place.session)
 
 
-def _release(place: Client, asked: Hypothesis, _: Report) -> Answer:
+def _release(place: Client, asked: HypothesisArguments, _: Report) -> Answer:
     from gpudebug.engine.agents.release import release
 
     return release(place.folder, asked.hypothesis, place.session)
 
 
-def _reopen(place: Client, asked: Hypothesis, _: Report) -> Answer:
+def _reopen(place: Client, asked: HypothesisArguments, _: Report) -> Answer:
     from gpudebug.engine.hypotheses.reopen import reopen
 
     return reopen(place.folder, asked.hypothesis, place.session)
 
 
-def _export(place: Client, _: Nothing, __: Report) -> Answer:
+def _export(place: Client, _: NoArguments, __: Report) -> Answer:
     from gpudebug.engine.hypotheses.export import export
 
     return export(place.folder, session=place.session)
 
 
-def _baseline(place: Client, asked: Baseline, report: Report) -> Answer:
+def _baseline(place: Client, asked: BaselineArguments, report: Report) -> Answer:
     from gpudebug.engine.cycle.record_baseline import record_baseline
 
     return record_baseline(place.folder, asked.role, report, place.session)
@@ -218,7 +218,7 @@ TOOLS = (
     Tool(
         "status",
         "The campaign now: baselines, hypotheses with their results, and what `next` would do.",
-        Nothing,
+        NoArguments,
         _status,
         read_only=True,
     ),
@@ -228,75 +228,75 @@ TOOLS = (
         "If `action` is propose or implement it is your turn, and `brief` says what to do; if it is "
         "stop, do not call `next` again; if it is running, call `wait`. Only these runs measure: never run "
         "the training yourself.",
-        Next,
+        NextArguments,
         _next,
     ),
     Tool(
         "wait",
         "Wait for the run that `next` started, then return its result; if `action` is running, the run goes "
         "on: call `wait` again. Cancelling the call ends the wait, not the run.",
-        Wait,
+        WaitArguments,
         _wait,
     ),
     Tool(
         "propose",
         "Add an UNTESTED hypothesis: one cause, and the one change that tests it. A change that was already "
         "proposed is refused. `next` tests it.",
-        Propose,
+        ProposeArguments,
         _propose,
     ),
     Tool(
         "diagnose",
         "The root causes by probability, the evidence for and against each, what its fix can gain, and "
         "the hypothesis that would test it; what was not measured is listed, not guessed.",
-        Diagnose,
+        DiagnoseArguments,
         _diagnose,
         read_only=True,
     ),
     Tool(
         "show",
         "One hypothesis with its evidence, gates and files.",
-        Hypothesis,
+        HypothesisArguments,
         _show,
         read_only=True,
     ),
     Tool(
         "accept",
         "Make the change of a VALIDATED hypothesis part of the baseline; later trials are measured with it.",
-        Hypothesis,
+        HypothesisArguments,
         _accept,
         idempotent=True,
     ),
     Tool(
         "release",
         "Release your claim on a hypothesis that you cannot implement; a change that was begun is kept.",
-        Hypothesis,
+        HypothesisArguments,
         _release,
     ),
     Tool(
         "reopen",
         "Test a hypothesis again if its premises changed; its earlier result is kept.",
-        Hypothesis,
+        HypothesisArguments,
         _reopen,
     ),
     Tool(
         "export",
         "Write the accepted changes to runs/export as patches for git apply, with what they gain together.",
-        Nothing,
+        NoArguments,
         _export,
         idempotent=True,
     ),
     Tool(
         "verify",
         "Derive every number and verdict again from the run folders; `problems` lists what differs.",
-        Verify,
+        VerifyArguments,
         _verify,
         read_only=True,
     ),
     Tool(
         "compare",
         "Whether recorded run B is faster than A. Runs nothing.",
-        Compare,
+        CompareArguments,
         _compare,
         read_only=True,
     ),
@@ -304,22 +304,28 @@ TOOLS = (
         "baseline",
         "Record a baseline of the unmodified workload, or of the reference, now. `next` records it by "
         "itself if it is needed.",
-        Baseline,
+        BaselineArguments,
         _baseline,
     ),
     Tool(
         "sample",
         "Run the campaign's workload once, as it is, under the sampler; it is not evidence for a hypothesis.",
-        Nothing,
+        NoArguments,
         _sample_workload,
     ),
 )
 OF_COMMANDS = (
-    Tool("sample_command", "Run any command once under the sampler.", Sample, _sample, command="sample"),
+    Tool(
+        "sample_command",
+        "Run any command once under the sampler.",
+        SampleArguments,
+        _sample,
+        command="sample",
+    ),
     Tool(
         "compare_commands",
         "Whether B is faster than A: two commands, run in turn, or two recorded runs.",
-        CompareCommands,
+        CompareCommandsArguments,
         _compare_commands,
         command="compare",
     ),

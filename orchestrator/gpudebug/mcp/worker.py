@@ -32,7 +32,7 @@ class JobResult:
 
 
 @dataclass(eq=False)
-class Job:
+class WorkerJob:
     """One operation; the worker's thread calls `work`, then `settle` with its result."""
 
     work: Callable[[], Answer]
@@ -44,9 +44,9 @@ class Worker:
     """A queue of jobs for the thread that calls `run`; any thread may add and cancel."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[WorkerJob | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._current: Job | None = None
+        self._current: WorkerJob | None = None
         self._deaf = self._closed = False
         self._idle = threading.Event()
         self._idle.set()
@@ -62,10 +62,10 @@ class Worker:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: WorkerJob) -> None:
         self._jobs.put(job)
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: WorkerJob) -> None:
         """Stop a job as Ctrl-C does: gracefully the first time, at once the second; nothing after its end."""
         with self._lock:
             job.cancelled = True
@@ -94,7 +94,7 @@ class Worker:
         if not self._deaf and job is not None and job.cancelled and callable(handler):
             handler(signal.SIGINT, frame)
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: WorkerJob) -> None:
         # Deaf outside the work itself: a cancellation that comes too late must not end the server.
         self._deaf = True
         with self._lock:
@@ -109,7 +109,7 @@ class Worker:
         if answer.interrupted and not job.cancelled:
             raise KeyboardInterrupt
 
-    def _answer(self, job: Job) -> JobResult:
+    def _answer(self, job: WorkerJob) -> JobResult:
         try:
             try:
                 self._deaf = False

@@ -29,7 +29,7 @@ _GAP = "  "
 _HEADS = ("throughput", "loss", "cost", "age")
 
 
-class Row(NamedTuple):
+class HypothesisCells(NamedTuple):
     """One hypothesis as strings.
 
     `figures` are delta, throughput, loss, cost and age, empty if nothing ran; `sparks` the runs' utilisation,
@@ -69,9 +69,9 @@ def hypotheses(answer: StatusAnswer, here: Screen) -> list[str]:
     return lines
 
 
-def row_of(h: HypothesisRow, metric: str) -> Row:
+def row_of(h: HypothesisRow, metric: str) -> HypothesisCells:
     """Format one hypothesis of a campaign whose metric is `metric`."""
-    return Row(str(h.number), h.status, h.title, _figures(h), _notes(h, metric), drawn(h))
+    return HypothesisCells(str(h.number), h.status, h.title, _figures(h), _notes(h, metric), drawn(h))
 
 
 def _figures(h: HypothesisRow) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def drawn(row: HypothesisRow | BaselineRow) -> list[Sequence[float]]:
     return [s.spark for s in row.sparks or () if s.spark]
 
 
-def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
+def grid(rows: Sequence[HypothesisCells], here: Screen, heads: Sequence[str]) -> Grid:
     """Lay out the rows for a screen, each cell cut or wrapped to its width; `heads` name the figures."""
     number = max(3, *(len(row.number) for row in rows))
     body = here.columns - number - len(_GAP)
@@ -161,13 +161,13 @@ def grid(rows: Sequence[Row], here: Screen, heads: Sequence[str]) -> Grid:
     return Grid([["H".rjust(number)], *head] if head else [], numbered)
 
 
-def _beside(row: Row, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
+def _beside(row: HypothesisCells, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
     """The cells of a row with a column for each figure."""
     title = [here.cut(row.title, columns), *_below(row, columns, here)]
     return [[coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
 
 
-def _stacked(row: Row, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
+def _stacked(row: HypothesisCells, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
     """The one cell of a row whose figures have lines of their own."""
     status = coloured(row.status, _STATUS)
     room = columns - _STATUS - len(_GAP)
@@ -183,7 +183,7 @@ def _aligned(figures: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [_GAP.join(map(str.ljust, figures, widths)).rstrip()] if figures else []
 
 
-def _named(row: Row, metric: str, columns: int, here: Screen) -> list[str]:
+def _named(row: HypothesisCells, metric: str, columns: int, here: Screen) -> list[str]:
     """List the figures, each with its name; points of utilisation need none."""
     if not row.figures:
         return []
@@ -206,7 +206,7 @@ def _named(row: Row, metric: str, columns: int, here: Screen) -> list[str]:
     return [line for line in lines if line]
 
 
-def _below(row: Row, columns: int, here: Screen) -> list[str]:
+def _below(row: HypothesisCells, columns: int, here: Screen) -> list[str]:
     notes = [line for note in row.notes for line in here.wrapped(note, columns, _REASON)]
     return notes + here.sparks(row.sparks, columns)
 

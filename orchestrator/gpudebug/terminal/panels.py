@@ -12,7 +12,7 @@ from gpudebug.terminal.gauges import Pen, mean
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gpudebug.engine.status.watch import Device
+    from gpudebug.engine.status.watch import WatchedDevice
 
 _NARROWEST = 36
 _WIDEST = 100
@@ -20,7 +20,7 @@ _WIDEST = 100
 _HIGHEST_CHART = 6
 
 
-def devices(pen: Pen, devices: Sequence[Device], width: int, room: int) -> list[Text]:
+def devices(pen: Pen, devices: Sequence[WatchedDevice], width: int, room: int) -> list[Text]:
     """Draw boxes side by side if they leave half the room for the rest, else a line each."""
     if room < 1:
         return []
@@ -40,12 +40,14 @@ def devices(pen: Pen, devices: Sequence[Device], width: int, room: int) -> list[
     return lines
 
 
-def _box_height(devices: Sequence[Device]) -> int:
+def _box_height(devices: Sequence[WatchedDevice]) -> int:
     """A box's height without its chart."""
     return 5 + any(d.now.throttle for d in devices)
 
 
-def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Device]) -> list[Text]:
+def _box(
+    pen: Pen, device: WatchedDevice, width: int, rows: int, devices: Sequence[WatchedDevice]
+) -> list[Text]:
     now, inner = device.now, width - 4
     utilisation = [pen.text(f"util {numbers.percent(now.gpu_util)}", f"bold {_of_util(now.gpu_util)}")]
     if (whole := mean(now.trace)) is not None:
@@ -59,7 +61,7 @@ def _box(pen: Pen, device: Device, width: int, rows: int, devices: Sequence[Devi
     return pen.box(lines, width, pen.text(label(device) + _name(device), "bold"), span)
 
 
-def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list[Text]:
+def _compact(pen: Pen, devices: Sequence[WatchedDevice], width: int, most: int) -> list[Text]:
     shown = devices if len(devices) <= most else devices[: most - 1]
     lines = []
     for device in shown:
@@ -78,17 +80,17 @@ def _compact(pen: Pen, devices: Sequence[Device], width: int, most: int) -> list
     return [*lines, pen.fit(pen.text(f"and {left} more devices", "dim"), width)] if left else lines
 
 
-def label(device: Device) -> str:
+def label(device: WatchedDevice) -> str:
     return "CPU stand-in" if device.now.uuid == "CPU" else f"GPU {device.now.index}"
 
 
-def _name(device: Device) -> str:
+def _name(device: WatchedDevice) -> str:
     if device.kind == "cpu" and device.cores is not None:
         return f", {device.cores:g} core{'' if device.cores == 1 else 's'}"
     return f"  {device.name}" if device.name else ""
 
 
-def _memory(pen: Pen, device: Device, width: int) -> Text:
+def _memory(pen: Pen, device: WatchedDevice, width: int) -> Text:
     now = device.now
     used = pen.text(_used(device))
     if now.mem_used_mb is None or not now.mem_total_mb:
@@ -100,14 +102,14 @@ def _memory(pen: Pen, device: Device, width: int) -> Text:
     return pen.join([used, bar, percent], " ")
 
 
-def _used(device: Device) -> str:
+def _used(device: WatchedDevice) -> str:
     used, total = device.now.mem_used_mb, device.now.mem_total_mb
     if used is None:
         return f"memory {numbers.UNKNOWN}"
     return f"{gib(used)}{f'/{gib(total)}' if total else ''} GiB"
 
 
-def _electric(pen: Pen, device: Device) -> list[Text]:
+def _electric(pen: Pen, device: WatchedDevice) -> list[Text]:
     """Power, temperature and clocks; a CPU reports none of them."""
     now = device.now
     if device.kind == "cpu":

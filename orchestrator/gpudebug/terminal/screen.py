@@ -32,7 +32,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HEARD = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
 
 
-class Seen(Protocol):
+class LookResult(Protocol):
     """What `look` returns."""
 
     @property
@@ -41,7 +41,7 @@ class Seen(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Seen)
+S = TypeVar("S", bound=LookResult)
 
 
 def watch(
@@ -58,7 +58,7 @@ def watch(
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown"):
         try:
             _on_screen(look, frame)
-        except _Ended as e:
+        except _EndSignal as e:
             # Die of the signal itself: the parent process sees which one it was.
             signal.signal(e.number, signal.SIG_DFL)
             os.kill(os.getpid(), e.number)
@@ -94,7 +94,7 @@ def _on_screen(look: Callable[[], S], frame: Callable[[S, int, int, bool], Rende
                 due = time.monotonic() + REDRAWN_EVERY_S
 
 
-class _Ended(BaseException):
+class _EndSignal(BaseException):
     """A signal that ends the program; not an `Exception`, which a handler on the way could catch."""
 
     def __init__(self, number: int) -> None:
@@ -255,7 +255,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
     _deafen()
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise _Ended(number)
+    raise _EndSignal(number)
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:

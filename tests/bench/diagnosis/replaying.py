@@ -14,7 +14,7 @@ from gpudebug.core.campaign.decide import Action, decide
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.edges import store
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.diagnosis.case import Case, case_of
+from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.diagnosis.weights import weighed
 
 
@@ -47,7 +47,7 @@ class Replay:
         """What `gpudebug next` would do."""
         return decide(weighed(load(self._root)))
 
-    def case(self) -> Case:
+    def case(self) -> DiagnosisCase:
         """What `gpudebug diagnose` goes by."""
         return case_of(load(self._root))
 

@@ -16,7 +16,7 @@ from gpudebug.core.errors import LaunchError, UsageError
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.agents import session as agentsession
-from gpudebug.engine.agents.session import Agent, Session, abandon, agent_of, begin, run, settle, state
+from gpudebug.engine.agents.session import AgentCommand, Session, abandon, agent_of, begin, run, settle, state
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def remarks() -> list[str]:
 
 
 def session_in(
-    campaign: Campaign, agent: Agent, remarks: list[str], name: str = "loop-20261121-1"
+    campaign: Campaign, agent: AgentCommand, remarks: list[str], name: str = "loop-20261121-1"
 ) -> Session:
     folder = store.Sessions(campaign.folder / "runs").new(name)
     return begin(folder, agent, [], campaign.folder, lambda _: None, remarks.append)
 
 
-def agent_in(campaign: Campaign, statement: str, timeout: float = 60, **env: str) -> Agent:
+def agent_in(campaign: Campaign, statement: str, timeout: float = 60, **env: str) -> AgentCommand:
     argv = (sys.executable, "-c", statement)
-    return Agent(argv, {**environment(), **env}, campaign.folder, timeout)
+    return AgentCommand(argv, {**environment(), **env}, campaign.folder, timeout)
 
 
 def record_of(session: Session) -> dict[str, Any]:

@@ -73,19 +73,19 @@ def test_the_newest_word_counts() -> None:
 
 def test_nothing_confirmed_is_nothing_to_check(loaded: Loaded) -> None:
     from gpudebug.engine.campaign.files import read
-    from gpudebug.engine.verify.findings import Problem
+    from gpudebug.engine.verify.findings import Finding
 
     class Stored:
         confirmed: str | None = None
         hypothesis, change_digest = 1, "a"
 
     written, findings, stored = read(loaded.workspace.root), Findings(), Stored()
-    check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
+    check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
     assert findings.ok is True
     stored.confirmed = "because"
-    check_confirmed(written, stored, Problem("verdict.json"), findings)  # type: ignore[arg-type]
+    check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
     assert findings.ok is None
     confirm(loaded, 1, {"change_digest": "b"}, "because", "counts")
-    check_confirmed(written, stored, Problem("verdict.json"), findings)
+    check_confirmed(written, stored, Finding("verdict.json"), findings)
     assert [p.field for p in findings.problems] == ["confirmed"]
     assert len(records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)) == 1

@@ -10,7 +10,7 @@ from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal, rewrite
 
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.pin_record import Pin, Settings
+from gpudebug.engine.campaign.pin_record import ComparedSettings, Pin
 from gpudebug.engine.campaign.premises import standing_against
 from gpudebug.engine.campaign.terms import doubts, played_back
 from gpudebug.engine.verify import verify
@@ -23,7 +23,7 @@ TERMS = {"criteria": {"success": 20.0}, "metric": "gpu_util", "direction": "high
 def of(verdict: Any, bar: dict[str, Any], tmp_path: Path, records: Any = None, replay: bool = False) -> Any:
     from gpudebug.edges import store
 
-    settings = Settings(NOWHERE, (), {}, Pin(when="now", settings=bar, replay=replay))
+    settings = ComparedSettings(NOWHERE, (), {}, Pin(when="now", settings=bar, replay=replay))
     return doubts(settings, store.Workspace(tmp_path), verdict, records or {})
 
 

@@ -14,7 +14,7 @@ from tests.support.campaigns import Campaign, commit_all, git
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
-from gpudebug.engine.campaign.campaign import Code, Loaded
+from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import _accepted_as, base, in_checkout, place_of_base, refs
 
@@ -131,14 +131,14 @@ def test_accepted_patches_that_the_user_applied_are_there(recorded: Campaign) ->
     for applied in (1, 2, 3):
         (recorded.folder / "helper.py").write_text(f"y = {applied}\n")
         loaded = load(recorded.folder)
-        loaded = replace(loaded, code=Code(loaded.code.tree, stack))
+        loaded = replace(loaded, code=MeasuredCode(loaded.code.tree, stack))
         assert git(recorded.folder, "show", f"{base(loaded).commit}:helper.py") == "y = 3\n"
 
 
 def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -> None:
     loaded = load(recorded.folder)
     stack = changing("y = 1\n", "y = 2\n"), changing("y = 7\n", "y = 8\n")
-    loaded = replace(loaded, code=Code(loaded.code.tree, stack))
+    loaded = replace(loaded, code=MeasuredCode(loaded.code.tree, stack))
     for _ in range(2):
         with pytest.raises(GitError, match="does not apply") as e:
             base(loaded)

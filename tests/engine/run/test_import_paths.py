@@ -26,7 +26,7 @@ from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed
-from gpudebug.engine.run.measure import Job, Measured, measure
+from gpudebug.engine.run.measure import MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import lone_bench
 from gpudebug.engine.trial.conduct import with_conduct
 
@@ -238,14 +238,14 @@ def test_a_single_tree_needs_nothing(tmp_path: Path) -> None:
     assert placed(argv, {"A": "b"}, ["A"], tmp_path, trees) == Placed(tuple(argv), {"A": "b"})
 
 
-def measured(trees: Trees, label: str, program: str, **more: Any) -> Measured:
+def measured(trees: Trees, label: str, program: str, **more: Any) -> MeasuredRun:
     """One run of a program in the tested tree."""
     write(trees.tree / "scripts" / "train.py", program)
     env = environment({"PYTHONPATH": f"{trees.tree}/src", "PYTHONDONTWRITEBYTECODE": "1"})
     bench = lone_bench(trees.checkout, "cpu:1", env, trees.checkout, 0.2, lambda live: None)
     argv = (sys.executable, "scripts/train.py")
     limits: dict[str, Any] = {"timeout": 30.0, "stall_timeout": None, "max_output": None}
-    job = Job(label, label, argv, trees.tree, env, (), **limits, trees=trees, **more)
+    job = PreparedRun(label, label, argv, trees.tree, env, (), **limits, trees=trees, **more)
     return measure(bench, job)
 
 
@@ -253,7 +253,7 @@ PATCHED = b"--- a/src/pkg/util.py\n+++ b/src/pkg/util.py\n@@ -1 +1 @@\n-HERE = 1
 CHANGE = "--patch hypotheses/patches/h1.patch"
 
 
-def gate_of(before: Measured, after: Measured) -> Gate:
+def gate_of(before: MeasuredRun, after: MeasuredRun) -> Gate:
     setting = with_conduct(TrialSetting(), intervention.parse(CHANGE), (), [before], [after])
     case = TrialCase(criteria(), setting, (before.evidence,), (after.evidence,))
     return effect_gate(case)

@@ -18,7 +18,7 @@ from gpudebug.core.errors import ConfigError
 from gpudebug.edges import store
 from gpudebug.engine.status import watch
 from gpudebug.engine.status.status import status
-from gpudebug.engine.status.watch import Looker, State, step_rate
+from gpudebug.engine.status.watch import Looker, WatchState, step_rate
 
 PROGRESS = """\
 # GPU utilization debugging: test
@@ -64,7 +64,7 @@ def test_a_run_that_is_under_way(campaign: Campaign) -> None:
             run.beat(n, 10 * n, data_s=0.4 * n)
             seen = looker.look()
     assert (seen.state, seen.over, seen.campaign, seen.title) == (
-        State.RUNNING,
+        WatchState.RUNNING,
         False,
         "test",
         "Too few workers",
@@ -122,7 +122,7 @@ def test_a_device_without_a_reading_yet_is_named(campaign: Campaign) -> None:
 def test_nothing_under_way_and_no_runs_yet(campaign: Campaign) -> None:
     campaign.progress.write_text("## Hypotheses\n")
     seen = Looker(campaign.folder).look()
-    assert (seen.state, seen.over, seen.progress.run) == (State.IDLE, True, None)
+    assert (seen.state, seen.over, seen.progress.run) == (WatchState.IDLE, True, None)
     assert seen.next == status(campaign.folder).next
 
 
@@ -130,28 +130,28 @@ def test_after_a_run_and_before_the_next(campaign: Campaign) -> None:
     campaign.progress.write_text("## Hypotheses\n")
     looker = Looker(campaign.folder)
     with under_way(campaign):
-        assert looker.look().state is State.STARTING
+        assert looker.look().state is WatchState.STARTING
         starting = looker.look()
         assert starting.next is not None and starting.holder is not None
         run = GrowingRun(campaign.folder)
         run.grow("step 1/2\n", 1.0)
-        assert looker.look().state is State.RUNNING
+        assert looker.look().state is WatchState.RUNNING
         run.end()
         seen = looker.look()
-        assert (seen.state, seen.outcome, seen.over) == (State.BETWEEN, "COMPLETED", False)
+        assert (seen.state, seen.outcome, seen.over) == (WatchState.BETWEEN, "COMPLETED", False)
         assert looker.look().next is not None
         other = GrowingRun(campaign.folder, "0002-h3")
         other.grow("step 2/2\n", 1.0)
         seen = looker.look()
         assert (seen.state, seen.progress.run, seen.progress.step, seen.progress.runs_done) == (
-            State.RUNNING,
+            WatchState.RUNNING,
             "0002-h3",
             2,
             1,
         )
         other.end("CRASHED", failure={"kind": "oom_gpu"})
     seen = looker.look()
-    assert (seen.state, seen.outcome, seen.reason) == (State.IDLE, "CRASHED", "oom_gpu")
+    assert (seen.state, seen.outcome, seen.reason) == (WatchState.IDLE, "CRASHED", "oom_gpu")
     assert seen.log == ("step 2/2",) and seen.next is not None
 
 
@@ -162,7 +162,7 @@ def test_a_run_that_nothing_works_on_any_more_is_not_live(campaign: Campaign) ->
     looker = Looker(campaign.folder)
     seen = looker.look()
     assert (seen.state, seen.over, seen.progress.run, seen.holder) == (
-        State.UNFINISHED,
+        WatchState.UNFINISHED,
         True,
         "0001-h3",
         None,
@@ -177,9 +177,9 @@ def test_a_run_that_is_removed_meanwhile(campaign: Campaign) -> None:
     run.grow("step 1/2\n", 1.0)
     looker = Looker(campaign.folder)
     with under_way(campaign):
-        assert looker.look().state is State.RUNNING
+        assert looker.look().state is WatchState.RUNNING
         shutil.rmtree(run.path)
-        assert looker.look().state is State.STARTING
+        assert looker.look().state is WatchState.STARTING
         again = GrowingRun(campaign.folder)
         again.grow("step 9/9\n", 1.0)
         assert looker.look().progress.step == 9
@@ -192,10 +192,10 @@ def test_a_record_that_cannot_be_read_is_a_line(campaign: Campaign) -> None:
     looker = Looker(campaign.folder)
     with under_way(campaign):
         seen = looker.look()
-    assert (seen.state, seen.progress.run) == (State.RUNNING, "0001-h3")
+    assert (seen.state, seen.progress.run) == (WatchState.RUNNING, "0001-h3")
     assert len(seen.problems) == 1 and "0002-h3/run.json: not readable as JSON" in seen.problems[0]
     idle = looker.look()
-    assert (idle.state, idle.progress.run, idle.problems) == (State.UNFINISHED, "0001-h3", seen.problems)
+    assert (idle.state, idle.progress.run, idle.problems) == (WatchState.UNFINISHED, "0001-h3", seen.problems)
     for content in ("[1]", '{"devices": 5, "start": 7, "outcome": [], "failure": "x", "hypothesis": "y"}'):
         (torn.path / "run.json").write_text(content)
         with under_way(campaign):
@@ -211,7 +211,7 @@ def test_what_becomes_broken_while_it_is_watched_is_a_line(campaign: Campaign) -
         run.grow("step 1/2\n", 1.0)
         campaign.config.write_text("campaign: [\n")
         seen = looker.look()
-        assert seen.state is State.RUNNING and seen.progress.step == 1
+        assert seen.state is WatchState.RUNNING and seen.progress.step == 1
         assert "gpudebug.yaml" in seen.problems[0]
     seen = looker.look()
     assert len(seen.problems) == 1 and seen.next is None

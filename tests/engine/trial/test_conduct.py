@@ -13,7 +13,7 @@ from gpudebug.core.records import LoadedFiles, RunRecord
 from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.edges import store
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.trial.conduct import with_conduct
 
 ARGV = ("python", "train.py", "--batch_size=8", "--lr=0.1")
@@ -26,7 +26,7 @@ def measured(
     loaded: LoadedFiles | None = None,
     runs: Path = Path("/repo/runs"),
     **facts: Any,
-) -> Measured:
+) -> MeasuredRun:
     record = RunRecord(
         **{
             "name": name,
@@ -40,10 +40,10 @@ def measured(
         }
     )
     folder = store.RunFolder(runs / name, str)
-    return Measured(folder, record, run(printed=printed or {}, loaded=loaded))
+    return MeasuredRun(folder, record, run(printed=printed or {}, loaded=loaded))
 
 
-def conduct(change: str, before: Measured, after: Measured, *locked: str) -> TrialSetting:
+def conduct(change: str, before: MeasuredRun, after: MeasuredRun, *locked: str) -> TrialSetting:
     return with_conduct(TrialSetting(), intervention.parse(change), locked, [before], [after])
 
 

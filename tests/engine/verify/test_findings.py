@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.answers.verify import AbsentEvidence
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 
 ABSENT = AbsentEvidence(hypothesis=1, runs=("0002-h1",))
-PROBLEM = Problem("status", found="VALIDATED", file=Path("p.md"))
+PROBLEM = Finding("status", found="VALIDATED", file=Path("p.md"))
 SUMS: dict[str, tuple[Findings, bool | None]] = {
     "nothing": (Findings(), True),
     "a note": (Findings(notes=["x"]), True),

@@ -83,7 +83,7 @@ class _Loop:
         self,
         workspace: store.Workspace,
         sessions: store.Sessions,
-        agent: agents.Agent,
+        agent: agents.AgentCommand,
         limits: Limits,
         report: Report,
     ) -> None:

@@ -62,7 +62,7 @@ def release(directory: Path, number: int, session: str | None) -> ReleaseAnswer:
     )
 
 
-def _freed(loaded: Loaded, number: int) -> worktrees.Kept:
+def _freed(loaded: Loaded, number: int) -> worktrees.KeptChange:
     """Set a hypothesis UNTESTED; its change is kept before its worktree goes.
 
     In this order: between any two steps another may claim it, and what is theirs then stays.
@@ -77,7 +77,7 @@ def _freed(loaded: Loaded, number: int) -> worktrees.Kept:
     return kept
 
 
-def _told(kept: worktrees.Kept) -> tuple[str | None, str]:
+def _told(kept: worktrees.KeptChange) -> tuple[str | None, str]:
     """Where a change is kept, and the clause on it."""
     if kept.worktree is not None:
         return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"

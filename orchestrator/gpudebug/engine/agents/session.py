@@ -41,7 +41,7 @@ State = list[tuple[int, str, str | None]]
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentCommand:
     """The command that starts an agent, and the variables that it starts with."""
 
     argv: tuple[str, ...]
@@ -54,7 +54,7 @@ class Agent:
         return Redactor(self.env, self.argv)
 
 
-def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) -> Agent:
+def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) -> AgentCommand:
     """The agent that `--agent` names, found before anything is done. UsageError, LaunchError."""
     try:
         variables, rest = shell_words.leading_assignments(command)
@@ -67,7 +67,7 @@ def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) ->
     if not argv:
         raise UsageError("--agent is empty", next="gpudebug loop --agent 'claude -p'")
     theirs = {k: v for k, v in env.items() if k not in (*AGENT_VARIABLES, VARIABLE)}
-    agent = Agent(argv, {**theirs, **variables, "PATH": _path(env)}, cwd, timeout)
+    agent = AgentCommand(argv, {**theirs, **variables, "PATH": _path(env)}, cwd, timeout)
     launcher.find_command(agent.argv, str(cwd), agent.env)
     return agent
 
@@ -104,7 +104,7 @@ class Session:
 
 
 def begin(
-    folder: store.SessionFolder, agent: Agent, before: State, root: Path, report: Report, say: Say
+    folder: store.SessionFolder, agent: AgentCommand, before: State, root: Path, report: Report, say: Say
 ) -> Session:
     """From now on the session can be found after a kill."""
     session = Session(folder, root, report, say, {})
@@ -117,7 +117,7 @@ def begin(
     return session
 
 
-def run(session: Session, agent: Agent, brief: str) -> launcher.AgentEnded:
+def run(session: Session, agent: AgentCommand, brief: str) -> launcher.AgentEnded:
     """The agent's process from its brief to its end; what it says goes to the transcript, without secrets."""
     redactor = agent.redactor
     session.folder.write_brief(redactor.redact(brief))

@@ -10,7 +10,7 @@ from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.brief import history
-from gpudebug.engine.campaign.campaign import Baseline, Loaded
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.trial import noise
 
 _FIELD = 120
@@ -25,7 +25,7 @@ def lines(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
     return [*lines, *_noise(loaded), *_accepted(loaded, say), *_open(loaded, entry, say)]
 
 
-def _baseline(loaded: Loaded, found: Baseline, say: Say) -> str:
+def _baseline(loaded: Loaded, found: CampaignBaseline, say: Say) -> str:
     """A baseline's figures as written, marked if no run supports them."""
     entry = loaded.document.baseline(found.role)
     if entry is None:

@@ -22,7 +22,7 @@ from gpudebug.edges import git, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, recorded
 from gpudebug.engine.campaign.files import ROLES, workload_of
-from gpudebug.engine.campaign.pin_record import Settings
+from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.terms import NO_DOUBTS, Doubts
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def in_force(
 
 
 @dataclass(frozen=True)
-class Baseline:
+class CampaignBaseline:
     """A baseline as the run folders record it. `why` is None when it is valid now."""
 
     role: str
@@ -86,7 +86,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Code:
+class MeasuredCode:
     """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
 
     `drifted` says that the checkout is another tree by now, which this caller may not make the base.
@@ -123,15 +123,15 @@ class Loaded:
     checkout: git.Checkout
     identities: dict[str, dict[str, str]]
     records: dict[str, dict[str, Any]]
-    baselines: dict[str, Baseline]
+    baselines: dict[str, CampaignBaseline]
     trials: dict[int, Judged]
-    settings: Settings
+    settings: ComparedSettings
     acceptances: Acceptances
     interventions: dict[int, Intervention] = field(default_factory=dict)
     problems: dict[int, InterventionError] = field(default_factory=dict)
     session: str | None = None
     leases: Mapping[int, leases.Lease] = field(default_factory=dict)
-    code: Code = field(default_factory=lambda: Code("", ()))
+    code: MeasuredCode = field(default_factory=lambda: MeasuredCode("", ()))
     unlisted: tuple[Unlisted, ...] = ()
     judged: tuple[str, ...] = ()
     campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))

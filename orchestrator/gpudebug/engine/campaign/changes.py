@@ -15,7 +15,7 @@ _NO_INTERVENTION = Intervention(())
 
 
 @dataclass(frozen=True)
-class Change:
+class TrialChange:
     """What a trial changes. `patch` is None for flags and variables alone.
 
     `written` says that the patch was taken from a worktree just now: the entry does not name it yet.
@@ -31,7 +31,7 @@ class Change:
         return change_digest(self.intervention, self.patch)
 
 
-def change_of(loaded: Loaded, number: int) -> Change:
+def change_of(loaded: Loaded, number: int) -> TrialChange:
     """What the trial of a hypothesis changes; code that was written for it becomes a patch beside the others.
 
     InterventionError if the change may not be made, StoreError if its patch is missing.
@@ -44,7 +44,7 @@ def change_of(loaded: Loaded, number: int) -> Change:
         patch = patch_of(loaded.workspace, intervention)
         if patch is not None:
             patch_files.check(loaded, patch, str(intervention.patch))
-        return Change(intervention, patch)
+        return TrialChange(intervention, patch)
     found = worktrees.written_change(loaded, number)
     if found is None or not found.patch:
         raise InterventionError(
@@ -59,7 +59,7 @@ def change_of(loaded: Loaded, number: int) -> Change:
     path = worktrees.keep_patch(loaded, number, found.patch)
     left_out = (f"{each.path} is not part of the change: {each.why}" for each in found.left_out)
     notes = (*left_out, *worktrees.changed_in_links(loaded, number))
-    return Change(intervention.with_patch(path), found.patch, written=True, notes=notes)
+    return TrialChange(intervention.with_patch(path), found.patch, written=True, notes=notes)
 
 
 def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:

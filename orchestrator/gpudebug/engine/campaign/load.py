@@ -28,7 +28,7 @@ from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
-from gpudebug.engine.campaign.campaign import Baseline, Code, Judged, Loaded, in_force
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Judged, Loaded, MeasuredCode, in_force
 from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.campaign.facts import decidable
 from gpudebug.engine.campaign.files import (
@@ -39,7 +39,7 @@ from gpudebug.engine.campaign.files import (
     training_environment,
     workload_of,
 )
-from gpudebug.engine.campaign.pin_record import Settings, settings_of
+from gpudebug.engine.campaign.pin_record import ComparedSettings, settings_of
 from gpudebug.engine.campaign.private import refs
 from gpudebug.engine.campaign.terms import doubts, played_back
 from gpudebug.engine.campaign.tracked_runs import brought, why_brought
@@ -139,7 +139,7 @@ def _code(
     session: str | None,
     measured: str | None,
     apart: tuple[Path, ...],
-) -> Code:
+) -> MeasuredCode:
     """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
 
     If the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
@@ -148,17 +148,17 @@ def _code(
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
     if session is None:
-        return Code(checkout.tree, patches)
+        return MeasuredCode(checkout.tree, patches)
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = git.stored(checkout.at, ref)
     counted = git.Measured(apart, store.CONFIG)
     if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
-        return Code(base.tree, patches, drifted=base.tree != checkout.tree)
-    known = [Code(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
-    return Code(checkout.tree, patches, drifted=measured not in (None, *known))
+        return MeasuredCode(base.tree, patches, drifted=base.tree != checkout.tree)
+    known = [MeasuredCode(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
+    return MeasuredCode(checkout.tree, patches, drifted=measured not in (None, *known))
 
 
-def code_for(loaded: Loaded, session: str | None) -> Code:
+def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
     """The code that another caller would measure."""
     workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
     measured = _measured_tree(loaded.document, loaded.records)
@@ -227,12 +227,12 @@ def _baseline(
     wanted: Mapping[str, str],
     records: Mapping[str, Mapping[str, Any]],
     least: int,
-) -> Baseline:
+) -> CampaignBaseline:
     entry = next((b for b in document.baselines if b.role == role), None)
     if entry is None:
-        return Baseline(role, "not recorded yet")
+        return CampaignBaseline(role, "not recorded yet")
     if not entry.runs:
-        return Baseline(role, "its numbers have no runs behind them", unverified=True)
+        return CampaignBaseline(role, "its numbers have no runs behind them", unverified=True)
     evidence = []
     for name in entry.runs:
         run = workspace.run(name)
@@ -241,16 +241,22 @@ def _baseline(
         if not whole or not run.intact("run.json", "evidence.json"):
             what = "is not as it was sealed" if whole else "cannot be read"
             what = what if run.path.exists() else "is not here"
-            return Baseline(role, f"run {name} {what}", entry.runs, unverified=True)
+            return CampaignBaseline(role, f"run {name} {what}", entry.runs, unverified=True)
         if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
-            return Baseline(role, f"run {name} is not a completed run of it", entry.runs, unverified=True)
+            return CampaignBaseline(
+                role, f"run {name} is not a completed run of it", entry.runs, unverified=True
+            )
         evidence.append(found)
     if left_out := _left_out(entry, records, least):
-        return Baseline(role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True)
+        return CampaignBaseline(
+            role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True
+        )
     recorded = records[entry.runs[0]].get("identity", {})
     changed = [k for k, v in wanted.items() if recorded.get(k) != v]
     why = f"{' and '.join(changed)} changed since it was recorded" if changed else None
-    valid = Baseline(role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs))
+    valid = CampaignBaseline(
+        role, why, entry.runs, tuple(evidence), tuple(dict(records[n]) for n in entry.runs)
+    )
     return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
 
 
@@ -271,13 +277,13 @@ def _left_out(
     return [f"runs/{name}" for name in alike if name not in entry.runs]
 
 
-def _brought(baseline: Baseline, foreign: Collection[str]) -> Baseline:
+def _brought(baseline: CampaignBaseline, foreign: Collection[str]) -> CampaignBaseline:
     """The baseline, no valid one if a run of it came with the repository."""
     found = {*baseline.runs} & {*foreign}
     return replace(baseline, why=why_brought(found)) if found else baseline
 
 
-def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
+def _played_back(workspace: store.Workspace, baseline: CampaignBaseline) -> CampaignBaseline:
     """The baseline, no valid one if a run of it was played back."""
     records = dict(zip(baseline.runs, baseline.records, strict=False))
     if not played_back(workspace, baseline.runs, records):
@@ -285,7 +291,7 @@ def _played_back(workspace: store.Workspace, baseline: Baseline) -> Baseline:
     return replace(baseline, why="its runs were played back from recordings")
 
 
-def _bears_out(baseline: Baseline, entry: progress.BaselineEntry) -> bool:
+def _bears_out(baseline: CampaignBaseline, entry: progress.BaselineEntry) -> bool:
     """Whether the runs match the entry."""
     name, _, value = entry.fields.get("metric", "").partition(" ")
     metric = Metric(name)
@@ -336,7 +342,7 @@ def _held(workspace: store.Workspace, acceptances: Acceptances, entry: progress.
 
 
 def _doubted(
-    settings: Settings,
+    settings: ComparedSettings,
     workspace: store.Workspace,
     judged: Judged,
     records: Mapping[str, Mapping[str, Any]],

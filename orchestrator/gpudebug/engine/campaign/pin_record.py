@@ -52,7 +52,7 @@ def _read(data: bytes) -> Pin:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparedSettings:
     """The settings of gpudebug.yaml beside the pinned ones. `anchor` and `names` are where the pin is kept;
     `problem` says why one that is there cannot be used."""
 
@@ -91,10 +91,12 @@ class Settings:
         return self.anchor.joinpath(*self.names, FILE)
 
 
-def settings_of(workspace: store.Workspace, config: Config, where: git.Checkout | git.Address) -> Settings:
+def settings_of(
+    workspace: store.Workspace, config: Config, where: git.Checkout | git.Address
+) -> ComparedSettings:
     """What `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
     folder = campaign_folder(workspace.root, config.campaign, where)
-    found = Settings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
+    found = ComparedSettings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
     try:
         data = read_private(found.anchor, found.names, FILE)
         pinned = None if data is None else _read(data)

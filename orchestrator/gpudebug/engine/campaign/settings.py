@@ -20,8 +20,8 @@ from gpudebug.engine.campaign.files import ROLES, training_environment
 from gpudebug.engine.campaign.pin_record import (
     DEVICE,
     FILE,
+    ComparedSettings,
     Pin,
-    Settings,
     is_replay,
     recordings,
     settings_of,
@@ -143,7 +143,7 @@ def pin(loaded: Loaded, device: str | None = None) -> None:
     )
 
 
-def _known_device(found: Settings) -> str | None:
+def _known_device(found: ComparedSettings) -> str | None:
     """The device that was pinned for the same choice."""
     if found.pinned is None or found.pinned.settings.get("device") != found.now.get("device"):
         return None

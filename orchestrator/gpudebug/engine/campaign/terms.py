@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.config.pins import weaker_terms
 from gpudebug.edges import store
-from gpudebug.engine.campaign.pin_record import Settings
+from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.playback import WORD, replayed
 from gpudebug.engine.campaign.tracked_runs import why_brought
 
@@ -32,7 +32,7 @@ NO_DOUBTS = Doubts()
 
 
 def doubts(
-    settings: Settings,
+    settings: ComparedSettings,
     workspace: store.Workspace,
     verdict: Any,
     records: Mapping[str, Mapping[str, Any]],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.errors import GitError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import git
-from gpudebug.engine.campaign.worktrees import Kept, folder, references, rescue
+from gpudebug.engine.campaign.worktrees import KeptChange, folder, references, rescue
 
 if TYPE_CHECKING:
     from gpudebug.engine.campaign.campaign import Loaded
@@ -48,14 +48,14 @@ def _numbered(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _rescued(loaded: Loaded, path: Path) -> Kept | None:
+def _rescued(loaded: Loaded, path: Path) -> KeptChange | None:
     """Keep what was written in a worktree, as a patch or there. None if git cannot list it."""
     number = _numbered(path.name)
     if number is None:
-        return Kept() if _OF_RUNS.fullmatch(path.name) else None
+        return KeptChange() if _OF_RUNS.fullmatch(path.name) else None
     touched = git.touched(loaded.checkout.at, path)
     if not touched:
-        return None if touched is None else Kept()
+        return None if touched is None else KeptChange()
     try:
         return rescue(loaded, number)
     except GitError:

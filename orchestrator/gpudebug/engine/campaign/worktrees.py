@@ -324,21 +324,21 @@ def remove(loaded: Loaded, number: int) -> None:
     git.forget(top, f"{references(loaded)}/h{number}-trial")
 
 
-class Kept(NamedTuple):
+class KeptChange(NamedTuple):
     """Where the change of a hypothesis is kept: as a patch, or in its worktree, which then may not go."""
 
     patch: str | None = None
     worktree: Path | None = None
 
 
-def rescue(loaded: Loaded, number: int) -> Kept:
+def rescue(loaded: Loaded, number: int) -> KeptChange:
     """Keep what was written in the worktree of a hypothesis: as a patch, if it holds no secret."""
     found = written_change(loaded, number)
     if found is None or not found.patch:
-        return Kept()
+        return KeptChange()
     if _holds_secret(loaded, found.patch):
-        return Kept(worktree=git.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
-    return Kept(keep_patch(loaded, number, found.patch))
+        return KeptChange(worktree=git.place_of(loaded.checkout.at, folder(loaded) / f"h{number}"))
+    return KeptChange(keep_patch(loaded, number, found.patch))
 
 
 def _holds_secret(loaded: Loaded, patch: bytes) -> bool:

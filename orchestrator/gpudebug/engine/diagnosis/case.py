@@ -29,7 +29,7 @@ _WEIGHED = 1000
 
 
 @dataclass(frozen=True)
-class Case:
+class DiagnosisCase:
     """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
     how well (0 to 1); `cost_s` is the device time of one trial, None if no run records it; `touched` what
     each of the program's options decides on."""
@@ -66,17 +66,17 @@ class _Matches(Mapping[int, Mapping[str, float]]):
         return len(self._entries)
 
 
-_made: WeakKeyDictionary[Loaded, Case] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Loaded, DiagnosisCase] = WeakKeyDictionary()
 
 
-def case_of(loaded: Loaded) -> Case:
+def case_of(loaded: Loaded) -> DiagnosisCase:
     """What the campaign's valid baselines show, made once. Raises CatalogueError for a user's broken file."""
     if loaded not in _made:
         _made[loaded] = _case(loaded)
     return _made[loaded]
 
 
-def _case(loaded: Loaded) -> Case:
+def _case(loaded: Loaded) -> DiagnosisCase:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
     program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
@@ -87,7 +87,9 @@ def _case(loaded: Loaded) -> Case:
         entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
     )
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
-    return Case(known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched)
+    return DiagnosisCase(
+        known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched
+    )
 
 
 def waiting(loaded: Loaded) -> list[HypothesisEntry]:
@@ -95,7 +97,7 @@ def waiting(loaded: Loaded) -> list[HypothesisEntry]:
     return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
 
 
-def worth_of(loaded: Loaded, case: Case) -> dict[int, float]:
+def worth_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
     """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
 
     In points of utilisation if the campaign is judged by it, else relative.

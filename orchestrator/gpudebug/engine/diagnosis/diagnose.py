@@ -24,7 +24,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.diagnosis import layers
-from gpudebug.engine.diagnosis.case import Case, case_of, waiting
+from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.hypotheses.propose import Duplicate
@@ -42,11 +42,11 @@ _FITS = 0.2
 
 
 @dataclass(frozen=True)
-class _Campaign:
+class _DiagnosedCampaign:
     """A campaign that is diagnosed. `untested` are the hypotheses that wait, by number."""
 
     loaded: Loaded
-    case: Case
+    case: DiagnosisCase
     untested: Mapping[int, HypothesisEntry]
 
 
@@ -58,7 +58,7 @@ class _Subject:
     diagnosis: Diagnosis
     causes: Catalogue
     in_campaign: bool
-    campaign: _Campaign | None = None
+    campaign: _DiagnosedCampaign | None = None
 
 
 def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
@@ -72,7 +72,7 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
         loaded = load(directory, session_of())
         case = case_of(loaded)
         record_order(loaded, "gpudebug diagnose")
-        campaign = _Campaign(loaded, case, {h.number: h for h in waiting(loaded)})
+        campaign = _DiagnosedCampaign(loaded, case, {h.number: h for h in waiting(loaded)})
         return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
@@ -183,7 +183,7 @@ def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
     )
 
 
-def _waiting(ranked: Ranked, campaign: _Campaign) -> CauseTest | None:
+def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
     """The UNTESTED hypothesis that tests the cause best; the first of equals."""
     matches = campaign.case.matches
     fits = {number: matches[number].get(ranked.id, 0.0) for number in campaign.untested}
@@ -200,7 +200,7 @@ def _waiting(ranked: Ranked, campaign: _Campaign) -> CauseTest | None:
     )
 
 
-def _offered(ranked: Ranked, campaign: _Campaign) -> CauseTest:
+def _offered(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest:
     """What the catalogue would propose for this program, or why all of it is refused."""
     from gpudebug.engine.diagnosis.from_catalogue import proposal
 

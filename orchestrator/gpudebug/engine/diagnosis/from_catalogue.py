@@ -19,7 +19,7 @@ from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.diagnosis.case import Case, case_of
+from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal, add, refuse
 from gpudebug.engine.run import adapters
 
@@ -83,7 +83,7 @@ def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:
 
 
 def proposal(
-    loaded: Loaded, case: Case, cause: Cause, ranked: Ranked | None, *, mechanical: bool = False
+    loaded: Loaded, case: DiagnosisCase, cause: Cause, ranked: Ranked | None, *, mechanical: bool = False
 ) -> Proposal:
     """The first way to test the cause that may be proposed, a flag before a variable before code.
 
@@ -109,7 +109,7 @@ def proposal(
     )
 
 
-def _offers(loaded: Loaded, case: Case, cause: Cause) -> Offers:
+def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
     """What would test the cause in the command as it is, with what was accepted."""
     workload, records = loaded.config.workload, loaded.baselines["workload"].records
     known = adapters.of(loaded.workspace.root, workload)
@@ -191,7 +191,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def settled(loaded: Loaded, case: Case) -> dict[str, HypothesisEntry]:
+def settled(loaded: Loaded, case: DiagnosisCase) -> dict[str, HypothesisEntry]:
     """Causes that need no new hypothesis, with the one that tests them: its answer is not known yet, or is
     VALIDATED and not accepted."""
     return {

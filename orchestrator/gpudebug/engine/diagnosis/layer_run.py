@@ -28,7 +28,7 @@ from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Job, Measured, surroundings_of
+from gpudebug.engine.run.measure import MeasuredRun, PreparedRun, surroundings_of
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, recover
 
@@ -42,7 +42,7 @@ class _Test:
 
     layer: str
     change: Intervention | None
-    before: list[Measured]
+    before: list[MeasuredRun]
     notes: tuple[str, ...] = ()
 
 
@@ -61,7 +61,7 @@ def record_layer(directory: Path, layer: str, report: Report, session: str | Non
         return _answer(cycle, test, measured, load(directory, session))
 
 
-def _baseline_runs(loaded: Loaded) -> list[Measured]:
+def _baseline_runs(loaded: Loaded) -> list[MeasuredRun]:
     return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
 
 
@@ -117,7 +117,7 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
         )
 
 
-def _command(loaded: Loaded, before: Sequence[Measured]) -> KnownCommand:
+def _command(loaded: Loaded, before: Sequence[MeasuredRun]) -> KnownCommand:
     workload = loaded.config.workload
     known = adapters.of(loaded.workspace.root, workload)
     packages = dict(before[-1].record.packages)
@@ -125,7 +125,7 @@ def _command(loaded: Loaded, before: Sequence[Measured]) -> KnownCommand:
     return KnownCommand(workload.argv(), workload.env, known.found, version, known.program)
 
 
-def _run(cycle: Cycle, test: _Test) -> Measured:
+def _run(cycle: Cycle, test: _Test) -> MeasuredRun:
     loaded, workload = cycle.loaded, cycle.loaded.config.workload
     bench, role = open_bench(cycle, workload), PREFIX + test.layer
     plain = job_of(cycle, workload, role, f"{PREFIX}{shown(test.layer)}", loaded.identities["workload"])
@@ -145,7 +145,7 @@ def _run(cycle: Cycle, test: _Test) -> Measured:
         ) from None
 
 
-def _changed(job: Job, test: _Test) -> Job:
+def _changed(job: PreparedRun, test: _Test) -> PreparedRun:
     if test.change is None:
         return replace(job, layer=asked(test.layer, [m.evidence for m in test.before]))
     applied = test.change.apply(job.argv, dict(job.env), Allowed(frozenset(test.change.names)))
@@ -162,7 +162,7 @@ def _changed(job: Job, test: _Test) -> Job:
     )
 
 
-def _answer(cycle: Cycle, test: _Test, measured: Measured, loaded: Loaded) -> LayerAnswer:
+def _answer(cycle: Cycle, test: _Test, measured: MeasuredRun, loaded: Loaded) -> LayerAnswer:
     folder, layer = measured.folder, shown(test.layer)
     before, change = [m.evidence for m in test.before], changed(measured.record.model_dump())
     whole = results(loaded).get(test.layer) or judge(test.layer, before, [measured.evidence], change)

@@ -14,7 +14,7 @@ from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.diagnosis.case import Case, case_of
+from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.diagnosis.from_catalogue import likelihood, one_line, proposal, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 
@@ -30,7 +30,7 @@ _AFTER = {Status.VALIDATED: "accept", Status.INCONCLUSIVE: "reopen", Status.INVA
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedHypothesis:
     """A cause with the hypothesis that would test it."""
 
     ranked: Ranked
@@ -45,7 +45,7 @@ class Outlook:
     that cannot be read does not stop the work."""
 
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
-    offer: Offer | None = None
+    offer: OfferedHypothesis | None = None
     adds: bool = False
     settled: Mapping[str, HypothesisEntry] = field(default_factory=dict)
     problem: str | None = None
@@ -133,7 +133,9 @@ def outlook(loaded: Loaded) -> Outlook:
     return Outlook(case.diagnosis, next(_offers(loaded, case, done, mechanical=False), None), settled=done)
 
 
-def _offers(loaded: Loaded, case: Case, done: Collection[str], *, mechanical: bool) -> Iterator[Offer]:
+def _offers(
+    loaded: Loaded, case: DiagnosisCase, done: Collection[str], *, mechanical: bool
+) -> Iterator[OfferedHypothesis]:
     """Likely causes with a hypothesis that may be proposed, what promises most first."""
     points = loaded.metric.points
     likely = [r for r in case.diagnosis.causes if _is_likely(r) and r.id not in done]
@@ -143,7 +145,7 @@ def _offers(loaded: Loaded, case: Case, done: Collection[str], *, mechanical: bo
     for ranked in likely[:_TRIED]:
         cause = case.catalogue.cause(ranked.id)
         try:
-            yield Offer(ranked, proposal(loaded, case, cause, ranked, mechanical=mechanical))
+            yield OfferedHypothesis(ranked, proposal(loaded, case, cause, ranked, mechanical=mechanical))
         except (Duplicate, InterventionError):
             # Tested, locked or not to be done here: the next one.
             continue

@@ -41,7 +41,7 @@ class NotExported(GpudebugError):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ExportedChange:
     """One accepted hypothesis. If it has a patch that the checkout lacks, `name` is that of its file and
     `diff` makes the commit `made` of the commit `base`. `in_checkout`: the checkout has its patch."""
 
@@ -124,14 +124,14 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
         )
 
 
-def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
+def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_ExportedChange]:
     """The accepted hypotheses, each patch as the difference that it makes to those before it."""
-    top, found = loaded.checkout.top, list[_Part]()
+    top, found = loaded.checkout.top, list[_ExportedChange]()
     patches = iter(enumerate(loaded.code.patches))
     base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
     there = git.first_there(top, base, loaded.code.patches)
     for entry, step in zip(entries, accepted_changes.changes(loaded.document, entries), strict=True):
-        part = _Part(entry, step, loaded.trials[entry.number].verdict or {})
+        part = _ExportedChange(entry, step, loaded.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)
         if patch is not None and (place < there or git.already_there(top, base, patch)):
@@ -146,11 +146,11 @@ def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_Part]:
     return found
 
 
-def _named(parts: Sequence[_Part]) -> int:
+def _named(parts: Sequence[_ExportedChange]) -> int:
     return sum(part.name is not None for part in parts)
 
 
-def _mail(loaded: Loaded, part: _Part, place: tuple[int, int]) -> bytes:
+def _mail(loaded: Loaded, part: _ExportedChange, place: tuple[int, int]) -> bytes:
     """A patch as it is handed over, tried as it is: it must make what its hypothesis was measured with."""
     scrub = loaded.workspace.scrub
     paragraphs = [
@@ -201,7 +201,7 @@ def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
     return f"{fields['throughput']}: {numbers.factor(verdict['throughput_ratio'])}"
 
 
-def _exported(part: _Part) -> ExportedHypothesis:
+def _exported(part: _ExportedChange) -> ExportedHypothesis:
     """An accepted hypothesis in the answer and in the README."""
     verdict = part.verdict
     fields = numbers.result_fields(verdict)
@@ -224,7 +224,7 @@ def _estimate(figure: dict[str, Any] | None) -> Estimate | None:
     return None if figure is None else Estimate.model_validate(figure)
 
 
-def _readme(loaded: Loaded, parts: Sequence[_Part], worth: CombinedGain) -> str:
+def _readme(loaded: Loaded, parts: Sequence[_ExportedChange], worth: CombinedGain) -> str:
     workload = loaded.config.workload
     scrub = loaded.workspace.scrub
     names = dict.fromkeys(c.name for p in parts for c in p.step.intervention.changes if c.kind == "env")
@@ -251,7 +251,7 @@ def _readme(loaded: Loaded, parts: Sequence[_Part], worth: CombinedGain) -> str:
 
 
 def _answer(
-    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_Part], worth: CombinedGain
+    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_ExportedChange], worth: CombinedGain
 ) -> ExportAnswer:
     patches = [part.name for part in parts if part.name is not None]
     notes = [

@@ -70,7 +70,7 @@ class Follower:
         self.workspace = workspace
         self.since = since
         self.seen: list[str] = []
-        self._log: _Log | None = None
+        self._log: _FollowedLog | None = None
 
     @property
     def marks(self) -> Sequence[Mark]:
@@ -90,7 +90,7 @@ class Follower:
         run, record = made[0]
         self.seen = [r.name for r, _ in reversed(made)]
         if self._log is None or self._log.path != run.log:
-            self._log = _Log(run.log, record)
+            self._log = _FollowedLog(run.log, record)
         samples = read_parts(run.samples)
         elapsed = samples.rows[-1].elapsed if samples.rows else None
         self._log.follow(samples.log_times)
@@ -121,7 +121,7 @@ class Follower:
                 yield run, record
 
 
-class _Log:
+class _FollowedLog:
     """Follows one train.log: its beginning, which has the total, then its end."""
 
     def __init__(self, path: Path, record: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
-from gpudebug.engine.report.runs import Read, Runs, brief, detail, log_size
+from gpudebug.engine.report.runs import ReportedRun, ReportedRuns, brief, detail, log_size
 from gpudebug.engine.report.story import story
 from gpudebug.engine.status.answer import status_of
 from gpudebug.engine.trial.together import together
@@ -54,7 +54,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     passed the campaign's redactor, unknown is None.
     """
     loaded = load(directory, session_of())
-    runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
+    runs = ReportedRuns(loaded.workspace, frozenset(loaded.workspace.run_names()))
     status = status_of(loaded)
     share = _HALF / (_HALF + len(loaded.document.hypotheses))
     room = hypotheses.Room(int(share * hypotheses.SIZE))
@@ -100,7 +100,7 @@ def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
 
 
 def _records(
-    loaded: Loaded, runs: Runs, shown: Iterable[Mapping[str, Any]], share: float, doing: Doing
+    loaded: Loaded, runs: ReportedRuns, shown: Iterable[Mapping[str, Any]], share: float, doing: Doing
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The records of the campaign's runs by name, the most important of them with their series."""
     mine = [
@@ -124,7 +124,9 @@ def _records(
 _FIRST = "those of baselines, of accepted and validated hypotheses and the newest come first"
 
 
-def _series(runs: Sequence[Read], points: int, doing: Doing) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _series(
+    runs: Sequence[ReportedRun], points: int, doing: Doing
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The series of as many of these runs as there is room for, by name, and what is to be known of that."""
     series: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
@@ -157,7 +159,7 @@ def _points(series: Mapping[str, Any]) -> int:
     return timeline + len(series["loss_points"]) + bars + 1
 
 
-def _machine(loaded: Loaded, runs: Runs) -> dict[str, Any] | None:
+def _machine(loaded: Loaded, runs: ReportedRuns) -> dict[str, Any] | None:
     """What the newest run of a baseline ran in."""
     names = [name for b in loaded.baselines.values() for name in b.runs]
     recorded = [n for n, r in loaded.records.items() if str(r.get("role")).startswith("baseline-")]
@@ -168,7 +170,7 @@ def _machine(loaded: Loaded, runs: Runs) -> dict[str, Any] | None:
     return None
 
 
-def _surroundings(run: Read) -> dict[str, Any]:
+def _surroundings(run: ReportedRun) -> dict[str, Any]:
     record = run.record
     fields = record.model_dump(
         mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
@@ -230,7 +232,7 @@ def _now(loaded: Loaded) -> float | None:
     return baseline.figure(loaded.metric)
 
 
-def _absent(loaded: Loaded, runs: Runs) -> list[str]:
+def _absent(loaded: Loaded, runs: ReportedRuns) -> list[str]:
     """That no run is here, as in a clone: the progress file is all there is."""
     named = [name for h in loaded.document.hypotheses for name in h.runs]
     named += [name for b in loaded.document.baselines for name in b.runs]

@@ -13,19 +13,19 @@ from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 Data = Mapping[str, Any]
 
 
-class Part(NamedTuple):
+class SentencePart(NamedTuple):
     """A piece of a sentence; `own` if the words are another's, which must not reorder ours."""
 
     text: str
     own: bool = False
 
 
-def headline(data: Data) -> list[Part]:
+def headline(data: Data) -> list[SentencePart]:
     """One short paragraph, in pieces that are joined as they are."""
     start = started(data)
     if start is None:
-        return [Part(_unmeasured(data))]
-    return [Part(_stood(data, start)), *_found(data), *_doubted(data), Part(_now(data))]
+        return [SentencePart(_unmeasured(data))]
+    return [SentencePart(_stood(data, start)), *_found(data), *_doubted(data), SentencePart(_now(data))]
 
 
 def started(data: Data) -> float | None:
@@ -82,28 +82,28 @@ def _stood(data: Data, start: float) -> str:
     return f"{text}. "
 
 
-def _found(data: Data) -> Iterable[Part]:
+def _found(data: Data) -> Iterable[SentencePart]:
     done, good = overview.tested(data["hypotheses"]), overview.validated(data["hypotheses"])
     if not done:
-        return [Part("No hypothesis has been tested yet. ")]
+        return [SentencePart("No hypothesis has been tested yet. ")]
     count = _count(len(done), "tested hypothesis", "tested hypotheses")
     if not good:
-        return [Part(f"Of {count} none was VALIDATED. ")]
+        return [SentencePart(f"Of {count} none was VALIDATED. ")]
     lead, best = f"Of {count} {_was(len(good))} VALIDATED", overview.best(good)
     if best is None and any(map(overview.doubted, good)):
-        return [Part(f"{lead}. ")]
+        return [SentencePart(f"{lead}. ")]
     if best is None:
-        return [Part(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
-    change, title = overview.change_text(best), Part(best["title"], own=True)
+        return [SentencePart(f"{lead}, UNVERIFIED: no run here backs {'it' if len(good) == 1 else 'them'}. ")]
+    change, title = overview.change_text(best), SentencePart(best["title"], own=True)
     if len(good) == 1:
-        return [Part(f"{lead}: “"), title, Part(f"”, {change}. ")]
-    return [Part(f"{lead}; the largest effect, {change}, has “"), title, Part("”. ")]
+        return [SentencePart(f"{lead}: “"), title, SentencePart(f"”, {change}. ")]
+    return [SentencePart(f"{lead}; the largest effect, {change}, has “"), title, SentencePart("”. ")]
 
 
-def _doubted(data: Data) -> Iterable[Part]:
+def _doubted(data: Data) -> Iterable[SentencePart]:
     """The VALIDATED ones that do not count, with the reason."""
     return [
-        Part(f"Hypothesis {h['number']} does not count: {'; '.join(h['doubts'])}. ")
+        SentencePart(f"Hypothesis {h['number']} does not count: {'; '.join(h['doubts'])}. ")
         for h in overview.validated(data["hypotheses"])
         if overview.doubted(h)
     ]
@@ -128,6 +128,6 @@ def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def plain(parts: Sequence[Part]) -> str:
+def plain(parts: Sequence[SentencePart]) -> str:
     """The same as one text."""
     return "".join(p.text for p in parts).strip()

@@ -18,7 +18,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import patch_of
-from gpudebug.engine.report.runs import Read, Runs
+from gpudebug.engine.report.runs import ReportedRun, ReportedRuns
 from gpudebug.engine.trial.sides import of_sides
 
 PATCH = 200_000
@@ -36,7 +36,7 @@ class Room:
 
 
 def shown(
-    loaded: Loaded, runs: Runs, entry: HypothesisEntry, known: HypothesisRow, room: Room
+    loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry, known: HypothesisRow, room: Room
 ) -> dict[str, Any]:
     """`known`, the entry of `status`, with everything else that a report says of it.
 
@@ -75,7 +75,7 @@ _NO_DETAILS: Mapping[str, Any] = {
 
 
 def _details(
-    loaded: Loaded, runs: Runs, entry: HypothesisEntry, names: tuple[Sequence[str], Sequence[str]]
+    loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry, names: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Any]:
     verdict = loaded.trials[entry.number].verdict
     before, after = (runs.read(side) for side in names)
@@ -106,7 +106,7 @@ def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Seq
 
 
 def _inside(
-    loaded: Loaded, entry: HypothesisEntry, before: Sequence[Read], after: Sequence[Read]
+    loaded: Loaded, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
 ) -> dict[str, Any]:
     base = [run.facts for run in before] or list(loaded.baselines["workload"].evidence)
     own = [r.facts for r in after if r.record.role == f"h{entry.number}"]
@@ -114,7 +114,9 @@ def _inside(
     return {"probe": plain(probe), "sections": plain(sections)}
 
 
-def _diff(loaded: Loaded, entry: HypothesisEntry, after: Sequence[Read]) -> tuple[str | None, list[str]]:
+def _diff(
+    loaded: Loaded, entry: HypothesisEntry, after: Sequence[ReportedRun]
+) -> tuple[str | None, list[str]]:
     """The patch that was tested, else the one that the entry names; a note if it is cut or gone."""
     try:
         data = _tested(after) or _named(loaded, entry)
@@ -131,7 +133,7 @@ def _diff(loaded: Loaded, entry: HypothesisEntry, after: Sequence[Read]) -> tupl
     return shown, [f"the patch is shown up to {PATCH // 1000} of its {len(text) // 1000} thousand characters"]
 
 
-def _tested(after: Sequence[Read]) -> bytes | None:
+def _tested(after: Sequence[ReportedRun]) -> bytes | None:
     kept = next((run.folder for run in after if run.folder.has("change.patch")), None)
     return store.read_file(kept.path / "change.patch") if kept is not None else None
 
@@ -141,14 +143,14 @@ def _named(loaded: Loaded, entry: HypothesisEntry) -> bytes | None:
     return patch_of(loaded.workspace, change) if change is not None else None
 
 
-def _command(before: Sequence[Read], after: Sequence[Read]) -> dict[str, str] | None:
+def _command(before: Sequence[ReportedRun], after: Sequence[ReportedRun]) -> dict[str, str] | None:
     if not before or not after:
         return None
     return {"before": command_of(before[0].record), "after": command_of(after[-1].record)}
 
 
 def _differences(
-    loaded: Loaded, entry: HypothesisEntry, before: Sequence[Read], after: Sequence[Read]
+    loaded: Loaded, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
 ) -> list[dict[str, str]]:
     """What differs in the surroundings of any two runs of both sides, but for what the change itself sets."""
     change = loaded.change_of(entry)
@@ -163,7 +165,7 @@ def _differences(
     return [{"name": name, "before": a, "after": b} for name, a, b in rows]
 
 
-def _clocks(before: Sequence[Read], after: Sequence[Read]) -> list[tuple[str, str, str]]:
+def _clocks(before: Sequence[ReportedRun], after: Sequence[ReportedRun]) -> list[tuple[str, str, str]]:
     """The mean clocks of both sides if they are far apart."""
     sides = [[run.evidence.conditions for run in side] for side in (before, after)]
     if not conditions.apart(*sides):

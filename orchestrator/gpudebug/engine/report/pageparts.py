@@ -49,7 +49,7 @@ def _height(value: float, top: float) -> float:
     return SPARK * (1 - min(1.0, max(0.0, value / top)))
 
 
-class Effect(NamedTuple):
+class EffectBar(NamedTuple):
     """An effect and its interval as places on a line of `EFFECT_WIDTH`; no bounds if unknown."""
 
     zero: float
@@ -58,7 +58,7 @@ class Effect(NamedTuple):
     high: float | None
 
 
-def effects(hypotheses: Sequence[Data]) -> dict[int, Effect]:
+def effects(hypotheses: Sequence[Data]) -> dict[int, EffectBar]:
     """Of all hypotheses that have one, on one scale for those in points and one for ratios (logarithmic)."""
     found = {h["number"]: numbers for h in hypotheses if (numbers := _numbers(h)) is not None}
     reach: dict[bool, float] = {}
@@ -82,13 +82,13 @@ def _log(value: float | None) -> float | None:
     return math.log(value) if value is not None and value > 0 else None
 
 
-def _placed(values: tuple[float, float | None, float | None], reach: float) -> Effect:
+def _placed(values: tuple[float, float | None, float | None], reach: float) -> EffectBar:
     half = EFFECT_WIDTH / 2
     room = half - 5
-    return Effect(half, *(None if v is None else round(half + room * v / reach, 1) for v in values))  # type: ignore[arg-type]
+    return EffectBar(half, *(None if v is None else round(half + room * v / reach, 1) for v in values))  # type: ignore[arg-type]
 
 
-class Row(NamedTuple):
+class SectionTreeRow(NamedTuple):
     """A section, and how deep below the one that it was entered from."""
 
     section: Data
@@ -96,7 +96,7 @@ class Row(NamedTuple):
     bottleneck: bool
 
 
-def tree(sections: Sequence[Data], outline: Sequence[Data]) -> list[Row]:
+def tree(sections: Sequence[Data], outline: Sequence[Data]) -> list[SectionTreeRow]:
     """Sections in the order and at the depth of a run's `outline`, once each; then those that it lacks.
 
     The bottlenecks are those with the most time of their own, a tenth of all at least.
@@ -106,8 +106,8 @@ def tree(sections: Sequence[Data], outline: Sequence[Data]) -> list[Row]:
     rows = []
     for place in outline:
         if (found := rest.pop(place["name"], None)) is not None:
-            rows.append(Row(found, min(place["depth"], _DEEPEST), place["name"] in marked))
-    return [*rows, *(Row(s, 0, False) for s in sorted(rest.values(), key=_share, reverse=True))]
+            rows.append(SectionTreeRow(found, min(place["depth"], _DEEPEST), place["name"] in marked))
+    return [*rows, *(SectionTreeRow(s, 0, False) for s in sorted(rest.values(), key=_share, reverse=True))]
 
 
 def _bottlenecks(outline: Sequence[Data]) -> set[str]:

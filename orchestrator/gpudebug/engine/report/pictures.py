@@ -14,7 +14,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of
 from gpudebug.engine.report import hypotheses, outputs
-from gpudebug.engine.report.runs import Runs, brief, detail
+from gpudebug.engine.report.runs import ReportedRuns, brief, detail
 from gpudebug.engine.status.answer import show, status_of
 
 
@@ -35,7 +35,7 @@ def show_with_picture(directory: Path, number: int, path: Path, *, force: bool =
 def _data(loaded: Loaded, number: int) -> dict[str, Any]:
     """Of a report's data what one hypothesis needs: itself and its runs."""
     entry, status = entry_of(loaded, number), status_of(loaded)
-    runs = Runs(loaded.workspace, frozenset(loaded.workspace.run_names()))
+    runs = ReportedRuns(loaded.workspace, frozenset(loaded.workspace.run_names()))
     known = next(h for h in status.hypotheses if h.number == number)
     shown = hypotheses.shown(loaded, runs, entry, known, hypotheses.Room())
     read = runs.read([*shown["baseline_runs"], *shown["trial_runs"]])

@@ -29,7 +29,7 @@ _LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
-class Read:
+class ReportedRun:
     """A run that is whole. `facts` is its evidence.json as it was read."""
 
     folder: store.RunFolder
@@ -39,7 +39,7 @@ class Read:
 
 
 @dataclass
-class Runs:
+class ReportedRuns:
     """The runs of a campaign, each read once. `skipped` says why some cannot be shown, `notes`
     what of the others could not be read."""
 
@@ -47,9 +47,9 @@ class Runs:
     here: frozenset[str]
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _read: dict[str, Read | None] = field(default_factory=dict)
+    _read: dict[str, ReportedRun | None] = field(default_factory=dict)
 
-    def get(self, name: str) -> Read | None:
+    def get(self, name: str) -> ReportedRun | None:
         """None if the run is not here or cannot be shown."""
         if name not in self._read:
             try:
@@ -61,11 +61,11 @@ class Runs:
                 self.skipped[name] = "the run folder is not here, others are"
         return self._read[name]
 
-    def read(self, names: Iterable[str]) -> list[Read]:
+    def read(self, names: Iterable[str]) -> list[ReportedRun]:
         return [run for name in names if (run := self.get(name)) is not None]
 
 
-def _whole(folder: store.RunFolder) -> Read:
+def _whole(folder: store.RunFolder) -> ReportedRun:
     """GpudebugError if the run is not finished, or its records are not what gpudebug writes."""
     record = record_of(folder, "run.json")
     if not folder.sealed:
@@ -75,12 +75,12 @@ def _whole(folder: store.RunFolder) -> Read:
     try:
         found = RunRecord.model_validate(record)
         name = "evidence.json"
-        return Read(folder, found, Evidence.model_validate(facts), facts)
+        return ReportedRun(folder, found, Evidence.model_validate(facts), facts)
     except ValueError:
         raise GpudebugError("is not what gpudebug writes", file=name) from None
 
 
-def brief(run: Read) -> dict[str, Any]:
+def brief(run: ReportedRun) -> dict[str, Any]:
     """The record of a run without its series, which are empty."""
     record, e = run.record, run.evidence
     return {
@@ -117,7 +117,7 @@ def _files(folder: store.RunFolder) -> list[str]:
         return []
 
 
-def log_size(run: Read) -> int:
+def log_size(run: ReportedRun) -> int:
     """Of its train.log in bytes; 0 if there is none."""
     try:
         return run.folder.log.stat().st_size
@@ -125,7 +125,7 @@ def log_size(run: Read) -> int:
         return 0
 
 
-def detail(run: Read, notes: list[str], *, with_log: bool = True) -> dict[str, Any]:
+def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict[str, Any]:
     """The series of a run: `timeline`, `loss_points` with `loss_by`, `step_times`. What cannot be read is
     empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
@@ -156,7 +156,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
-def _samples(run: Read, notes: list[str]) -> SampleTable:
+def _samples(run: ReportedRun, notes: list[str]) -> SampleTable:
     try:
         return read_run_samples(run.folder.samples)
     except (GpudebugError, OSError) as e:
@@ -164,7 +164,7 @@ def _samples(run: Read, notes: list[str]) -> SampleTable:
         return SampleTable()
 
 
-def _log(run: Read, samples: SampleTable, notes: list[str]) -> LogSummary:
+def _log(run: ReportedRun, samples: SampleTable, notes: list[str]) -> LogSummary:
     record = run.record
     try:
         return read_log(
@@ -179,7 +179,7 @@ def _log(run: Read, samples: SampleTable, notes: list[str]) -> LogSummary:
         return LogReader().summary()
 
 
-def _unread(run: Read, file: str, e: GpudebugError | OSError) -> str:
+def _unread(run: ReportedRun, file: str, e: GpudebugError | OSError) -> str:
     why = e.message if isinstance(e, GpudebugError) else os.strerror(e.errno) if e.errno else str(e)
     return f"{file} of run {run.folder.name} cannot be read: {why}"
 
@@ -208,7 +208,7 @@ def _finite(value: float) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def _step_times(run: Read, log: LogSummary, notes: list[str]) -> dict[str, Any] | None:
+def _step_times(run: ReportedRun, log: LogSummary, notes: list[str]) -> dict[str, Any] | None:
     """Bars of the steps' times in the window: as the training process reported them, else as its log does."""
     counted, by = _probed(run, notes), "probe"
     if not counted:
@@ -225,7 +225,7 @@ def _printed(log: LogSummary, window: Window | None) -> list[float]:
     return [value for time, value in timed if time is not None and window.start_s <= time <= window.end_s]
 
 
-def _probed(run: Read, notes: list[str]) -> dict[int, float]:
+def _probed(run: ReportedRun, notes: list[str]) -> dict[int, float]:
     path = run.folder.path / launcher.PROBE
     if not path.is_file():
         return {}

@@ -13,7 +13,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.report.runs import Runs
+from gpudebug.engine.report.runs import ReportedRuns
 
 _BASELINE = "baseline-"
 _NEVER = math.inf
@@ -21,7 +21,7 @@ Event = tuple[float, dict[str, Any]]
 """A place in the order of the run numbers, and an entry of the story."""
 
 
-def story(loaded: Loaded, runs: Runs) -> list[dict[str, Any]]:
+def story(loaded: Loaded, runs: ReportedRuns) -> list[dict[str, Any]]:
     """`at` (None: not recorded), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
 
     An acceptance leaves no time: it comes before the baseline that was recorded after it.
@@ -34,7 +34,7 @@ def story(loaded: Loaded, runs: Runs) -> list[dict[str, Any]]:
     return [event for _, event in sorted(events, key=lambda e: e[0])]
 
 
-def _baselines(loaded: Loaded, runs: Runs) -> Iterator[Event]:
+def _baselines(loaded: Loaded, runs: ReportedRuns) -> Iterator[Event]:
     """Runs of a baseline that follow each other on the same premises, and baselines whose runs are gone."""
     groups: list[tuple[str, list[str]]] = []
     current = {name for b in loaded.baselines.values() for name in b.runs}
@@ -80,7 +80,7 @@ def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str
         yield numbers.rate(sum(rates) / len(rates), facts[0].get("step_unit"))
 
 
-def _trial(loaded: Loaded, runs: Runs, entry: HypothesisEntry) -> Event:
+def _trial(loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry) -> Event:
     judged = loaded.trials[entry.number]
     line = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
     if judged.verified and judged.verdict:

@@ -31,7 +31,7 @@ _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FileCounts:
     """What was counted of each file that is kept as it is, and how those that are something else by now were
     `altered`."""
 
@@ -39,7 +39,7 @@ class Comparison:
     altered: Mapping[str, str]
 
 
-def compare(files: Files, launched: launcher.Launched) -> Comparison:
+def compare(files: Files, launched: launcher.Launched) -> FileCounts:
     """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
     had put there before the launch."""
     sampler = launched.sampler or {}
@@ -65,7 +65,7 @@ def compare(files: Files, launched: launcher.Launched) -> Comparison:
         altered[LOG] += _EMPTIED
     # Its last word on the run is yet to be written.
     written.pop(RUN, None)
-    return Comparison(written, altered)
+    return FileCounts(written, altered)
 
 
 def count_of(data: bytes) -> Counted:

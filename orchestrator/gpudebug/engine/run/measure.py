@@ -31,7 +31,7 @@ from gpudebug.engine.run.origins import elsewhere
 
 
 @dataclass(frozen=True)
-class Job:
+class PreparedRun:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
     With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
@@ -61,7 +61,7 @@ class Job:
     base_env: Mapping[str, str] | None = None
     code: git.Checkout | None = None
     notes: tuple[str, ...] = ()
-    certain: Callable[[Measured], bool] | None = None
+    certain: Callable[[MeasuredRun], bool] | None = None
     torch_profile: TorchProfile | None = None
     layer: str | None = None
 
@@ -94,7 +94,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """A run that has ended, or what is known of one that goes on. `patch` is its change and `marks` how the
     files of its code looked before the launch; None of a run that is read from its folder."""
 
@@ -116,7 +116,7 @@ def resolve_device(
     return dict(resolved.spec), tuple(DeviceInfo(**d) for d in resolved.devices), resolved.notes
 
 
-def measure(bench: Bench, job: Job) -> Measured:
+def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = Redactor(job.env, job.argv)
     marks = git.marks(job.code) if job.code is not None else None
@@ -130,7 +130,7 @@ def measure(bench: Bench, job: Job) -> Measured:
     for remark in (*job.notes, *_remarks(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     certain = job.certain
-    look = (lambda evidence: certain(Measured(folder, record, evidence, job.patch))) if certain else None
+    look = (lambda evidence: certain(MeasuredRun(folder, record, evidence, job.patch))) if certain else None
     try:
         ran = run_files(bench, job, replace(files_of(folder), ours=ours), folder.name, str(folder.path), look)
     except (DeviceError, LaunchError):
@@ -155,10 +155,10 @@ def measure(bench: Bench, job: Job) -> Measured:
     )
     folder.write("evidence.json", evidence)
     folder.write(counts.RUN, record)
-    return Measured(folder, record, evidence, job.patch, marks)
+    return MeasuredRun(folder, record, evidence, job.patch, marks)
 
 
-def set_aside(run: Measured, why: str) -> None:
+def set_aside(run: MeasuredRun, why: str) -> None:
     """Say in run.json that the run counts for nothing; before it is sealed."""
     run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
 
@@ -176,7 +176,7 @@ def _remarks(record: RunRecord) -> list[str]:
 
 
 def _made_anew(
-    bench: Bench, job: Job, folder: store.RunFolder, launched: launcher.Launched, evidence: Evidence
+    bench: Bench, job: PreparedRun, folder: store.RunFolder, launched: launcher.Launched, evidence: Evidence
 ) -> tuple[store.RunFolder, launcher.Launched, Evidence]:
     """A run whose folder was replaced while it was under way: all that was measured went with the folder."""
     anew, aside = bench.workspace.made_anew(folder)
@@ -204,7 +204,7 @@ class Ran:
 
 
 def run_files(
-    bench: Bench, job: Job, files: Files, name: str, marker: str, certain: Certain | None = None
+    bench: Bench, job: PreparedRun, files: Files, name: str, marker: str, certain: Certain | None = None
 ) -> Ran:
     """Launch `job` with its output and samples going to `files`; what came of it.
 
@@ -257,7 +257,7 @@ def run_files(
     return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
 
 
-def surroundings_of(bench: Bench, job: Job) -> Surroundings:
+def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
     """What `job` would run in now. Raises LaunchError if its command cannot be found."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
@@ -269,14 +269,14 @@ def surroundings_of(bench: Bench, job: Job) -> Surroundings:
     return here(python, bench.devices, job.env)
 
 
-def _ask(bench: Bench, job: Job, path: str) -> launcher.Asked | None:
+def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
     """What the job's Python says of itself, in the environment before anything was changed in it."""
     apart = job.trees.repository if job.trees else (bench.workspace.root,)
     names = tuple(job.trees.packages) if job.trees else ()
     return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
 
 
-def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
+def _imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
     """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
@@ -287,7 +287,7 @@ def _imports(bench: Bench, job: Job) -> dict[str, str] | None:
 
 
 def _record(
-    bench: Bench, job: Job, folder: store.RunFolder, redactor: Redactor, around: Surroundings
+    bench: Bench, job: PreparedRun, folder: store.RunFolder, redactor: Redactor, around: Surroundings
 ) -> RunRecord:
     argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.job)))
     return RunRecord(
@@ -326,7 +326,7 @@ def _record(
 
 
 def _launch_spec(
-    bench: Bench, job: Job, files: Files, argv: tuple[str, ...], marker: str
+    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str
 ) -> launcher.LaunchSpec:
     device = dict(bench.device)
     if device["kind"] == "replay":
@@ -369,12 +369,12 @@ def _launch_spec(
     )
 
 
-def probed(job: Job) -> bool:
+def probed(job: PreparedRun) -> bool:
     """Whether the job's Python is made to report; it is unless `probe: false` is set."""
     return job.trees.probe if job.trees else True
 
 
-def _env(job: Job, *, own: bool) -> dict[str, str]:
+def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
     """The job's variables, and what makes its Python report.
 
     With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.

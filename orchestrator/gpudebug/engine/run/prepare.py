@@ -26,7 +26,7 @@ from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_base
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.live_line import Live, Report
-from gpudebug.engine.run.measure import Bench, Job, Measured, resolve_device, set_aside
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, resolve_device, set_aside
 from gpudebug.engine.run.origins import packages_of
 
 
@@ -134,7 +134,7 @@ def claimed_campaign(
         yield Cycle(loaded, claim, report, command, pins and session is None, stack)
 
 
-def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured] = ()) -> Measured:
+def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[MeasuredRun] = ()) -> MeasuredRun:
     """The run with what its record says of the code, once that is looked at again; before it is sealed.
 
     A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
@@ -164,7 +164,7 @@ def with_same_code(place: WorkingTree, run: Measured, beside: Sequence[Measured]
     return run
 
 
-def _uncounted(place: WorkingTree, run: Measured) -> dict[str, str] | None:
+def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
     """What the run imported from its tree beyond its counted part; None if it reported no imports."""
     loaded = run.evidence.loaded
     if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
@@ -243,7 +243,7 @@ def job_of(
     label: str,
     identity: dict[str, str],
     place: WorkingTree | None = None,
-) -> Job:
+) -> PreparedRun:
     """The unmodified workload as a job of this cycle, in `place` or where the base is."""
     place = place or cycle.place
     cwd, env = place.root / workload.cwd, training_environment(workload)
@@ -255,7 +255,7 @@ def job_of(
         probe=cycle.loaded.config.probe,
     )
     command = placed(workload.argv(), env, workload.env, cwd, trees)
-    return Job(
+    return PreparedRun(
         label=label,
         role=role,
         argv=command.argv,
@@ -276,12 +276,12 @@ def job_of(
     )
 
 
-def stored_run(workspace: store.Workspace, name: str) -> Measured:
+def stored_run(workspace: store.Workspace, name: str) -> MeasuredRun:
     """Read a run from its folder. StoreError if its records are not what gpudebug writes."""
     folder = workspace.run(name)
     record, evidence = record_of(folder, "run.json"), record_of(folder, "evidence.json")
     try:
-        return Measured(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
+        return MeasuredRun(folder, RunRecord.model_validate(record), Evidence.model_validate(evidence))
     except ValueError:
         raise StoreError(
             "its records are not what gpudebug writes",
@@ -290,7 +290,7 @@ def stored_run(workspace: store.Workspace, name: str) -> Measured:
         ) from None
 
 
-def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: float) -> str:
+def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window: float) -> str:
     """What would make the windows of as many runs as these sum up to `min_window` seconds.
 
     `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
@@ -308,6 +308,6 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[Measured], min_window: f
     return f"{option.name}={steps} in gpudebug.yaml would suffice"
 
 
-def window_of(m: Measured) -> float:
+def window_of(m: MeasuredRun) -> float:
     """Seconds of a run's steady window, 0 if it has none."""
     return m.evidence.window.duration_s if m.evidence.window else 0.0

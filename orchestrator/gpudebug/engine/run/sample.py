@@ -31,7 +31,7 @@ from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.evidence import Files, files_of
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, Job, measure, run_files
+from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.traces import keep_beside, located
 
@@ -72,8 +72,8 @@ def sample(
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
 
 
-def _job(directory: Path, command: Sequence[str]) -> Job:
-    return Job(
+def _job(directory: Path, command: Sequence[str]) -> PreparedRun:
+    return PreparedRun(
         label="sample",
         role="sample",
         argv=tuple(command),
@@ -86,7 +86,7 @@ def _job(directory: Path, command: Sequence[str]) -> Job:
     )
 
 
-def _workload(directory: Path, root: Path | None) -> Job:
+def _workload(directory: Path, root: Path | None) -> PreparedRun:
     """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded."""
     if root is None:
         raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
@@ -110,7 +110,7 @@ def _workload(directory: Path, root: Path | None) -> Job:
     )
 
 
-def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Evidence, list[str]]:
+def _beside(bench: Bench, job: PreparedRun, files: Files) -> tuple[launcher.Launched, Evidence, list[str]]:
     """Run `job` outside a campaign, and remarks; the folder in which its processes report is
     removed."""
     # A trace may be too large for the system's temporary folder.
@@ -127,11 +127,11 @@ def _beside(bench: Bench, job: Job, files: Files) -> tuple[launcher.Launched, Ev
         return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
 
 
-def _remarks(job: Job, evidence: Evidence) -> list[str]:
+def _remarks(job: PreparedRun, evidence: Evidence) -> list[str]:
     return remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
 
 
-def _in_campaign(bench: Bench, job: Job) -> SampleAnswer:
+def _in_campaign(bench: Bench, job: PreparedRun) -> SampleAnswer:
     with claim_of(bench.workspace, "gpudebug sample") as claim:
         bench = replace(bench, hold_fds=(claim.fd, *bench.hold_fds))
         measured = measure(bench, job)

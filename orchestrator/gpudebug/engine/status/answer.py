@@ -33,7 +33,7 @@ from gpudebug.core.progress import claims
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status, Trend
-from gpudebug.engine.campaign.campaign import Baseline, Loaded
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.order import recorded_order
@@ -168,7 +168,7 @@ def _plays(device: Mapping[str, Any]) -> bool:
     return device.get("kind") == "replay"
 
 
-def _baseline(loaded: Loaded, baseline: Baseline | None) -> BaselineRow | None:
+def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow | None:
     if baseline is None:
         return None
     rates = [e["steps_per_s"] for e in baseline.evidence if e.get("steps_per_s")]
@@ -198,7 +198,7 @@ def _baseline(loaded: Loaded, baseline: Baseline | None) -> BaselineRow | None:
     )
 
 
-def _advice(loaded: Loaded, baseline: Baseline) -> list[str]:
+def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     """What would make the baseline's loss judgeable, as its runs found it."""
     if loaded.config.criteria.loss == "any":
         return []

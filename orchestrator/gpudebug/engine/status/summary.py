@@ -144,7 +144,7 @@ def _alike(loaded: Loaded) -> bool:
 
 def check_summary(written: Written, findings: Findings) -> None:
     """Name a summary that `status` would show and that does not follow from the evidence."""
-    from gpudebug.engine.verify.findings import Problem
+    from gpudebug.engine.verify.findings import Finding
 
     root = written.workspace.root
     path = path_of(root, written.config.campaign)
@@ -156,7 +156,7 @@ def check_summary(written: Written, findings: Findings) -> None:
     differing += [key for key in ("listed", "rest") if _plain(head[key]) != _plain(found.head.get(key))]
     for key in differing:
         why = "`status` shows what does not follow from the evidence; gpudebug next writes it again"
-        findings.differs(Problem(f"summary: {key}", found=found.head["when"], file=path, why=why))
+        findings.differs(Finding(f"summary: {key}", found=found.head["when"], file=path, why=why))
 
 
 def _shown(root: Path, found: Summary) -> bool:

@@ -26,7 +26,7 @@ NEXT_SHARE = 0.05
 """… and never so often that asking takes more than this share of the time."""
 
 
-class State(Word):
+class WatchState(Word):
     """What goes on: a run, or none yet or any more of a command that is under way; `UNFINISHED` is a run that
     nothing works on any more, `IDLE` that nothing is under way, `UNKNOWN` that it cannot be seen."""
 
@@ -39,7 +39,7 @@ class State(Word):
 
 
 @dataclass(frozen=True)
-class Device:
+class WatchedDevice:
     """One device of the run, as run.json and its newest readings tell."""
 
     now: DeviceNow
@@ -62,7 +62,7 @@ class Sight:
 
     campaign: str
     clock: str
-    state: State = State.IDLE
+    state: WatchState = WatchState.IDLE
     holder: RunningCommand | None = None
     progress: RunProgress = field(default_factory=RunProgress)
     title: str | None = None
@@ -75,7 +75,7 @@ class Sight:
     loss_trend: str | None = None
     losses: tuple[float, ...] = ()
     data_wait_share: float | None = None
-    devices: tuple[Device, ...] = ()
+    devices: tuple[WatchedDevice, ...] = ()
     host: HostNow = field(default_factory=HostNow)
     log: tuple[str, ...] = ()
     log_bytes: int | None = None
@@ -87,7 +87,7 @@ class Sight:
     @property
     def over(self) -> bool:
         """Whether nothing is under way."""
-        return self.state in (State.IDLE, State.UNFINISHED)
+        return self.state in (WatchState.IDLE, WatchState.UNFINISHED)
 
 
 class Looker:
@@ -97,12 +97,12 @@ class Looker:
         self._directory = directory
         self._written = read(directory)
         self._stamp = self._stamped()
-        self._next = _Next(directory)
+        self._next = _CachedNext(directory)
         self._of: RunningCommand | None = None
         self._follower: Follower | None = None
         self._run: FollowedRun | None = None
         self._still: Sight | None = None
-        self._before: State | None = None
+        self._before: WatchState | None = None
 
     def look(self) -> Sight:
         """What there is to see now. What stands in the way of seeing is told, not raised."""
@@ -110,7 +110,7 @@ class Looker:
         try:
             sight = self._look()
         except GpudebugError as e:
-            sight = self._blank(state=State.UNKNOWN, problems=(self._said(e),))
+            sight = self._blank(state=WatchState.UNKNOWN, problems=(self._said(e),))
         self._before = sight.state
         return replace(sight, problems=tuple(dict.fromkeys([*problems, *sight.problems])))
 
@@ -125,7 +125,7 @@ class Looker:
         if left is None:
             return self._with_next(self._blank(problems=self._unreadable(None)))
         run, record = left
-        state = State.IDLE if run.sealed else State.UNFINISHED
+        state = WatchState.IDLE if run.sealed else WatchState.UNFINISHED
         if self._still is None or (self._still.progress.run, self._still.state) != (run.name, state):
             # Nothing of it moves any more: one look is enough.
             follower = Follower(workspace, str(record.get("start") or ""))
@@ -142,18 +142,18 @@ class Looker:
         if progress.run is None:
             # A folder that is made next may have the name of one that was removed.
             self._run = self._follower = None
-            sight = self._blank(state=State.STARTING, holder=found)
+            sight = self._blank(state=WatchState.STARTING, holder=found)
         else:
-            sight = self._of_run(self._follower, progress, State.RUNNING, found)
+            sight = self._of_run(self._follower, progress, WatchState.RUNNING, found)
             if sight.outcome is not None or workspace.run(progress.run).sealed:
-                sight = replace(sight, state=State.BETWEEN)
+                sight = replace(sight, state=WatchState.BETWEEN)
         sight = replace(sight, problems=self._unreadable(progress.run))
         # From one run to the next it takes a moment, in which the machine is better left alone.
-        lasting = sight.state is not State.RUNNING and sight.state is self._before
+        lasting = sight.state is not WatchState.RUNNING and sight.state is self._before
         return self._with_next(sight) if lasting else sight
 
     def _of_run(
-        self, follower: Follower, progress: RunProgress, state: State, holder: RunningCommand | None
+        self, follower: Follower, progress: RunProgress, state: WatchState, holder: RunningCommand | None
     ) -> Sight:
         if progress.run is None:
             return self._blank(state=state, holder=holder)
@@ -246,7 +246,7 @@ class Looker:
         return self._written.workspace.scrub(str(error))
 
 
-class _Next:
+class _CachedNext:
     """`status`'s `next`, asked again where something changed: to find it out takes a moment."""
 
     def __init__(self, directory: Path) -> None:
@@ -303,7 +303,7 @@ def _share(run: FollowedRun, told: LogFacts) -> float | None:
     return told.data_share if inside is None else inside
 
 
-def _devices(run: FollowedRun) -> tuple[Device, ...]:
+def _devices(run: FollowedRun) -> tuple[WatchedDevice, ...]:
     """Those that run.json names, with or without a reading yet, and any other that the sampler read."""
     known = {str(d["uuid"]): d for d in run.devices}
     read = {d.uuid: d for d in run.latest.devices}
@@ -316,10 +316,10 @@ def _devices(run: FollowedRun) -> tuple[Device, ...]:
     return tuple(sorted(found, key=lambda device: (device.now.index, device.now.uuid)))
 
 
-def _device(now: DeviceNow, info: Mapping[str, Any]) -> Device:
+def _device(now: DeviceNow, info: Mapping[str, Any]) -> WatchedDevice:
     if now.mem_total_mb is None:
         now = replace(now, mem_total_mb=_number(info.get("memory_total_mb")))
-    return Device(
+    return WatchedDevice(
         now=now,
         name=_text(info.get("name")),
         kind=_text(info.get("kind")),

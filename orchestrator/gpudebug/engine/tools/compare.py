@@ -30,7 +30,7 @@ from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, Job, Measured, measure
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.traces import slowed
 from gpudebug.engine.trial.baseline import by_the_user
@@ -53,7 +53,7 @@ class CompareFailed(GpudebugError):
 
 
 @dataclass(frozen=True)
-class _Side:
+class _ComparedSide:
     """A or B with the folders of its runs, and what is in these."""
 
     label: str
@@ -62,13 +62,13 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class _Command:
+class _SideCommand:
     """A or B as something to run. `variables` are those that stand before the program."""
 
     letter: str
     text: str
     bench: Bench
-    job: Job
+    job: PreparedRun
     variables: Mapping[str, str]
 
 
@@ -129,7 +129,7 @@ def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
     return _answer(_read_side(sides[0]), _read_side(sides[1]), ())
 
 
-def _stored(directory: Path, text: str) -> _Side | None:
+def _stored(directory: Path, text: str) -> _ComparedSide | None:
     """The recorded runs that `text` names, not yet read; None if it is a command."""
     if not text.strip():
         return None
@@ -139,10 +139,10 @@ def _stored(directory: Path, text: str) -> _Side | None:
         return _trial(directory, int(named[1]))
     path = directory / text
     if os.path.isfile(path / "run.json"):
-        return _Side(text, (_folder(path),))
+        return _ComparedSide(text, (_folder(path),))
     root = store.find_root(directory)
     if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
-        return _Side(text, (_folder(root / "runs" / text),))
+        return _ComparedSide(text, (_folder(root / "runs" / text),))
     if os.path.isdir(path):
         raise StoreError("is not a run: it has no run.json", file=str(path), next="name a folder of runs/")
     if _RUN.fullmatch(path.name) and not os.path.isfile(path):
@@ -154,14 +154,14 @@ def _folder(path: Path) -> store.RunFolder:
     return store.RunFolder(path, Redactor().redact)
 
 
-def _baseline(directory: Path, role: str) -> _Side:
+def _baseline(directory: Path, role: str) -> _ComparedSide:
     """All runs of a baseline."""
     loaded = load(directory)
     entry = loaded.document.baseline(role)
     return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
 
 
-def _trial(directory: Path, number: int) -> _Side:
+def _trial(directory: Path, number: int) -> _ComparedSide:
     """All runs of a hypothesis's trial, without those of the baseline beside it."""
     loaded = load(directory)
     entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
@@ -172,20 +172,20 @@ def _trial(directory: Path, number: int) -> _Side:
     return _of_campaign(loaded, f"hypothesis {number}{title}", names)
 
 
-def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> _Side:
+def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> _ComparedSide:
     if not names:
         raise StoreError(f"{label}: no recorded runs", file=str(loaded.progress_path), next="gpudebug status")
-    return _Side(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
+    return _ComparedSide(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
 
 
-def _refuse_same(a: _Side, b: _Side) -> None:
+def _refuse_same(a: _ComparedSide, b: _ComparedSide) -> None:
     both = {f.path.resolve() for f in a.folders} & {f.path.resolve() for f in b.folders}
     if both:
         name = min(path.name for path in both)
         raise UsageError(f"run {name} is on both sides", next="name two different runs")
 
 
-def _read_side(side: _Side) -> _Side:
+def _read_side(side: _ComparedSide) -> _ComparedSide:
     return replace(side, runs=tuple(_read(folder) for folder in side.folders))
 
 
@@ -263,7 +263,7 @@ def _command(
     device: str,
     timeout: float | None,
     report: Report,
-) -> _Command:
+) -> _SideCommand:
     """A command, its program and its device found before anything runs."""
     try:
         variables, rest = shell_words.leading_assignments(text)
@@ -276,7 +276,7 @@ def _command(
     env = {**os.environ, **variables}
     launcher.find_command(argv, str(directory), env)
     bench = lone_bench(directory, device, env, directory, interval, report)
-    job = Job(
+    job = PreparedRun(
         label=f"compare-{letter}",
         role="compare",
         argv=argv,
@@ -287,12 +287,12 @@ def _command(
         stall_timeout=None,
         max_output=None,
     )
-    return _Command(letter, text, bench, job, variables)
+    return _SideCommand(letter, text, bench, job, variables)
 
 
 def _run_in_turn(
-    directory: Path, root: Path | None, commands: Sequence[_Command], pairs: int, warm_up: bool
-) -> tuple[_Side, _Side]:
+    directory: Path, root: Path | None, commands: Sequence[_SideCommand], pairs: int, warm_up: bool
+) -> tuple[_ComparedSide, _ComparedSide]:
     """A B A B …, each run in a folder of its own, sealed."""
     with ExitStack() as held:
         workspace = store.Workspace(root or _new_folder(directory))
@@ -306,7 +306,7 @@ def _run_in_turn(
         ]
         for command in ready if warm_up else ():
             workspace.discard(_once(command).folder)
-        found: dict[str, list[Measured]] = {c.letter: [] for c in ready}
+        found: dict[str, list[MeasuredRun]] = {c.letter: [] for c in ready}
         for command in ready * pairs:
             found[command.letter].append(_once(command))
     a, b = (_measured_side(c, found[c.letter]) for c in ready)
@@ -319,7 +319,7 @@ def _new_folder(directory: Path) -> Path:
     return path
 
 
-def _once(command: _Command) -> Measured:
+def _once(command: _SideCommand) -> MeasuredRun:
     """One sealed run that completed. CompareFailed or InterruptedRun else; its folder stays."""
     measured = measure(command.bench, command.job)
     command.bench.workspace.seal(measured.folder)
@@ -329,7 +329,7 @@ def _once(command: _Command) -> Measured:
     return measured
 
 
-def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
+def _measured_side(command: _SideCommand, measured: Sequence[MeasuredRun]) -> _ComparedSide:
     redactor = Redactor(command.job.env, command.job.argv)
     shown = {
         name: REDACTED if sensitive_variable(name) else redactor.redact(value)
@@ -339,10 +339,10 @@ def _measured_side(command: _Command, measured: Sequence[Measured]) -> _Side:
         ComparedRun(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured
     )
     words = [f"{name}={value}" for name, value in shown.items()]
-    return _Side(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
+    return _ComparedSide(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
 
 
-def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
+def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
     remarks = []
     if commands[0].text == commands[1].text:
         remarks.append("A and B are the same command: the ratio shows what noise does")
@@ -351,7 +351,7 @@ def _remarks(commands: Sequence[_Command], warm_up: bool) -> list[str]:
     return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
 
 
-def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> CompareAnswer:
+def _answer(a: _ComparedSide, b: _ComparedSide, remarks: tuple[str, ...]) -> CompareAnswer:
     found = faster.compare(a.runs, b.runs)
     sides = [
         faster.side(s.label, s.runs, other_batch=found.other_batch, replayed=_played_back(s)) for s in (a, b)
@@ -375,7 +375,7 @@ def _answer(a: _Side, b: _Side, remarks: tuple[str, ...]) -> CompareAnswer:
     )
 
 
-def _played_back(side: _Side) -> bool | None:
+def _played_back(side: _ComparedSide) -> bool | None:
     """Whether a run of this side was played back; None if unknown."""
     pairs = zip(side.runs, side.folders, strict=True)
     found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]

@@ -12,7 +12,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, Job, Measured, surroundings_of
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, surroundings_of
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, noise, recover
 from gpudebug.engine.trial.judge import judge_runs, terms_of
@@ -66,12 +66,12 @@ def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
     return cycle.again(), (f"the baseline was recorded first: {why}",)
 
 
-def _outdated(before: list[Measured], around: Surroundings) -> str | None:
+def _outdated(before: list[MeasuredRun], around: Surroundings) -> str | None:
     found = dict.fromkeys(d for m in before for d in differences(recorded(m.record), around))
     return f"recorded elsewhere: {'; '.join(found)}" if found else None
 
 
-def _bench(cycle: Cycle) -> tuple[Bench, Job]:
+def _bench(cycle: Cycle) -> tuple[Bench, PreparedRun]:
     loaded = cycle.loaded
     workload = loaded.config.workload
     return open_bench(cycle, workload), job_of(
@@ -79,12 +79,12 @@ def _bench(cycle: Cycle) -> tuple[Bench, Job]:
     )
 
 
-def _baseline_runs(cycle: Cycle) -> list[Measured]:
+def _baseline_runs(cycle: Cycle) -> list[MeasuredRun]:
     loaded = cycle.loaded
     return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
 
 
-def _already(cycle: Cycle, bench: Bench, job: Job) -> list[Measured]:
+def _already(cycle: Cycle, bench: Bench, job: PreparedRun) -> list[MeasuredRun]:
     """Completed A/A runs against the present baseline."""
     loaded = cycle.loaded
     kept = reusable(
@@ -98,7 +98,11 @@ def _already(cycle: Cycle, bench: Bench, job: Job) -> list[Measured]:
 
 
 def _answer(
-    loaded: Loaded, verdict: Verdict, before: list[Measured], after: list[Measured], notes: tuple[str, ...]
+    loaded: Loaded,
+    verdict: Verdict,
+    before: list[MeasuredRun],
+    after: list[MeasuredRun],
+    notes: tuple[str, ...],
 ) -> RecordedAA:
     data = verdict.model_dump(mode="json")
     points = loaded.metric.points

@@ -21,7 +21,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
-from gpudebug.engine.run.measure import Bench, Job, Measured, measure, surroundings_of
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, surroundings_of
 from gpudebug.engine.run.prepare import Cycle, job_of, open_bench, window_advice, window_of, with_same_code
 from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.sides import of_runs
@@ -59,12 +59,12 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     return answer(loaded, role, why, runs, notes)
 
 
-def _warm(runs: list[Measured]) -> list[Measured]:
+def _warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
     """The runs without a first one that met a cold page cache."""
     return runs[1:] if is_cold([m.evidence for m in runs]) else runs
 
 
-def _disturbed(runs: list[Measured]) -> list[str]:
+def _disturbed(runs: list[MeasuredRun]) -> list[str]:
     """What makes every trial against these runs INVALID."""
     shared = [m.folder.name for m in runs if m.evidence.conditions.foreign_procs]
     if not shared:
@@ -75,7 +75,7 @@ def _disturbed(runs: list[Measured]) -> list[str]:
     ]
 
 
-def _left_out(runs: list[Measured]) -> str:
+def _left_out(runs: list[MeasuredRun]) -> str:
     first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
     return (
         f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "
@@ -83,7 +83,7 @@ def _left_out(runs: list[Measured]) -> str:
     )
 
 
-def run_once(cycle: Cycle, bench: Bench, role: str, job: Job | None = None) -> Measured:
+def run_once(cycle: Cycle, bench: Bench, role: str, job: PreparedRun | None = None) -> MeasuredRun:
     """One sealed run of an unmodified workload; raises what `launch` raises."""
     measured = launch(cycle, bench, role, job=job)
     try:
@@ -97,9 +97,9 @@ def launch(
     bench: Bench,
     role: str,
     hypothesis: int | None = None,
-    job: Job | None = None,
+    job: PreparedRun | None = None,
     claim: str | None = None,
-) -> Measured:
+) -> MeasuredRun:
     """One completed run of an unmodified workload, not sealed yet; tried again if the machinery failed it.
 
     `hypothesis` names the trial that wanted it fresh, beside its own runs, `claim` the one it is under;
@@ -119,13 +119,13 @@ def launch(
     raise _failed(role, measured)
 
 
-def _job(cycle: Cycle, role: str) -> Job:
+def _job(cycle: Cycle, role: str) -> PreparedRun:
     workload = workload_of(cycle.loaded.config, role)
     assert workload is not None
     return job_of(cycle, workload, f"baseline-{role}", f"baseline-{role}", cycle.loaded.identities[role])
 
 
-def _failed(role: str, m: Measured) -> GpudebugError:
+def _failed(role: str, m: MeasuredRun) -> GpudebugError:
     ending = training_text([m.evidence]).removeprefix("FAILED - ")
     if is_infrastructure(m.evidence):
         reason = f": {m.record.reason}" if m.record.reason else ""
@@ -141,12 +141,12 @@ def _failed(role: str, m: Measured) -> GpudebugError:
     )
 
 
-def by_the_user(m: Measured) -> bool:
+def by_the_user(m: MeasuredRun) -> bool:
     """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
     return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
 
 
-def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
+def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[MeasuredRun]:
     """Completed runs of this very baseline that no entry lists: a recording that was cut off."""
     loaded = cycle.loaded
     entry = loaded.document.baseline(role)
@@ -159,7 +159,7 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[Measured]:
     )
 
 
-def entry_fields(role: str, runs: list[Measured], metric: Metric) -> dict[str, Any]:
+def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric) -> dict[str, Any]:
     """The values that the entry's template shows, as text; another metric than utilisation has its own."""
     evidence = [m.evidence for m in runs]
     own = {} if metric.points else {"metric": f"{metric.name} {metric_text(metric, evidence)}"}
@@ -211,7 +211,7 @@ def _absent(metric: Metric, runs: list[Evidence]) -> str:
     return next((e.window_reason for e in runs if e.window_reason), metric.absent(*runs))
 
 
-def advice(loaded: Loaded, role: str, runs: Sequence[Measured]) -> list[str]:
+def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     """What would make this baseline's evidence sufficient, one line each."""
     workload = workload_of(loaded.config, role)
     assert workload is not None
@@ -233,7 +233,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[Measured]) -> list[str]:
 
 
 def answer(
-    loaded: Loaded, role: str, why: str, runs: Sequence[Measured], notes: Sequence[str] = ()
+    loaded: Loaded, role: str, why: str, runs: Sequence[MeasuredRun], notes: Sequence[str] = ()
 ) -> RecordedBaseline:
     """Return `next`'s answer for a baseline that was recorded."""
     evidence = [m.evidence for m in runs]

@@ -18,7 +18,7 @@ from gpudebug.core.verdict.took_effect import ShownConfiguration, effect_of, mov
 from gpudebug.edges import store
 from gpudebug.engine.run.counts import PATCH
 from gpudebug.engine.run.environment import differences, recorded
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 
 NAMED = 3
 # Another batch makes another step; another seed another curve.
@@ -33,8 +33,8 @@ def with_conduct(
     setting: TrialSetting,
     change: Intervention | None,
     locked: Sequence[str],
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
 ) -> TrialSetting:
     """`setting` with what the runs show: surroundings, locked knobs that moved, the change's effect.
 
@@ -58,7 +58,7 @@ def with_conduct(
     )
 
 
-def _shown(m: Measured) -> ShownConfiguration:
+def _shown(m: MeasuredRun) -> ShownConfiguration:
     evidence = m.evidence
     facts = evidence.probe.facts if evidence.probe is not None else {}
     return ShownConfiguration(
@@ -66,19 +66,19 @@ def _shown(m: Measured) -> ShownConfiguration:
     )
 
 
-def _touched(run: Measured) -> tuple[str, ...]:
+def _touched(run: MeasuredRun) -> tuple[str, ...]:
     """The files that the trial's patch changes."""
     found = _patch(run)
     return found.paths if found is not None else ()
 
 
-def _touches(run: Measured) -> str | None:
+def _touches(run: MeasuredRun) -> str | None:
     """What of the trial's patch touches the printing or the step loop."""
     found = _patch(run)
     return touches_count(found) if found is not None else None
 
 
-def _patch(run: Measured) -> patches.Patch | None:
+def _patch(run: MeasuredRun) -> patches.Patch | None:
     path = run.folder.path / PATCH
     data = run.patch
     if data is None and path.exists():
@@ -98,7 +98,7 @@ def _knob(
     return moved[0] if moved else None
 
 
-def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
+def _differences(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> tuple[str, ...]:
     """What of code, command and surroundings differs between the first baseline run and any other run."""
     first, others = before[0].record, [m.record for m in (*before[1:], *after)]
     found = [
@@ -111,7 +111,7 @@ def _differences(before: Sequence[Measured], after: Sequence[Measured]) -> tuple
     return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
 
 
-def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[str]:
+def _written(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Iterator[str]:
     """Which code was written while a run was under way: such a run is set aside, so none should be here."""
     known = [m.record.rewritten for m in before if m.record.hypothesis is None]
     for record in (m.record for m in (*before, *after)):
@@ -120,7 +120,7 @@ def _written(before: Sequence[Measured], after: Sequence[Measured]) -> Iterator[
             yield f"{path} was written while run {record.name} was under way"
 
 
-def _uncounted(before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
+def _uncounted(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
     """What runs imported beyond the measured code, and that the baseline did not import as it is:
     unknown if the runs did not report their imports."""
     recorded_ones = [m.record.uncounted for m in before if m.record.hypothesis is None]
@@ -138,7 +138,7 @@ def _uncounted(before: Sequence[Measured], after: Sequence[Measured]) -> list[st
     return [*[found[path] for path in sorted(found)[:NAMED]], *([f"{more} more files"] if more > 0 else [])]
 
 
-def _elsewhere(before: Sequence[Measured], after: Sequence[Measured]) -> tuple[str, ...]:
+def _elsewhere(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> tuple[str, ...]:
     """What a run imported from another checkout than the one that it tests; else, of the trial, packages of
     the checkout that its interpreter finds in another folder."""
     runs = (*before, *after)

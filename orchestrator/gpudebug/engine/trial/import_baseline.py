@@ -20,7 +20,7 @@ from gpudebug.engine.campaign.files import training_environment, workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.evidence import evidence_again, read_log
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.trial import baseline
 
@@ -56,7 +56,7 @@ def import_baseline(
         return baseline.answer(cycle.loaded, role, f"imported from {csv}", [measured], dropped)
 
 
-def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measured, int]:
+def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[MeasuredRun, int]:
     """The imported run, and how many rows of its CSV could not be read."""
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
@@ -100,4 +100,4 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         raise GpudebugError(
             f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"
         )
-    return Measured(folder, record, evidence), samples.unreadable
+    return MeasuredRun(folder, record, evidence), samples.unreadable

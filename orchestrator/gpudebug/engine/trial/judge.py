@@ -17,7 +17,7 @@ from gpudebug.core.records import Evidence, Terms, UsedRun, Verdict
 from gpudebug.core.verdict.judge import RULE, Criteria, TrialSetting, judge, short_window
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.edges import store
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import window_advice, window_of
 from gpudebug.engine.trial.conduct import with_conduct
 
@@ -42,8 +42,8 @@ def criteria_of(terms: Terms) -> Criteria:
 def judge_runs(
     number: int,
     terms: Terms,
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
     remarks: Sequence[str] = (),
     *,
     confirmed: str | None = None,
@@ -80,7 +80,7 @@ def judge_runs(
     )
 
 
-def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Measured]) -> NextRun:
+def step_after(verdict: Verdict, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> NextRun:
     """What the trial with this verdict of `judge_runs` so far needs next."""
     assert verdict.terms is not None
     criteria = criteria_of(verdict.terms)
@@ -88,7 +88,7 @@ def step_after(verdict: Verdict, before: Sequence[Measured], after: Sequence[Mea
     return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
 
 
-def _claim(runs: Sequence[Measured]) -> str | None:
+def _claim(runs: Sequence[MeasuredRun]) -> str | None:
     """The claim that the newest run was made under."""
     made = [m for m in runs if m.record.claim is not None]
     newest = max(made, key=lambda m: store.run_number(m.folder.name), default=None)
@@ -98,8 +98,8 @@ def _claim(runs: Sequence[Measured]) -> str | None:
 def certain(
     number: int,
     terms: Terms,
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
     confirmed: str | None = None,
 ) -> bool:
     """Whether the last run of `after`, which goes on, has decided the trial already."""
@@ -108,21 +108,21 @@ def certain(
     return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)
 
 
-def is_fresh(run: Measured, after: Sequence[Measured]) -> bool:
+def is_fresh(run: MeasuredRun, after: Sequence[MeasuredRun]) -> bool:
     """Whether a run of the baseline was made beside the trial of these runs: since the first of them."""
     first = store.run_number(after[0].folder.name)
     return run.record.hypothesis is not None and store.run_number(run.folder.name) > first
 
 
-def evidence_of(runs: Sequence[Measured]) -> list[Evidence]:
+def evidence_of(runs: Sequence[MeasuredRun]) -> list[Evidence]:
     return [m.evidence for m in runs]
 
 
 def _setting(
     terms: Terms,
     criteria: Criteria,
-    before: Sequence[Measured],
-    after: Sequence[Measured],
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
     confirmed: str | None,
 ) -> TrialSetting:
     change = after[0].record.change
@@ -141,7 +141,7 @@ def _setting(
     return with_conduct(setting, intervention, terms.locked, before, after)
 
 
-def _advice(criteria: Criteria, before: Sequence[Measured], after: Sequence[Measured]) -> str:
+def _advice(criteria: Criteria, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str:
     """The flag and value that would make the shorter side's windows long enough."""
     needed = criteria.min_window
     short = before if sum(map(window_of, before)) < needed else after

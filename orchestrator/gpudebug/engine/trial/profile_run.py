@@ -12,7 +12,7 @@ from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
 from gpudebug.core.inside.torch_profile import OPTION, TorchProfile, remarks
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench
 from gpudebug.engine.run.traces import PREFIX, located
 from gpudebug.engine.trial import baseline, recover
@@ -50,7 +50,7 @@ def record_profile(
     return _answer(cycle, measured, trace)
 
 
-def _run(cycle: Cycle, role: str, spec: TorchProfile) -> Measured:
+def _run(cycle: Cycle, role: str, spec: TorchProfile) -> MeasuredRun:
     config, file = cycle.loaded.config, str(cycle.loaded.workspace.config)
     workload = workload_of(config, role)
     if workload is None:
@@ -68,7 +68,7 @@ def _run(cycle: Cycle, role: str, spec: TorchProfile) -> Measured:
     return baseline.run_once(cycle, open_bench(cycle, workload), role, replace(job, torch_profile=spec))
 
 
-def _answer(cycle: Cycle, measured: Measured, trace: dict[str, Any]) -> RecordedProfile:
+def _answer(cycle: Cycle, measured: MeasuredRun, trace: dict[str, Any]) -> RecordedProfile:
     folder = measured.folder
     return RecordedProfile(
         campaign=cycle.loaded.config.campaign,

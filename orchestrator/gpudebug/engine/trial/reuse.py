@@ -11,7 +11,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 
 
@@ -24,7 +24,7 @@ def reusable(
     identity: Mapping[str, str],
     hypothesis: int | None = None,
     change_digest: str | None = None,
-) -> list[Measured]:
+) -> list[MeasuredRun]:
     """Runs of `role` with a number above `newer_than`, of this code and command, in these surroundings.
 
     Older ones belong to a recording or trial that has ended. A baseline's runs must have completed; a
@@ -41,7 +41,7 @@ def reusable(
     return _read(loaded, names, surroundings)
 
 
-def shared(loaded: Loaded, surroundings: Surroundings) -> list[Measured]:
+def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
 
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
@@ -70,13 +70,13 @@ def _alike(
             yield name, record
 
 
-def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[Measured]:
+def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
     """Those of the runs that count, in these surroundings."""
     found = (stored_run(loaded.workspace, name) for name in names)
     return [m for m in found if _counts(m) and not differences(recorded(m.record), surroundings)]
 
 
-def _counts(m: Measured) -> bool:
+def _counts(m: MeasuredRun) -> bool:
     if m.record.role.startswith("baseline-"):
         return m.evidence.outcome is Outcome.COMPLETED
     return not is_infrastructure(m.evidence)

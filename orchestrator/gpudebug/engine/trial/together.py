@@ -17,7 +17,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.run.environment import differences, recorded
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.judge import evidence_of
 
@@ -74,14 +74,14 @@ def _throughput(found: Combined) -> str | None:
     return f"{change}: {numbers.factor(found.ratio.model_dump())}"
 
 
-def _other(loaded: Loaded, before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
+def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
     """What differs in the surroundings, but for what the accepted changes themselves set."""
     set_ = frozenset(name for step in loaded.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]
 
 
-def _notes(loaded: Loaded, before: Sequence[Measured]) -> list[str]:
+def _notes(loaded: Loaded, before: Sequence[MeasuredRun]) -> list[str]:
     """What has changed beside what was accepted, and is in the combined figure with it."""
     then = before[0].record.identity
     notes = []

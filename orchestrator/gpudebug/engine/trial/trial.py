@@ -26,13 +26,13 @@ from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import NoSuchPatch, tested_change
-from gpudebug.engine.campaign.changes import Change, change_of, refuse_before_running
+from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start, under
 from gpudebug.engine.campaign.confirmation import confirmed_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
-from gpudebug.engine.run.measure import Bench, Job, Measured, measure, set_aside, surroundings_of
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside, surroundings_of
 from gpudebug.engine.run.prepare import CodeChanged, Cycle, job_of, open_bench, stored_run, with_same_code
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.judge import certain, evidence_of, judge_runs, step_after, terms_of
@@ -47,13 +47,13 @@ class _Trial:
     claim: Claim
     place: WorkingTree
     bench: Bench
-    job: Job
+    job: PreparedRun
     notes: tuple[str, ...]
     terms: Terms
-    before: list[Measured]
+    before: list[MeasuredRun]
     confirmed: str | None = None
-    after: list[Measured] = field(default_factory=list)
-    spoilt: list[Measured] = field(default_factory=list)
+    after: list[MeasuredRun] = field(default_factory=list)
+    spoilt: list[MeasuredRun] = field(default_factory=list)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
     return _answer(trial, verdict, why, late=late)
 
 
-def _readable_change(loaded: Loaded, number: int) -> Change:
+def _readable_change(loaded: Loaded, number: int) -> TrialChange:
     """What the trial changes, if it may be tested at all."""
     if number in loaded.problems:
         raise loaded.problems[number]
@@ -114,7 +114,7 @@ def _readable_change(loaded: Loaded, number: int) -> Change:
 
 
 @contextmanager
-def _place(cycle: Cycle, number: int, change: Change) -> Iterator[WorkingTree]:
+def _place(cycle: Cycle, number: int, change: TrialChange) -> Iterator[WorkingTree]:
     """Where the trial runs: a worktree of its own for a patch, else where the baseline runs."""
     if change.patch is None:
         yield cycle.place
@@ -124,7 +124,7 @@ def _place(cycle: Cycle, number: int, change: Change) -> Iterator[WorkingTree]:
         yield place
 
 
-def _prepare(cycle: Cycle, number: int, change: Change, place: WorkingTree) -> _Trial:
+def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree) -> _Trial:
     loaded = cycle.loaded
     intervention = change.intervention
     workload = loaded.config.workload
@@ -158,7 +158,7 @@ def _prepare(cycle: Cycle, number: int, change: Change, place: WorkingTree) -> _
     return trial
 
 
-def _refuse_outdated(before: list[Measured], around: Surroundings) -> None:
+def _refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
     outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
     if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
         outdated.append("an imported run's device and the CPU used here")
@@ -166,7 +166,7 @@ def _refuse_outdated(before: list[Measured], around: Surroundings) -> None:
         raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")
 
 
-def _refuse_without_figure(cycle: Cycle, before: list[Measured]) -> None:
+def _refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     """A trial has nothing to be compared with if no run of the baseline has the campaign's metric."""
     metric = cycle.loaded.metric
     if any(metric.value(m.evidence) is not None for m in before):
@@ -199,7 +199,7 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
     )
 
 
-def _applied(loaded: Loaded, number: int, intervention: Intervention, job: Job) -> Applied:
+def _applied(loaded: Loaded, number: int, intervention: Intervention, job: PreparedRun) -> Applied:
     """The change applied to the command; a change that cannot be is refused with its place in the file."""
     try:
         return intervention.apply(job.argv, dict(job.env), loaded.config.allowed)
@@ -249,7 +249,7 @@ def _first_step(trial: _Trial) -> NextRun:
     return NextRun.TRIAL if left else NextRun.BASELINE
 
 
-def _launch(trial: _Trial, step: NextRun) -> Measured:
+def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is NextRun.BASELINE:
         measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number, claim=trial.claim.note)
@@ -261,17 +261,17 @@ def _launch(trial: _Trial, step: NextRun) -> Measured:
     return _of_same_code(trial, measured)
 
 
-def _watched(trial: _Trial) -> Job:
+def _watched(trial: _Trial) -> PreparedRun:
     """The trial's job, ended early if the run under way has decided it."""
 
-    def seen(run: Measured) -> bool:
+    def seen(run: MeasuredRun) -> bool:
         sides = trial.before, [*trial.after, run]
         return certain(trial.number, trial.terms, *sides, trial.confirmed)
 
     return replace(trial.job, certain=seen)
 
 
-def _of_same_code(trial: _Trial, measured: Measured) -> Measured:
+def _of_same_code(trial: _Trial, measured: MeasuredRun) -> MeasuredRun:
     place = trial.cycle.place if measured.record.role.startswith("baseline-") else trial.place
     try:
         return with_same_code(place, measured, trial.before)

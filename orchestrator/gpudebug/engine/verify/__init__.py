@@ -16,21 +16,21 @@ from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.campaign.files import ROLES, Written, read
 from gpudebug.engine.campaign.load import look
-from gpudebug.engine.campaign.pin_record import Settings
+from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.tracked_runs import REMEDY, brought, why_brought
 from gpudebug.engine.verify import terms
-from gpudebug.engine.verify.acceptances import Accepted
+from gpudebug.engine.verify.acceptances import AcceptanceCheck
 from gpudebug.engine.verify.entries import (
+    CheckedEntry,
     Former,
-    Shown,
     check_baseline,
     check_change,
     check_former,
     check_result,
 )
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.measured import check_code
-from gpudebug.engine.verify.runs import Runs
+from gpudebug.engine.verify.runs import CheckedRuns
 from gpudebug.engine.verify.unlisted import check_unlisted
 from gpudebug.engine.verify.verdicts import check_verdict
 
@@ -57,11 +57,11 @@ def verify(
         )
     findings = Findings()
     pinned = terms.pinned_of(written)
-    runs = Runs(written.workspace, findings, report)
+    runs = CheckedRuns(written.workspace, findings, report)
     baselines = written.document.baselines if number is None else ()
     for baseline in baselines:
         _baseline(written, runs, baseline, findings, pinned)
-    accepted = Accepted(written, findings)
+    accepted = AcceptanceCheck(written, findings)
     for entry in entries:
         _hypothesis(written, runs, entry, findings, pinned)
         accepted.check(entry)
@@ -71,7 +71,7 @@ def verify(
         accepted.check_file()
         also(written, findings)
         for claim in outside(written.document):
-            where = Problem(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
+            where = Finding(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
             findings.differs(where.but(why=claim.why))
     _name_brought(written, runs, findings)
     return VerifyAnswer(
@@ -91,7 +91,7 @@ def verify(
     )
 
 
-def _name_brought(written: Written, runs: Runs, findings: Findings) -> None:
+def _name_brought(written: Written, runs: CheckedRuns, findings: Findings) -> None:
     """Name what was checked and came with the repository: it fits together, but its author is unknown."""
     try:
         found = brought(written.workspace, look(written.workspace, written.progress_path)) & {*runs.names}
@@ -107,9 +107,13 @@ def _claims(entry: HypothesisEntry) -> bool:
 
 
 def _baseline(
-    written: Written, runs: Runs, entry: BaselineEntry, findings: Findings, pinned: Settings | None
+    written: Written,
+    runs: CheckedRuns,
+    entry: BaselineEntry,
+    findings: Findings,
+    pinned: ComparedSettings | None,
 ) -> None:
-    shown = Shown(written, entry, findings)
+    shown = CheckedEntry(written, entry, findings)
     beyond = in_baseline(written.document, entry)
     if entry.role not in ROLES or entry is not written.document.baseline(entry.role):
         shows = entry.runs or beyond or any(shapes.measured(text) for text in entry.fields.values())
@@ -131,9 +135,13 @@ def _baseline(
 
 
 def _hypothesis(
-    written: Written, runs: Runs, entry: HypothesisEntry, findings: Findings, pinned: Settings | None
+    written: Written,
+    runs: CheckedRuns,
+    entry: HypothesisEntry,
+    findings: Findings,
+    pinned: ComparedSettings | None,
 ) -> None:
-    shown = Shown(written, entry, findings)
+    shown = CheckedEntry(written, entry, findings)
     if entry.status in VERDICTS and not entry.runs:
         shown.differs("status", found=entry.status.value, why=_BY_HAND)
         return
@@ -152,7 +160,9 @@ def _hypothesis(
     shown.beyond(in_hypothesis(written.document, entry))
 
 
-def _verdict(shown: Shown, entry: HypothesisEntry, runs: Runs, pinned: Settings | None) -> None:
+def _verdict(
+    shown: CheckedEntry, entry: HypothesisEntry, runs: CheckedRuns, pinned: ComparedSettings | None
+) -> None:
     checked = runs.named(entry.runs, shown.at("runs"))
     at = shown.at("status").but(found=entry.status.value)
     verdict = check_verdict(shown, entry, runs, entry.runs, at)
@@ -166,7 +176,7 @@ def _verdict(shown: Shown, entry: HypothesisEntry, runs: Runs, pinned: Settings 
         check_change(shown, entry, checked)
 
 
-def _former(shown: Shown, entry: HypothesisEntry, runs: Runs, former: Former) -> None:
+def _former(shown: CheckedEntry, entry: HypothesisEntry, runs: CheckedRuns, former: Former) -> None:
     """A Result of an earlier test is its verdict's, too."""
     at = shown.at(former.field).but(line=former.line, found=former.status)
     if not former.runs:

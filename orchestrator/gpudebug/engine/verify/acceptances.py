@@ -7,8 +7,8 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of
 from gpudebug.engine.campaign.files import Written
-from gpudebug.engine.verify.entries import Shown
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.entries import CheckedEntry
+from gpudebug.engine.verify.findings import Finding, Findings
 
 _AGAIN = "put it back, or a person's `gpudebug next` takes the change back"
 _GONE = f"it was accepted, and its entry is gone: {_AGAIN}"
@@ -16,7 +16,7 @@ _OTHER = f"it was accepted, and its entry is not what was accepted: {_AGAIN}"
 _NO = frozenset({"", "-", "–", "—", "no", "none", "not yet", "pending", "n/a", "tbd"})
 
 
-class Accepted:
+class AcceptanceCheck:
     """The acceptances of a campaign under check. One without a record, of 0.1.0, has nothing to compare."""
 
     def __init__(self, written: Written, findings: Findings) -> None:
@@ -26,7 +26,7 @@ class Accepted:
 
     def check(self, entry: HypothesisEntry) -> None:
         """An entry's Accepted line beside the record."""
-        shown = Shown(self._written, entry, self._findings)
+        shown = CheckedEntry(self._written, entry, self._findings)
         if entry.accepted is None:
             text = next((f.text(" ").strip("*_` ") for f in entry.fields if f.name == "accepted"), "")
             if text.lower() not in _NO:
@@ -54,13 +54,13 @@ class Accepted:
         """The record itself."""
         if self._kept is not None and self._kept.problem is not None:
             why = f"{self._kept.problem}: nothing counts as accepted; gpudebug accept H rewrites it"
-            self._findings.differs(Problem(self._kept.file.name, file=self._kept.file, why=why))
+            self._findings.differs(Finding(self._kept.file.name, file=self._kept.file, why=why))
         there = {h.number for h in self._written.document.hypotheses}
         for number in sorted({*((self._kept and self._kept.entries) or ())} - there):
-            where = Problem("accepted", file=self._written.progress_path, hypothesis=number)
+            where = Finding("accepted", file=self._written.progress_path, hypothesis=number)
             self._findings.differs(where.but(expected=f"### Hypothesis {number}", why=_GONE))
 
-    def _check_verdict(self, shown: Shown, run: str, expected: str) -> None:
+    def _check_verdict(self, shown: CheckedEntry, run: str, expected: str) -> None:
         path = self._written.workspace.run(run).path / "verdict.json"
         try:
             found = store.file_digest(path)

@@ -8,10 +8,10 @@ from gpudebug.edges import git
 from gpudebug.engine.campaign.confirmation import because, records
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.private import campaign_folder
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 
 
-def check_confirmed(written: Written, stored: Verdict, where: Problem, findings: Findings) -> None:
+def check_confirmed(written: Written, stored: Verdict, where: Finding, findings: Findings) -> None:
     """A person's word that gpudebug has not kept is a problem; in a clone it is unknown."""
     if stored.confirmed is None:
         return

@@ -20,7 +20,7 @@ from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.trial import result_block, runs_of
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, is_older
 
 
@@ -34,7 +34,7 @@ class Former(NamedTuple):
     values: Mapping[str, str]
 
 
-class Shown:
+class CheckedEntry:
     """One entry of the progress file under check."""
 
     def __init__(self, written: Written, entry: BaselineEntry | HypothesisEntry, findings: Findings) -> None:
@@ -42,14 +42,14 @@ class Shown:
         self.entry = entry
         self.findings = findings
 
-    def at(self, field: str) -> Problem:
+    def at(self, field: str) -> Finding:
         """A problem in this entry's field, without its values."""
         entry = self.entry
         line = self.written.document.line_of(entry, field)
         hypothesis = entry.number if isinstance(entry, HypothesisEntry) else None
         role = entry.role if isinstance(entry, BaselineEntry) else None
         path = self.written.progress_path
-        return Problem(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
+        return Finding(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
 
     def beyond(self, claims: Sequence[Beyond]) -> None:
         """Report a problem for each claim without evidence."""
@@ -96,7 +96,7 @@ def _same_unknown(expected: str, found: str) -> bool:
     return unknown and reworded(expected, found)
 
 
-def check_baseline(shown: Shown, entry: BaselineEntry, runs: Sequence[Checked]) -> None:
+def check_baseline(shown: CheckedEntry, entry: BaselineEntry, runs: Sequence[Checked]) -> None:
     """Each figure of a baseline's entry beside that of the entry which would be written now."""
     measured = [run.measured for run in runs if run.measured is not None]
     if len(measured) < len(runs):
@@ -119,13 +119,13 @@ def _metric(entry: BaselineEntry) -> Metric:
     return Metric(entry.fields.get("metric", "").partition(" ")[0] or GPU_UTIL)
 
 
-def _check_part(shown: Shown, wanted: str, role: str, outcome: Outcome | None, name: str) -> None:
+def _check_part(shown: CheckedEntry, wanted: str, role: str, outcome: Outcome | None, name: str) -> None:
     if (role, outcome) != (wanted, Outcome.COMPLETED):
         found = f"runs/{name}: {role}, {outcome or 'unfinished'}"
         shown.differs("runs", expected=f"completed runs of {wanted}", found=found, run=name)
 
 
-def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None:
+def check_result(shown: CheckedEntry, entry: HypothesisEntry, verdict: Verdict) -> None:
     """Status and each value of a Result beside those of the Result which would be written now."""
     if entry.status is not verdict.status:
         shown.differs("status", expected=verdict.status.value, found=entry.status.value)
@@ -135,7 +135,7 @@ def check_result(shown: Shown, entry: HypothesisEntry, verdict: Verdict) -> None
     shown.compare(expected, entry.result)
 
 
-def _result_of(shown: Shown, verdict: Verdict) -> tuple[list[str], dict[str, str]]:
+def _result_of(shown: CheckedEntry, verdict: Verdict) -> tuple[list[str], dict[str, str]]:
     """The runs and values of the Result that would be written of a verdict now."""
     recorded = verdict.model_dump(mode="json")
     runs = runs_of(recorded)
@@ -145,7 +145,7 @@ def _result_of(shown: Shown, verdict: Verdict) -> tuple[list[str], dict[str, str
     return runs, {k: v for k, v in expected.items() if k != "runs"}
 
 
-def check_former(shown: Shown, former: Former, verdict: Verdict) -> None:
+def check_former(shown: CheckedEntry, former: Former, verdict: Verdict) -> None:
     """What is left of an earlier test beside its verdict: its status, its runs, each value that it shows."""
     runs, expected = _result_of(shown, verdict)
     at = shown.at(former.field).but(line=former.line)
@@ -159,7 +159,7 @@ def check_former(shown: Shown, former: Former, verdict: Verdict) -> None:
             shown.findings.differs(at.but(expected=value, found=f"{key}: {found}"))
 
 
-def check_change(shown: Shown, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:
+def check_change(shown: CheckedEntry, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:
     """The entry's change is the one that its runs tested, and they are this hypothesis's runs."""
     records = [run.measured.record for run in runs if run.measured is not None]
     trial = next((r for r in records if not r.role.startswith("baseline-")), None)

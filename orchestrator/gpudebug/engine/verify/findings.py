@@ -12,7 +12,7 @@ from gpudebug.core.redaction.records import scrubbed
 
 
 @dataclass(frozen=True)
-class Problem:
+class Finding:
     """A value that does not follow from the evidence; `expected` does, None if nothing would.
 
     `file` and `line` (1-based) are where `found` is. `why` says more if the values do not.
@@ -28,7 +28,7 @@ class Problem:
     baseline: str | None = None
     run: str | None = None
 
-    def but(self, **fields: Any) -> Problem:
+    def but(self, **fields: Any) -> Finding:
         """The same problem, with other values."""
         return replace(self, **fields)
 
@@ -51,7 +51,7 @@ class Problem:
 class Findings:
     """`absent`: entries whose evidence is not here; `unchecked`: what this gpudebug could not check."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     absent: list[AbsentEvidence] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Findings:
             return False
         return None if self.absent or self.unchecked else True
 
-    def differs(self, problem: Problem) -> None:
+    def differs(self, problem: Finding) -> None:
         self.problems.append(problem)
 
     def is_absent(

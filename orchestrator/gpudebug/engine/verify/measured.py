@@ -16,13 +16,13 @@ from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.load import look
 from gpudebug.engine.run import counts
 from gpudebug.engine.run.evidence import LONGEST_RECORD
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 
 _FILES = (counts.SAMPLES, counts.LOG, launcher.PROBE, counts.PATCH)
 
 
 def check_written(
-    folder: store.RunFolder, record: RunRecord, where: Problem, altered: frozenset[str], findings: Findings
+    folder: store.RunFolder, record: RunRecord, where: Finding, altered: frozenset[str], findings: Findings
 ) -> None:
     """Each file of a run beside what its writer counted, and its patch beside the digest of its change. A
     record of 0.1.0 says nothing of that."""
@@ -48,7 +48,7 @@ def check_written(
         _check_patch(folder, record, where, findings)
 
 
-def _check_patch(folder: store.RunFolder, record: RunRecord, where: Problem, findings: Findings) -> None:
+def _check_patch(folder: store.RunFolder, record: RunRecord, where: Finding, findings: Findings) -> None:
     """The patch that lies here is that of the change whose digest the record has."""
     # The digest is of the change as it was written.
     if record.change is None or record.change_digest is None or REDACTED in record.change:
@@ -124,7 +124,7 @@ def _differs(
 ) -> None:
     folder = written.workspace.run(record.name).path
     findings.differs(
-        Problem(
+        Finding(
             "checked_out",
             expected=expected,
             found=found or record.checked_out,

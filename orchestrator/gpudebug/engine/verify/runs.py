@@ -16,8 +16,8 @@ from gpudebug.core.text.json_lines import line_of
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.run.evidence import evidence_again
-from gpudebug.engine.run.measure import Measured
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.measured import check_written
 
 # What later commands read from a run folder; any other file in it proves and spoils nothing.
@@ -45,16 +45,16 @@ class Checked:
     """
 
     folder: store.RunFolder
-    measured: Measured | None = None
+    measured: MeasuredRun | None = None
     altered: frozenset[str] = frozenset()
 
 
-def is_older(runs: Iterable[Measured]) -> bool:
+def is_older(runs: Iterable[MeasuredRun]) -> bool:
     """Whether another version recorded one of these runs, so that its prose may have other words."""
     return any(run.record.gpudebug != __version__ for run in runs)
 
 
-class Runs:
+class CheckedRuns:
     """The run folders of a campaign, each checked when it is first asked for."""
 
     def __init__(self, workspace: store.Workspace, findings: Findings, report: Callable[[str], None]) -> None:
@@ -89,7 +89,7 @@ class Runs:
             self._checked[name] = self._check(self._workspace.run(name), hypothesis)
         return self._checked[name]
 
-    def named(self, names: Sequence[str], where: Problem) -> list[Checked] | None:
+    def named(self, names: Sequence[str], where: Finding) -> list[Checked] | None:
         """The runs that `where` names, checked; None if one is missing, which is a problem there."""
         checked = [self.get(name, where.hypothesis) for name in names]
         missing = [name for name, run in zip(names, checked, strict=True) if run is None]
@@ -99,7 +99,7 @@ class Runs:
         return None if missing else [run for run in checked if run is not None]
 
     def _check(self, folder: store.RunFolder, hypothesis: int | None) -> Checked:
-        where = Problem("", file=folder.path, hypothesis=hypothesis, run=folder.name)
+        where = Finding("", file=folder.path, hypothesis=hypothesis, run=folder.name)
         try:
             altered = self._altered(folder, where)
             if altered is None:
@@ -113,7 +113,7 @@ class Runs:
             self._findings.differs(where.but(field=path.name, file=path, line=e.line, why=e.message))
         return Checked(folder)
 
-    def _altered(self, folder: store.RunFolder, where: Problem) -> frozenset[str] | None:
+    def _altered(self, folder: store.RunFolder, where: Finding) -> frozenset[str] | None:
         """Names of files that are not as they were sealed; None if the run was never sealed."""
         manifest = folder.path / "manifest.json"
         if not folder.sealed:
@@ -144,7 +144,9 @@ class Runs:
                 )
         return frozenset(altered)
 
-    def _measured(self, folder: store.RunFolder, where: Problem, altered: frozenset[str]) -> Measured | None:
+    def _measured(
+        self, folder: store.RunFolder, where: Finding, altered: frozenset[str]
+    ) -> MeasuredRun | None:
         if any(not folder.has(name) for name in altered & {"run.json", "evidence.json"}):
             return None
         record = _valid(RunRecord, folder.read("run.json"), folder, "run.json")
@@ -152,10 +154,10 @@ class Runs:
         stored = folder.read("evidence.json")
         evidence = _valid(Evidence, stored, folder, "evidence.json")
         if any(not folder.has(name) for name in altered & {"samples.csv", "train.log"}):
-            return Measured(folder, record, evidence)
+            return MeasuredRun(folder, record, evidence)
         # What was cut off is sealed with blank evidence, whatever its files would say.
         if record.outcome in (None, Outcome.INTERRUPTED):
-            return Measured(folder, record, evidence)
+            return MeasuredRun(folder, record, evidence)
         try:
             again = evidence_again(folder, record)
         except (ValueError, TypeError, ArithmeticError, LookupError):
@@ -164,16 +166,16 @@ class Runs:
         older = record.gpudebug != __version__
         differences = list(alike.differences(again.model_dump(mode="json"), stored, older=older))
         if not differences:
-            return Measured(folder, record, evidence)
+            return MeasuredRun(folder, record, evidence)
         if older and not altered:
             self._read_otherwise(folder, record, differences)
-            return Measured(folder, record, evidence)
+            return MeasuredRun(folder, record, evidence)
         # Where samples or log are not what they were, the evidence that was sealed is nearer to the truth.
         kept = bool(altered) and "evidence.json" not in altered
         if kept:
             where = where.but(why=f"as {' and '.join(sorted(altered))} reads now")
         report(self._findings, where, folder, "evidence.json", differences)
-        return Measured(folder, record, evidence if kept else again)
+        return MeasuredRun(folder, record, evidence if kept else again)
 
     def _read_otherwise(
         self, folder: store.RunFolder, record: RunRecord, differences: list[alike.ValueDifference]
@@ -187,7 +189,7 @@ class Runs:
 
 def report(
     findings: Findings,
-    where: Problem,
+    where: Finding,
     folder: store.RunFolder,
     name: str,
     differences: Sequence[alike.ValueDifference],

@@ -9,14 +9,14 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
 from gpudebug.edges import git
 from gpudebug.engine.campaign.files import Written
-from gpudebug.engine.campaign.pin_record import Settings, settings_of
+from gpudebug.engine.campaign.pin_record import ComparedSettings, settings_of
 from gpudebug.engine.campaign.playback import NOTE, WORD, replayed, sampled_from
 from gpudebug.engine.campaign.terms import WEAKER
-from gpudebug.engine.verify.findings import Findings, Problem
+from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked
 
 
-def pinned_of(written: Written) -> Settings | None:
+def pinned_of(written: Written) -> ComparedSettings | None:
     """The settings of a campaign beside the pinned ones; None outside of a git repository."""
     try:
         where = git.whereabouts(written.workspace.root)
@@ -25,7 +25,7 @@ def pinned_of(written: Written) -> Settings | None:
     return settings_of(written.workspace, written.config, where)
 
 
-def check_terms(settings: Settings | None, verdict: Verdict, findings: Findings) -> None:
+def check_terms(settings: ComparedSettings | None, verdict: Verdict, findings: Findings) -> None:
     """Name the terms of a verdict that are weaker than the pinned ones: what it says is unknown by these."""
     if settings is None or verdict.terms is None:
         return
@@ -36,7 +36,7 @@ def check_terms(settings: Settings | None, verdict: Verdict, findings: Findings)
 
 
 def check_replayed(
-    settings: Settings | None, runs: Sequence[Checked], where: Problem, findings: Findings
+    settings: ComparedSettings | None, runs: Sequence[Checked], where: Finding, findings: Findings
 ) -> None:
     """Name runs that were played back: evidence only if recordings are what a person pinned as the device."""
     played = [run for run in runs if _check_record(run, where, findings)]
@@ -51,7 +51,7 @@ def check_replayed(
     findings.differs(where.but(field="runs", found=names, why=why, run=played[0].folder.name))
 
 
-def _check_record(run: Checked, where: Problem, findings: Findings) -> bool:
+def _check_record(run: Checked, where: Finding, findings: Findings) -> bool:
     """Whether a run was played back. That run.json and the sampler agree on it is checked as well."""
     if run.measured is None:
         return False
@@ -74,7 +74,7 @@ def _check_record(run: Checked, where: Problem, findings: Findings) -> bool:
     return replayed(record, run.folder) is True
 
 
-def check_one_pin(verdict: Verdict, runs: Sequence[Checked], where: Problem, findings: Findings) -> None:
+def check_one_pin(verdict: Verdict, runs: Sequence[Checked], where: Finding, findings: Findings) -> None:
     """The runs of one trial, the baseline's beside it among them, are made under the same settings."""
     own = {used.name for used in verdict.runs if used.part == "trial" or used.fresh}
     records = [run.measured.record for run in runs if run.measured is not None]

@@ -8,7 +8,7 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.engine.campaign.files import Written, stored_record, stored_verdict
 from gpudebug.engine.campaign.unlisted import judged_runs, tested_before, unlisted
 from gpudebug.engine.trial.trial import runs_of
-from gpudebug.engine.verify.entries import Shown
+from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Findings
 
 
@@ -28,6 +28,8 @@ def check_unlisted(written: Written, entries: Sequence[HypothesisEntry], finding
                     f"{one.text}: add `- **Earlier result ({one.status})**:` to hypothesis {one.hypothesis} "
                     f"and below it `  - Runs: {', '.join(f'runs/{name}' for name in made)}`"
                 )
-                Shown(written, entry, findings).differs("unlisted", expected=f"runs/{one.run}", why=why)
+                CheckedEntry(written, entry, findings).differs(
+                    "unlisted", expected=f"runs/{one.run}", why=why
+                )
     if len(entries) == len(written.document.hypotheses):
         findings.unchecked += [one.text for one in found if one.run not in placed]

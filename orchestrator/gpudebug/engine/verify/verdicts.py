@@ -11,12 +11,12 @@ from gpudebug.core.redaction import alike
 from gpudebug.core.verdict.judge import RULE, RULES
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
-from gpudebug.engine.run.measure import Measured
+from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.trial.judge import judge_runs, terms_of
 from gpudebug.engine.verify.confirmation import check_confirmed
-from gpudebug.engine.verify.entries import Shown
-from gpudebug.engine.verify.findings import Findings, Problem
-from gpudebug.engine.verify.runs import Checked, Runs, is_older, report, short_digest
+from gpudebug.engine.verify.entries import CheckedEntry
+from gpudebug.engine.verify.findings import Finding, Findings
+from gpudebug.engine.verify.runs import Checked, CheckedRuns, is_older, report, short_digest
 
 _NAME = "verdict.json"
 # What no rule changes: means of what the runs yielded, and how they ended.
@@ -25,7 +25,7 @@ _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 
 
 def check_verdict(
-    shown: Shown, entry: HypothesisEntry, runs: Runs, names: Sequence[str], at: Problem
+    shown: CheckedEntry, entry: HypothesisEntry, runs: CheckedRuns, names: Sequence[str], at: Finding
 ) -> Verdict | None:
     """Return the verdict that an entry must show: as it follows now, else as it is stored. None without one.
 
@@ -37,7 +37,7 @@ def check_verdict(
     if folder is None:
         findings.differs(at.but(why="UNVERIFIED: none of its runs holds a verdict"))
         return None
-    where = Problem(_NAME, file=folder.path / _NAME, hypothesis=entry.number, run=folder.name)
+    where = Finding(_NAME, file=folder.path / _NAME, hypothesis=entry.number, run=folder.name)
     stored = _stored(folder, where, findings)
     if stored is None:
         return None
@@ -60,7 +60,7 @@ def check_verdict(
     return again if same_rule and not older else stored
 
 
-def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verdict | None:
+def _stored(folder: store.RunFolder, where: Finding, findings: Findings) -> Verdict | None:
     try:
         return Verdict.model_validate(record_of(folder, _NAME))
     except (store.OtherFormat, store.NotPermitted) as e:
@@ -73,10 +73,10 @@ def _stored(folder: store.RunFolder, where: Problem, findings: Findings) -> Verd
 
 
 def _used(
-    runs: Runs, stored: Verdict, where: Problem, findings: Findings
-) -> tuple[list[Measured], list[Measured]] | None:
+    runs: CheckedRuns, stored: Verdict, where: Finding, findings: Findings
+) -> tuple[list[MeasuredRun], list[MeasuredRun]] | None:
     """The runs of baseline and trial that the verdict used; None if it cannot be judged from them."""
-    parts: dict[str, list[Measured]] = {"baseline": [], "trial": []}
+    parts: dict[str, list[MeasuredRun]] = {"baseline": [], "trial": []}
     whole = True
     for used in stored.runs:
         checked = runs.get(used.name, where.hypothesis)
@@ -95,7 +95,7 @@ def _used(
     return (parts["baseline"], parts["trial"]) if whole and all(parts.values()) else None
 
 
-def _check_digest(used: UsedRun, checked: Checked, where: Problem, findings: Findings) -> None:
+def _check_digest(used: UsedRun, checked: Checked, where: Finding, findings: Findings) -> None:
     """What is altered since its run was sealed is a problem already."""
     path = checked.folder.path / "evidence.json"
     if "evidence.json" in checked.altered:
@@ -119,7 +119,11 @@ def _check_digest(used: UsedRun, checked: Checked, where: Problem, findings: Fin
 
 
 def _again(
-    stored: Verdict, before: Sequence[Measured], after: Sequence[Measured], where: Problem, findings: Findings
+    stored: Verdict,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    where: Finding,
+    findings: Findings,
 ) -> Verdict | None:
     """The verdict as this gpudebug reaches it."""
     about = f"hypothesis {stored.hypothesis}"

@@ -6,47 +6,47 @@ import gzip
 
 import pytest
 
-from gpudebug.engine.tools.analyze.kinds import HEAD, Kind, kind_of
+from gpudebug.engine.tools.analyze.kinds import HEAD, FileKind, kind_of
 
 KINDS = {
-    "a section report": ('{"format": "gpudebug-sections", "version": 1', Kind.SECTIONS),
-    "one that is indented": ('{\n  "capped": 0,\n  "format" : "gpudebug-sections"', Kind.SECTIONS),
-    "one with its keys in order": ('{"capped": 0, "format": "gpudebug-sections"', Kind.SECTIONS),
-    "one that ends too early": ('{"format": "gpudebug-s', Kind.SECTIONS),
-    "a trace": ('{"traceEvents": [', Kind.TRACE),
-    "one of Kineto": ('{\n  "schemaVersion": 1,\n  "deviceProperties": [', Kind.TRACE),
-    "a list of events": ('[{"ph": "X"', Kind.TRACE),
-    "samples": ("elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n0.5,40", Kind.SAMPLES),
-    "a log": ("step 1 loss 2.0\n", Kind.LOG),
-    "a log of JSON lines": ('{"loss": 2.0, "step": 1}\n{"loss": 1.9, "step": 2}\n', Kind.LOG),
-    "one that names a format": ('{"format": "json", "loss": 2.0}\n', Kind.LOG),
-    "one that quotes a report": ('wrote {"format": "gpudebug-sections"}\n', Kind.LOG),
-    "one of numbers": ("[0] train-logloss:0.6\n", Kind.LOG),
+    "a section report": ('{"format": "gpudebug-sections", "version": 1', FileKind.SECTIONS),
+    "one that is indented": ('{\n  "capped": 0,\n  "format" : "gpudebug-sections"', FileKind.SECTIONS),
+    "one with its keys in order": ('{"capped": 0, "format": "gpudebug-sections"', FileKind.SECTIONS),
+    "one that ends too early": ('{"format": "gpudebug-s', FileKind.SECTIONS),
+    "a trace": ('{"traceEvents": [', FileKind.TRACE),
+    "one of Kineto": ('{\n  "schemaVersion": 1,\n  "deviceProperties": [', FileKind.TRACE),
+    "a list of events": ('[{"ph": "X"', FileKind.TRACE),
+    "samples": ("elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n0.5,40", FileKind.SAMPLES),
+    "a log": ("step 1 loss 2.0\n", FileKind.LOG),
+    "a log of JSON lines": ('{"loss": 2.0, "step": 1}\n{"loss": 1.9, "step": 2}\n', FileKind.LOG),
+    "one that names a format": ('{"format": "json", "loss": 2.0}\n', FileKind.LOG),
+    "one that quotes a report": ('wrote {"format": "gpudebug-sections"}\n', FileKind.LOG),
+    "one of numbers": ("[0] train-logloss:0.6\n", FileKind.LOG),
 }
 
 
 @pytest.mark.parametrize(("text", "kind"), KINDS.values(), ids=KINDS)
-def test_the_content_tells(text: str, kind: Kind) -> None:
+def test_the_content_tells(text: str, kind: FileKind) -> None:
     assert kind_of(text.encode()) == (kind, False)
     assert kind_of(gzip.compress(text.encode())) == (kind, True)
 
 
 def test_nothing_is_a_log() -> None:
-    assert kind_of(b"") == (Kind.LOG, False)
+    assert kind_of(b"") == (FileKind.LOG, False)
 
 
 def test_a_part_of_a_compressed_file_is_enough() -> None:
     whole = gzip.compress(b'{"traceEvents": [' + bytes(range(256)) * 4000)
-    assert kind_of(whole[:HEAD]) == (Kind.TRACE, True)
-    assert kind_of(whole[:400]) == (Kind.TRACE, True)
-    assert kind_of(whole[:600] + b"damage" * 100) == (Kind.TRACE, True)
+    assert kind_of(whole[:HEAD]) == (FileKind.TRACE, True)
+    assert kind_of(whole[:400]) == (FileKind.TRACE, True)
+    assert kind_of(whole[:600] + b"damage" * 100) == (FileKind.TRACE, True)
 
 
 @pytest.mark.parametrize("head", [b"\x1f\x8b" + b"rubbish" * 10, gzip.compress(b""), gzip.compress(b"x")[:9]])
 def test_what_is_compressed_and_tells_nothing_is_for_the_reader_of_traces(head: bytes) -> None:
-    assert kind_of(head) == (Kind.TRACE, True)
+    assert kind_of(head) == (FileKind.TRACE, True)
 
 
 def test_a_bomb_is_unpacked_no_further_than_needed() -> None:
     bomb = gzip.compress(bytes(50 << 20))
-    assert kind_of(bomb[:HEAD]) == (Kind.LOG, True)
+    assert kind_of(bomb[:HEAD]) == (FileKind.LOG, True)

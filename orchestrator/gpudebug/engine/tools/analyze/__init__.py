@@ -14,7 +14,7 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
 from gpudebug.engine.run.trace_file import trace
-from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, Kind, kind_of
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, FileKind, kind_of
 from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
@@ -43,7 +43,7 @@ def analyze(
     others = [compare] if compare else []
     outputs.check([*files, *others])
     kinds = [_kind(path) for path in files]
-    if outputs.charts and len(kinds) > 1 and {kind for kind, _ in kinds} != {Kind.SECTIONS}:
+    if outputs.charts and len(kinds) > 1 and {kind for kind, _ in kinds} != {FileKind.SECTIONS}:
         raise UsageError("--charts draws one file, or several section reports together", next="give one file")
     if compare:
         _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
@@ -64,7 +64,7 @@ def analyze(
         return answer
     each = [one.detailed() for one in found]
     detailed = {**answer.as_json(), "files": each} if len(each) > 1 else each[0]
-    picture = Found(together, charts.sections) if together else found[0]
+    picture = AnalyzedFile(together, charts.sections) if together else found[0]
     return replace(answer, written=tuple(outputs.write(answer, detailed, picture, text)))
 
 
@@ -77,7 +77,7 @@ def _refuse_twins(files: Sequence[Path]) -> None:
         seen.add(os.path.realpath(path))
 
 
-def _kind(path: Path) -> tuple[Kind, bool]:
+def _kind(path: Path) -> tuple[FileKind, bool]:
     """Its kind, and whether it is in gzip."""
     head = store.read_head(path, HEAD)
     if not head:
@@ -85,22 +85,22 @@ def _kind(path: Path) -> tuple[Kind, bool]:
     return kind_of(head)
 
 
-def _one(path: Path, kind: Kind, packed: bool, reports: list[Report]) -> Found:
+def _one(path: Path, kind: FileKind, packed: bool, reports: list[Report]) -> AnalyzedFile:
     """What one file says; a section report is added to `reports`."""
-    if kind is Kind.SECTIONS:
+    if kind is FileKind.SECTIONS:
         reports.append(read(path, packed=packed))
-        return Found(sections(reports[-1:], str(path)), charts.sections)
-    if kind is Kind.TRACE:
-        return Found(trace(path), charts.trace)
+        return AnalyzedFile(sections(reports[-1:], str(path)), charts.sections)
+    if kind is FileKind.TRACE:
+        return AnalyzedFile(trace(path), charts.trace)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
-    return samples(path) if kind is Kind.SAMPLES else log(path)
+    return samples(path) if kind is FileKind.SAMPLES else log(path)
 
 
-def _refuse_other_kinds(files: list[tuple[Path, tuple[Kind, bool]]]) -> None:
+def _refuse_other_kinds(files: list[tuple[Path, tuple[FileKind, bool]]]) -> None:
     """UsageError if `--compare` would set anything but section reports side by side."""
     for path, (kind, _) in files:
-        if kind is not Kind.SECTIONS:
+        if kind is not FileKind.SECTIONS:
             raise UsageError(
                 f"--compare sets section reports side by side, and {path.name} is none",
                 next="give section reports; `gpudebug compare A B` compares two runs",

@@ -25,7 +25,7 @@ _GZIP = b"\x1f\x8b"
 _PIECE = 256
 
 
-class Kind(Word):
+class FileKind(Word):
     """What `analyze` reads, and JSON that may be a trace."""
 
     SAMPLES = "samples"
@@ -35,7 +35,7 @@ class Kind(Word):
 
 
 @dataclass(frozen=True)
-class Found:
+class AnalyzedFile:
     """What one file holds: its `answer`, and `more` that `--detailed` adds to it.
 
     `draw` makes the picture of `--charts`, PNG bytes, of both together.
@@ -50,18 +50,18 @@ class Found:
         return {**self.answer.as_json(), **self.more}
 
 
-def kind_of(head: bytes) -> tuple[Kind, bool]:
+def kind_of(head: bytes) -> tuple[FileKind, bool]:
     """The kind of a file that begins with `head`, and whether it is in gzip."""
     packed = head.startswith(_GZIP)
     text = (_unpacked(head) if packed else head).decode("utf-8", "replace")
     if looks_like_samples(text):
-        return Kind.SAMPLES, packed
+        return FileKind.SAMPLES, packed
     if packed and not text.strip():
         # Cut off or damaged at once: the reader of traces says so.
-        return Kind.TRACE, packed
+        return FileKind.TRACE, packed
     if not _DOCUMENT.match(text):
-        return Kind.LOG, packed
-    return (Kind.SECTIONS if _SECTIONS.search(text) else Kind.TRACE), packed
+        return FileKind.LOG, packed
+    return (FileKind.SECTIONS if _SECTIONS.search(text) else FileKind.TRACE), packed
 
 
 def is_document(head: bytes) -> bool:

@@ -15,10 +15,10 @@ from gpudebug.core.trainlog.series import Point
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside
-from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, Found, is_document
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document
 
 
-def log(path: Path) -> Found:
+def log(path: Path) -> AnalyzedFile:
     """Raises GpudebugError if the file is one JSON value without training data."""
     found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
     silent = not (found.points or found.durations or found.steps or found.failure)
@@ -48,7 +48,7 @@ def log(path: Path) -> Found:
         "step_times": _series(found.durations),
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
-    return Found(answer, charts.training_log, {"series": series})
+    return AnalyzedFile(answer, charts.training_log, {"series": series})
 
 
 def _redactor(path: Path) -> Redactor:

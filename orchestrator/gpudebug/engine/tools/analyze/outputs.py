@@ -16,7 +16,7 @@ from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import charts, store
 from gpudebug.engine.run import outputs
-from gpudebug.engine.tools.analyze.kinds import Found
+from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Outputs:
         self,
         answer: AnalyzeAnswer,
         detailed: dict[str, Any],
-        picture: Found,
+        picture: AnalyzedFile,
         text: Callable[[AnalyzeAnswer], str],
     ) -> list[str]:
         """Write what was asked for; the names of the files. `charts` draws `picture`."""

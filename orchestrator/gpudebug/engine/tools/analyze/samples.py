@@ -14,12 +14,12 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
 from gpudebug.engine.run.evidence import log_beside, read_log
 from gpudebug.engine.run.sample import devices_in, window_in
-from gpudebug.engine.tools.analyze.kinds import Found
+from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
 _POINTS = 4000
 
 
-def samples(path: Path) -> Found:
+def samples(path: Path) -> AnalyzedFile:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
         found = read_samples(f, str(path))
     if found.refused:
@@ -38,4 +38,4 @@ def samples(path: Path) -> Found:
         rows=len(found.rows),
         unreadable_rows=found.unreadable,
     )
-    return Found(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
+    return AnalyzedFile(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
