@@ -118,5 +118,5 @@ def touched(path: Path) -> bool:
     return snapshot.touched(address(path), path)
 
 
-def change_in(path: Path, commit: str) -> snapshot.Change:
+def change_in(path: Path, commit: str) -> snapshot.WorktreeChange:
     return snapshot.worktree_change(address(path), path, commit)

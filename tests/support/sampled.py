@@ -21,12 +21,13 @@ import sys, os, threading, time, types, gc
 sys.path.append({str(PROBE)!r})
 from _thread import get_ident, get_native_id
 from gpudebug_probe.frames import Frames, stack_from
-from gpudebug_probe.record import Record
-from gpudebug_probe.sampler import Sampler
+from gpudebug_probe.record import RecordFile
+from gpudebug_probe.sampler import StackSampler
 torch = types.SimpleNamespace(__file__="/nowhere/torch/__init__.py")
 lost = []
 frames = Frames(torch)
-sampler = Sampler("training", Record(os.environ["GPUDEBUG_RECORDS_DIR"]), frames, lambda: lost.append(1))
+record = RecordFile(os.environ["GPUDEBUG_RECORDS_DIR"])
+sampler = StackSampler("training", record, frames, lambda: lost.append(1))
 def watch():
     sampler.target = get_ident(), time.pthread_getcpuclockid(get_ident()), get_native_id()
 def burn(seconds):

@@ -36,7 +36,7 @@ LOOP = "loop"
 """What a child of `gpudebug loop` is called that no variable names."""
 
 
-class Process(NamedTuple):
+class AncestorProcess(NamedTuple):
     """A process: `env` has its variables that name sessions and runs, `agent` is the agent that it is.
 
     `started` is its start in the kernel's ticks: with the number it is this process for ever.
@@ -48,7 +48,7 @@ class Process(NamedTuple):
     agent: str | None = None
 
 
-def chain(names: frozenset[str]) -> tuple[Process, ...]:
+def chain(names: frozenset[str]) -> tuple[AncestorProcess, ...]:
     """This process and those above it, the nearest first, with their variables of these names."""
     found = list(_up(os.getpid(), names))
     below_loop = [_is_loop(argv) for _, argv in found[1:]]
@@ -58,7 +58,7 @@ def chain(names: frozenset[str]) -> tuple[Process, ...]:
     )
 
 
-def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[Process, list[str]]]:
+def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[AncestorProcess, list[str]]]:
     for _ in range(_DEEPEST):
         try:
             stat = _read(pid, "stat").decode("utf-8", "replace")
@@ -67,7 +67,7 @@ def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[Process, list[str]]]:
         # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         argv = _words(pid, "cmdline")
-        yield Process(pid, fields[19], _variables(pid, names), _agent(name, argv)), argv
+        yield AncestorProcess(pid, fields[19], _variables(pid, names), _agent(name, argv)), argv
         pid = int(fields[1])
         if pid <= 0:
             return

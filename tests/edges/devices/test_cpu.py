@@ -17,7 +17,7 @@ import pytest
 from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 from gpudebug.edges.devices import ProcessTree, cpu
-from gpudebug.edges.devices.proctree import Process
+from gpudebug.edges.devices.proctree import ProcessStat
 
 # Works a share of the time, as far as the machine lets it, and writes down the truth: a line of
 # (monotonic clock, CPU time of this process) after every 4 ms of work.
@@ -206,9 +206,9 @@ def test_the_next_program_of_a_shell_is_followed(tmp_path: Path, start: Start) -
     assert_true(tmp_path, run, 1.4)
 
 
-def tree(*processes: tuple[int, int, float, bool, str]) -> dict[int, Process]:
+def tree(*processes: tuple[int, int, float, bool, str]) -> dict[int, ProcessStat]:
     return {
-        pid: Process(pid, name, "S", parent, forked, cpu_s, 0.0, 1, 10.0)
+        pid: ProcessStat(pid, name, "S", parent, forked, cpu_s, 0.0, 1, 10.0)
         for pid, parent, cpu_s, forked, name in processes
     }
 

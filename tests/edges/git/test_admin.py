@@ -14,12 +14,12 @@ from tests.support.repositories import began_with, change_in
 from gpudebug.edges import git as snapshot
 from gpudebug.edges import removal
 from gpudebug.edges.git import admin
-from gpudebug.edges.git.journal import Record
+from gpudebug.edges.git.journal import WorktreeRecord
 
 TOKEN, OTHER, COMMIT = "0123456789abcdef", "f" * 16, "c" * 40
 ID = f"h1-{TOKEN}"
-MAKING = Record("making", TOKEN, COMMIT, "/w/h1", ID)
-READY = Record("ready", TOKEN, COMMIT, "/w/h1", ID)
+MAKING = WorktreeRecord("making", TOKEN, COMMIT, "/w/h1", ID)
+READY = WorktreeRecord("ready", TOKEN, COMMIT, "/w/h1", ID)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name, files, record, ours", CASES.values(), ids=CASES)
-def test_whose_it_is(top: Path, name: str, files: dict[str, str], record: Record, ours: bool) -> None:
+def test_whose_it_is(top: Path, name: str, files: dict[str, str], record: WorktreeRecord, ours: bool) -> None:
     made = folder(top, name, files)
     assert admin.proven(top / ".git", record) == (made if ours else None)
 
@@ -78,7 +78,7 @@ def test_the_mark_is_read_again_and_is_no_matter_to_git(top: Path, tmp_path: Pat
     assert admin.mark_of(made) is None
     path = str(tmp_path / "h1")
     admin.mark(made, replace(READY, path=path, made=removal.Identity(1, 2)), "h1")
-    assert admin.mark_of(made) == admin.Mark(TOKEN, path, removal.Identity(1, 2), "h1")
+    assert admin.mark_of(made) == admin.WorktreeMark(TOKEN, path, removal.Identity(1, 2), "h1")
     assert admin.path_of(made) == tmp_path / "h1"
     git(top, "worktree", "prune")
     assert git(tmp_path / "h1", "status", "--porcelain") == ""

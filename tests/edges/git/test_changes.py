@@ -130,7 +130,7 @@ def test_the_files_count_as_they_lie(
 def test_nothing_changed_is_no_patch(worktree: Path, commit: str) -> None:
     os.utime(worktree / "train.py", (1, 1))
     (worktree / ".venv" / "bin" / "new").write_text("in the checkout, really")
-    assert change_in(worktree, commit) == snapshot.Change(b"", (), ())
+    assert change_in(worktree, commit) == snapshot.WorktreeChange(b"", (), ())
 
 
 def test_what_is_not_part_of_it_is_named(worktree: Path, commit: str) -> None:

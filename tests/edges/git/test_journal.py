@@ -17,11 +17,11 @@ from tests.support.repositories import lies, registered
 from gpudebug.core.errors import BusyError, GitError, StoreError
 from gpudebug.edges import git as snapshot
 from gpudebug.edges.git import journal
-from gpudebug.edges.git.journal import Record
+from gpudebug.edges.git.journal import WorktreeRecord
 from gpudebug.edges.removal import Identity
 
 TOKEN, COMMIT = "0123456789abcdef", "c" * 40
-RECORD = Record(
+RECORD = WorktreeRecord(
     "ready",
     TOKEN,
     COMMIT,
@@ -32,7 +32,7 @@ RECORD = Record(
     (".venv", "a b"),
     ("a note",),
 )
-MAKING = Record("making", TOKEN, COMMIT, "/w/h1", f"h1-{TOKEN}")
+MAKING = WorktreeRecord("making", TOKEN, COMMIT, "/w/h1", f"h1-{TOKEN}")
 
 
 @pytest.fixture

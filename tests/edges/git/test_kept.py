@@ -11,9 +11,9 @@ from tests.support.repositories import REF, stored
 
 from gpudebug.edges import git as snapshot
 from gpudebug.edges.git import indexes
-from gpudebug.edges.git.kept import Measured, trusted, vouch
+from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
 
-ALL = Measured(())
+ALL = MeasuredTree(())
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_contents_come_along_and_what_is_not_here_is_named(top: Path) -> None:
     assert (made.path / "here.bin").read_bytes() == CONTENT * 2
     assert (made.path / "not here.bin").read_bytes().startswith(b"version https://git-lfs")
     assert made.notes == ("git-lfs has only pointers of not here.bin: git lfs pull fetches the contents",)
-    assert change_in(made.path, commit) == snapshot.Change(b"", (), ())
+    assert change_in(made.path, commit) == snapshot.WorktreeChange(b"", (), ())
     (made.path / "here.bin").write_bytes(CONTENT * 3)
     change = change_in(made.path, commit)
     assert change.files == ("here.bin",)

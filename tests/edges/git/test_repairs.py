@@ -137,7 +137,7 @@ def test_what_is_at_work_is_left_alone(top: Path, commit: str) -> None:
     """Not even the process counts, but who holds the journal: an orphaned git does so too."""
     path = place(top)
     ready, done = os.pipe(), os.pipe()
-    record = journal.Record("making", "0" * 16, commit, str(path), "h1-" + "0" * 16)
+    record = journal.WorktreeRecord("making", "0" * 16, commit, str(path), "h1-" + "0" * 16)
 
     def at_work() -> None:
         path.parent.mkdir(parents=True)

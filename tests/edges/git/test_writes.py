@@ -25,7 +25,7 @@ def top(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", FILES)
 
 
-def looked(top: Path) -> snapshot.Marks:
+def looked(top: Path) -> snapshot.FileMarks:
     return snapshot.marks(snapshot.identify(top, [top / "progress", top / ".gitignore"]))
 
 

@@ -97,7 +97,7 @@ def hold(files: store.Detached) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_killed_holder_is_told_from_one_that_ended(files: store.Detached, killed: bool) -> None:
-    assert files.said() == store.detached.Said({}, False)
+    assert files.said() == store.detached.HolderNote({}, False)
     process = hold(files)
     assert files.said().held and files.said().holder["id"] == "7" and not files.said().killed
     with pytest.raises(BusyError):
@@ -128,7 +128,7 @@ def test_names_sort_by_time() -> None:
 def test_garbage_in_a_lock_names_nobody(files: store.Detached) -> None:
     for content in ("", "[1, 2]", "{", json.dumps("x")):
         files.lock.write_text(content)
-        assert store.said(files.lock) == store.detached.Said({}, False)
+        assert store.said(files.lock) == store.detached.HolderNote({}, False)
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def holder(path: Path, statement: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-CLAIM = "store.Claim(path, {'pid': os.getpid(), 'command': 'gpudebug next', 'since': '2026-01-01T00:00:00'})"
+CLAIM = (
+    "store.RunClaim(path, {'pid': os.getpid(), 'command': 'gpudebug next', 'since': '2026-01-01T00:00:00'})"
+)
 
 
 class TestLocks:
@@ -76,7 +78,7 @@ class TestLocks:
         assert not entered
         assert "flock" in str(caught.value.next)
         with pytest.raises(StoreError, match="cannot lock files"):
-            store.Claim(tmp_path / "claim", {})
+            store.RunClaim(tmp_path / "claim", {})
         with pytest.raises(StoreError, match="cannot lock files"):
             store.check_locks(tmp_path)
 
@@ -100,7 +102,7 @@ class TestClaim:
         with holder(path, CLAIM) as other:
             assert store.claimed(path)
             with pytest.raises(BusyError) as caught:
-                store.Claim(path, {})
+                store.RunClaim(path, {})
             assert f"pid {other.pid}, `gpudebug next`, since 2026-01-01T00:00:00" in str(caught.value)
             assert caught.value.exit_code == 6
         assert not store.claimed(path)
@@ -110,7 +112,7 @@ class TestClaim:
         with holder(path, CLAIM) as other:
             other.kill()
             other.wait()
-            with store.Claim(path, {"pid": os.getpid()}):
+            with store.RunClaim(path, {"pid": os.getpid()}):
                 assert store.claimed(path)
 
     def test_whoever_was_handed_the_claim_keeps_it_for_a_dead_holder(self, tmp_path: Path) -> None:
@@ -125,14 +127,14 @@ class TestClaim:
         subprocess.run([sys.executable, "-c", program], check=False)
         assert store.claimed(path)
         began = time.monotonic()
-        with store.Claim(path, {"pid": os.getpid()}):
+        with store.RunClaim(path, {"pid": os.getpid()}):
             assert time.monotonic() - began < 9
 
     @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff"])
     def test_a_claim_that_says_nothing_of_use_is_no_obstacle(self, tmp_path: Path, text: bytes) -> None:
         path = tmp_path / ".claim"
         path.write_bytes(text)
-        with store.Claim(path, {"pid": os.getpid()}):
+        with store.RunClaim(path, {"pid": os.getpid()}):
             assert json.loads(path.read_bytes()) == {"pid": os.getpid()}
         assert path.read_bytes() == b""
 
@@ -149,7 +151,7 @@ def dead_holder(path: Path, said: dict[str, object], ending: float) -> Iterator[
     note = path.with_name("heir")
 
     def hold() -> None:
-        claim = store.Claim(path, said)
+        claim = store.RunClaim(path, said)
         # Whatever can be inherited is, as by a helper that is started without care.
         heir = subprocess.Popen(["sleep", str(ending)], pass_fds=[claim.fd], close_fds=False)
         note.write_text(str(heir.pid))
@@ -175,16 +177,16 @@ class TestNoPidIsGuessed:
             assert store.claimed(path)
             assert store.held_by(path) == {}
             threading.Timer(0.15, os.kill, (heir, signal.SIGKILL)).start()
-            with store.Claim(path, {"pid": 13}):
+            with store.RunClaim(path, {"pid": 13}):
                 assert store.held_by(path) == {"pid": 13}
 
     @pytest.mark.parametrize("pid", [NO_PID, "x", None])
     def test_a_living_holder_is_busy_whatever_number_it_says(self, tmp_path: Path, pid: object) -> None:
         path = tmp_path / ".claim"
-        with holding(lambda: store.Claim(path, {**SAID, "pid": pid})):
+        with holding(lambda: store.RunClaim(path, {**SAID, "pid": pid})):
             began = time.monotonic()
             with pytest.raises(BusyError):
-                store.Claim(path, {})
+                store.RunClaim(path, {})
             assert time.monotonic() - began < locks.ENDING_S / 2
 
     def test_patience_with_the_dead_ends_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +194,7 @@ class TestNoPidIsGuessed:
         path = tmp_path / ".claim"
         with dead_holder(path, SAID, ending=60) as heir:
             with pytest.raises(BusyError) as caught:
-                store.Claim(path, {})
+                store.RunClaim(path, {})
             assert caught.value.message == (
                 "what a gpudebug that is gone left here is still ending: "
                 f"pid 12, session a1, `gpudebug next`, since {SINCE}"
@@ -201,7 +203,7 @@ class TestNoPidIsGuessed:
             assert store.held_by(path) == {}
             os.kill(heir, signal.SIGKILL)
             monkeypatch.undo()
-            with store.Claim(path, SAID):
+            with store.RunClaim(path, SAID):
                 assert store.held_by(path) == SAID
 
 
@@ -220,27 +222,27 @@ class TestHeldBy:
         self, tmp_path: Path, said: dict[str, object], words: str
     ) -> None:
         path = tmp_path / ".claim"
-        with holding(lambda: store.Claim(path, said)):
+        with holding(lambda: store.RunClaim(path, said)):
             assert store.held_by(path) == said
             with pytest.raises(BusyError) as caught:
-                store.Claim(path, {})
+                store.RunClaim(path, {})
         assert caught.value.message == f"another gpudebug runs here{words}"
 
     def test_nobody_holds_what_was_never_held_or_was_released_or_died(self, tmp_path: Path) -> None:
         path = tmp_path / "runs" / ".claim"
         assert store.held_by(path) is None
         assert list(tmp_path.iterdir()) == []
-        with holding(lambda: store.Claim(path, SAID)) as other:
+        with holding(lambda: store.RunClaim(path, SAID)) as other:
             other.release()
             assert store.held_by(path) is None
-        with holding(lambda: store.Claim(path, SAID)) as other:
+        with holding(lambda: store.RunClaim(path, SAID)) as other:
             other.kill()
             assert store.held_by(path) is None
             assert path.read_bytes()
 
     def test_to_ask_changes_nothing(self, tmp_path: Path) -> None:
         path = tmp_path / ".claim"
-        with holding(lambda: store.Claim(path, SAID)):
+        with holding(lambda: store.RunClaim(path, SAID)):
             before = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()}
             assert store.held_by(path) == SAID
             assert before == {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()}
@@ -248,11 +250,11 @@ class TestHeldBy:
     @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"\xff", b"[" * 60000])
     def test_a_holder_that_says_nothing_of_use_is_no_name(self, tmp_path: Path, text: bytes) -> None:
         path = tmp_path / ".claim"
-        with holding(lambda: store.Claim(path, SAID)):
+        with holding(lambda: store.RunClaim(path, SAID)):
             path.write_bytes(text)
             assert store.held_by(path) == {}
             with pytest.raises(BusyError) as caught:
-                store.Claim(path, {})
+                store.RunClaim(path, {})
         assert caught.value.message == "another gpudebug runs here"
 
 
@@ -263,7 +265,7 @@ def test_a_second_lock_that_is_none_is_refused_and_the_first_let_go(
     path = tmp_path / ".claim"
     make(tmp_path / ".claim.holder")
     with pytest.raises(StoreError) as caught:
-        store.Claim(path, SAID)
+        store.RunClaim(path, SAID)
     assert caught.value.next
     assert not store.claimed(path)
 
@@ -273,7 +275,7 @@ def test_a_second_lock_that_somebody_keeps_is_busy(tmp_path: Path, monkeypatch: 
     path = tmp_path / ".claim"
     with holding(lambda: store.locked(tmp_path / ".claim.holder")):
         with pytest.raises(BusyError) as caught:
-            store.Claim(path, SAID)
+            store.RunClaim(path, SAID)
         assert "pid" not in caught.value.message
         assert not store.claimed(path)
 
@@ -289,7 +291,7 @@ def test_whoever_looks_keeps_nobody_from_the_claim(tmp_path: Path) -> None:
     lookers = [fork(look) for _ in range(4)]
     try:
         for n in range(100):
-            with store.Claim(path, {"pid": n}):
+            with store.RunClaim(path, {"pid": n}):
                 assert store.held_by(path) == {"pid": n}
     finally:
         for pid in lookers:
@@ -312,7 +314,7 @@ def test_of_16_that_fight_one_has_the_claim_and_the_killed_are_no_obstacle(tmp_p
         dice, entered = random.Random(number), 0
         while entered < 3:
             try:
-                with store.Claim(path, {**SAID, "pid": number}), alone(marker):
+                with store.RunClaim(path, {**SAID, "pid": number}), alone(marker):
                     entered += 1
                     held = store.held_by(path)
                     assert held is not None and held["pid"] == number

@@ -12,7 +12,7 @@ from tests.support.campaigns import environment
 
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import ancestry
-from gpudebug.edges.ancestry import Process
+from gpudebug.edges.ancestry import AncestorProcess
 from gpudebug.engine.campaign.session import AGENT_VARIABLES, Chain, caller_of, session_of
 
 AGENT = AGENT_VARIABLES[0]
@@ -21,8 +21,8 @@ CODEX = AGENT_VARIABLES[1]
 
 def below(*processes: tuple[dict[str, str], str | None]) -> Chain:
     """This process below these, the nearest first."""
-    above = [Process(100 - n, f"7{n}", dict(env), agent) for n, (env, agent) in enumerate(processes)]
-    return lambda: [Process(os.getpid(), "1", {}), *above]
+    above = [AncestorProcess(100 - n, f"7{n}", dict(env), agent) for n, (env, agent) in enumerate(processes)]
+    return lambda: [AncestorProcess(os.getpid(), "1", {}), *above]
 
 
 SHELL: tuple[dict[str, str], str | None] = ({}, None)

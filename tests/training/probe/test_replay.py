@@ -133,9 +133,9 @@ STORIES = {
         Seen("", 1, 7),
     ),
     "large tensors, and those alone, on the device": (
-        "from gpudebug_probe.replay import Kept\n"
+        "from gpudebug_probe.replay import KeptTensor\n"
         "for count, device in (20000, 'meta'), (200, 'meta'), (20000, 'cuda:63'):\n"
-        "  kept = Kept(torch.ones(count)); kept.place(device); counts.append(kept.give().device)\n"
+        "  kept = KeptTensor(torch.ones(count)); kept.place(device); counts.append(kept.give().device)\n"
         "fit(DataLoader(Numbers(), batch_size=2), 1)",
         Seen("meta cpu cpu 10", 3, 7),
     ),

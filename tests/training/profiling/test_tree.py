@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.profiled import by_name, places, report_of
 
 from gpudebug.training.profiling import report as reports
-from gpudebug.training.profiling.tree import Node, Thread, registry
+from gpudebug.training.profiling.tree import Node, ThreadTree, registry
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def recurses(node: Node, around: frozenset[str] = frozenset()) -> bool:
 @given(PROGRAMS)
 def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, list[object]]]) -> None:
     before = registry.threads
-    thread = Thread(1)
+    thread = ThreadTree(1)
     registry.threads = [thread]
     try:
         whole = grown(program, thread.root)

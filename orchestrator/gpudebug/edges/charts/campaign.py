@@ -33,7 +33,7 @@ _KEY: Any = {"fontsize": 8.5, "frameon": False, "borderaxespad": 0.2, "columnspa
 Data = Mapping[str, Any]
 
 
-class Level(NamedTuple):
+class MetricLevel(NamedTuple):
     """A figure of the metric that a line marks."""
 
     name: str
@@ -43,10 +43,10 @@ class Level(NamedTuple):
 
 
 _LEVELS = {
-    "start": Level("baseline", MUTED, "-"),
-    "now": Level("now", marks.AFTER, "-"),
-    "target": Level("target", marks.INK, ":"),
-    "reference": Level("reference", marks.INK, "--"),
+    "start": MetricLevel("baseline", MUTED, "-"),
+    "now": MetricLevel("now", marks.AFTER, "-"),
+    "target": MetricLevel("target", marks.INK, ":"),
+    "reference": MetricLevel("reference", marks.INK, "--"),
 }
 
 

@@ -30,7 +30,7 @@ Data = Mapping[str, Any]
 Hypothesis = Mapping[str, Any]
 
 
-class Side(NamedTuple):
+class DrawnSide(NamedTuple):
     """One side of a trial: all its runs, and the one in their middle, which is drawn in full."""
 
     name: str
@@ -62,20 +62,20 @@ def hypothesis(data: Data, number: int) -> bytes:
         return png(made)
 
 
-def _sides(data: Data, h: Hypothesis) -> list[Side]:
+def _sides(data: Data, h: Hypothesis) -> list[DrawnSide]:
     """Those that any run can be drawn of."""
     # The broad line stays in sight below one that lies upon it, as a loss does that did not change.
     before, after = ("before", marks.BEFORE, 2.6), ("after", marks.AFTER, 1.1)
     values = ((*before, h["baseline_runs"]), (*after, h["trial_runs"]))
     runs = data["runs"]
     sides = [
-        Side(name, colour, width, [runs[n] for n in names if n in runs], timeline.typical(names, runs))
+        DrawnSide(name, colour, width, [runs[n] for n in names if n in runs], timeline.typical(names, runs))
         for name, colour, width, names in values
     ]
     return [side for side in sides if side.shown is not None]
 
 
-def _head(part: Any, data: Data, h: Hypothesis, sides: Sequence[Side]) -> None:
+def _head(part: Any, data: Data, h: Hypothesis, sides: Sequence[DrawnSide]) -> None:
     def say(y: float, text: str, **style: Any) -> None:
         part.text(style.pop("x", 0.015), y, text, va="top", **{"color": marks.INK, "fontsize": 10, **style})
 
@@ -108,7 +108,7 @@ def _figures(h: Hypothesis) -> str:
     return ", ".join(texts)
 
 
-def _over_time(axes: Any, sides: Sequence[Side], name: str) -> None:
+def _over_time(axes: Any, sides: Sequence[DrawnSide], name: str) -> None:
     """Both runs over each other; above them the windows that are counted, before them the warm-up."""
     for side in sides:
         run, window = side.shown, side.shown["window"]
@@ -126,7 +126,7 @@ def _over_time(axes: Any, sides: Sequence[Side], name: str) -> None:
     plain(axes)
 
 
-def _named(side: Side) -> str:
+def _named(side: DrawnSide) -> str:
     """`before: 20.1%, run 0001-baseline-workload, one of 2`."""
     run, many = side.shown, len(side.runs)
     ended = run["outcome"] if run["utilisation"] is None else numbers.percent(run["utilisation"])
@@ -134,7 +134,7 @@ def _named(side: Side) -> str:
     return f"{text}, one of {many}" if many > 1 else text
 
 
-def _losses(axes: Any, sides: Sequence[Side]) -> None:
+def _losses(axes: Any, sides: Sequence[DrawnSide]) -> None:
     """Every run's loss, pale, and that of the run which is drawn above."""
     drawn = False
     for side in sides:
@@ -154,7 +154,7 @@ def _losses(axes: Any, sides: Sequence[Side]) -> None:
     axes.set_xlabel("step" if stepped else "number of the printed value")
 
 
-def _step_times(axes: Any, sides: Sequence[Side]) -> None:
+def _step_times(axes: Any, sides: Sequence[DrawnSide]) -> None:
     """Shares of steps by their time; the bars have equal widths on the log scale."""
     drawn = False
     for side in sides:

@@ -17,7 +17,7 @@ from gpudebug.core.samples.row import DeviceReading
 from gpudebug.edges.devices.proctree import (
     MB,
     PAGE,
-    Process,
+    ProcessStat,
     ProcessTree,
     command_line,
     cpu_clock,
@@ -124,7 +124,7 @@ class CpuDevice:
         if chosen is None or (chosen.pid, chosen.start) != self._followed:
             self._follow(chosen, now)
 
-    def _follow(self, process: Process | None, now: float) -> None:
+    def _follow(self, process: ProcessStat | None, now: float) -> None:
         """Measure this process from now on."""
         used = cpu_clock(process.pid) if process else None
         if process is None or used is None:
@@ -146,7 +146,7 @@ class Trainings:
         self._read_to = 0
         self._pids: set[int] = set()
 
-    def among(self, tree: dict[int, Process]) -> list[Process]:
+    def among(self, tree: dict[int, ProcessStat]) -> list[ProcessStat]:
         """Those that are alive."""
         self._read_on()
         return [tree[pid] for pid in self._pids if pid in tree and tree[pid].state != "Z"]
@@ -166,7 +166,7 @@ class Trainings:
         self._pids.update(pid for line in data[:end].split(b"\n") if (pid := _began(line)))
 
 
-def busiest(told: list[Process], followed: tuple[int, int] | None) -> Process | None:
+def busiest(told: list[ProcessStat], followed: tuple[int, int] | None) -> ProcessStat | None:
     """The one with the most CPU time, or the one that is `followed` if it has nearly as much."""
     most = max(told, key=lambda process: process.cpu_s, default=None)
     same = next((process for process in told if (process.pid, process.start) == followed), None)
@@ -185,7 +185,7 @@ def _began(line: bytes) -> int | None:
     return pid if isinstance(pid, int) else None
 
 
-def training_process(tree: dict[int, Process], root: int) -> Process | None:
+def training_process(tree: dict[int, ProcessStat], root: int) -> ProcessStat | None:
     """The process with the most CPU time so far that serves no other as a loader worker, nor is below one."""
     known: dict[int, bool] = {}
     alive = [process for process in tree.values() if process.state != "Z"]
@@ -195,7 +195,7 @@ def training_process(tree: dict[int, Process], root: int) -> Process | None:
     return None
 
 
-def _serves(process: Process, tree: dict[int, Process], root: int, known: dict[int, bool]) -> bool:
+def _serves(process: ProcessStat, tree: dict[int, ProcessStat], root: int, known: dict[int, bool]) -> bool:
     if process.pid not in known:
         parent = tree.get(process.parent)
         known[process.pid] = is_worker(process, root) or (
@@ -204,7 +204,7 @@ def _serves(process: Process, tree: dict[int, Process], root: int, known: dict[i
     return known[process.pid]
 
 
-def is_worker(process: Process, root: int) -> bool:
+def is_worker(process: ProcessStat, root: int) -> bool:
     """A loader worker: a fork of a living parent that never called exec, or one of a process pool's.
 
     A process that daemonised itself is such a fork too, but its parent is gone and the tree's root

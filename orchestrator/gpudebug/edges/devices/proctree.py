@@ -22,7 +22,7 @@ PF_FORKNOEXEC = 0x40
 SHORTEST_S = 0.1
 
 
-class Process(NamedTuple):
+class ProcessStat(NamedTuple):
     """One process from /proc/PID/stat. Times in s; `reaped_s` is that of children already waited for."""
 
     pid: int
@@ -36,7 +36,7 @@ class Process(NamedTuple):
     rss_mb: float
 
 
-def read_process(pid: int) -> Process | None:
+def read_process(pid: int) -> ProcessStat | None:
     """The process as it is now; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -46,7 +46,7 @@ def read_process(pid: int) -> Process | None:
     # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
     name = text[text.index("(") + 1 : text.rindex(")")]
     field = text[text.rindex(")") + 2 :].split()
-    return Process(
+    return ProcessStat(
         pid=pid,
         name=name,
         state=field[0],
@@ -142,7 +142,7 @@ class ProcessTree:
         self.exclude = frozenset(exclude)
         self.job: int | None = None
         self.missing: dict[str, str] = {}
-        self.members: dict[int, Process] = {}
+        self.members: dict[int, ProcessStat] = {}
         self._last: tuple[float, float, tuple[int, int] | None] | None = None
         self._listed = lists_children()
         self._others = OthersLoad()
@@ -152,10 +152,10 @@ class ProcessTree:
         self.job = job_pid
         self.read()
 
-    def scan(self) -> dict[int, Process]:
+    def scan(self) -> dict[int, ProcessStat]:
         """Who is in the tree now."""
         below = children if self._listed else walked_children()
-        found: dict[int, Process] = {}
+        found: dict[int, ProcessStat] = {}
         pending = list(below(self.root))
         while pending:
             pid = pending.pop()

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
         whole,
         with_patch,
     )
-    from gpudebug.edges.git.changes import Change, worktree_change
+    from gpudebug.edges.git.changes import WorktreeChange, worktree_change
     from gpudebug.edges.git.checkout import Checkout, create, identify, ignores, top_folder
     from gpudebug.edges.git.commits import base_of, refs_below
     from gpudebug.edges.git.journal import put_beside, read_beside
-    from gpudebug.edges.git.kept import Measured, trusted, vouch
+    from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
     from gpudebug.edges.git.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.git.repairs import repair
     from gpudebug.edges.git.untracked import LeftOut
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
         touched,
         worktrees_in,
     )
-    from gpudebug.edges.git.writes import Marks, marks, uncounted, written_since
+    from gpudebug.edges.git.writes import FileMarks, marks, uncounted, written_since
 
 __all__ = [
     "Address",
     "Base",
-    "Change",
     "Checkout",
+    "FileMarks",
     "Fingerprint",
     "LeftOut",
-    "Marks",
-    "Measured",
+    "MeasuredTree",
     "Worktree",
+    "WorktreeChange",
     "add_worktree",
     "already_there",
     "base_of",
@@ -95,11 +95,11 @@ _HOMES = {
     **dict.fromkeys(("Address", "whereabouts"), "address"),
     **dict.fromkeys(("base_of", "refs_below"), "commits"),
     **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
-    **dict.fromkeys(("Change", "worktree_change"), "changes"),
+    **dict.fromkeys(("WorktreeChange", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
-    **dict.fromkeys(("Marks", "marks", "uncounted", "written_since"), "writes"),
+    **dict.fromkeys(("FileMarks", "marks", "uncounted", "written_since"), "writes"),
     **dict.fromkeys(("put_beside", "read_beside"), "journal"),
-    **dict.fromkeys(("Measured", "trusted", "vouch"), "kept"),
+    **dict.fromkeys(("MeasuredTree", "trusted", "vouch"), "kept"),
     **dict.fromkeys(
         (
             *("Worktree", "add_worktree", "began_with", "estranged", "identify_worktree", "place_of"),

@@ -71,7 +71,7 @@ class Address:
         return () if self.descriptor is None else (self.descriptor,)
 
 
-class Found(NamedTuple):
+class FoundRepository(NamedTuple):
     """What `find` found, and the commit of HEAD: None before the first one."""
 
     at: Address
@@ -144,7 +144,7 @@ def looked(at: Address, *arguments: str) -> bytes | None:
     return out if process.returncode == 0 else None
 
 
-def find(folder: Path) -> Found:
+def find(folder: Path) -> FoundRepository:
     """Find the repository that `folder` is in: the only place where git looks for one, and it runs nothing.
 
     GitError outside of a work tree, and in a bare repository that merely lies in a folder.
@@ -158,7 +158,7 @@ def find(folder: Path) -> Found:
     if not any(leads_to(above / ".git", git_dir) for above in (folder.resolve(), *folder.resolve().parents)):
         raise _bare(folder)
     commit = found.group(4)
-    return Found(Address(top, git_dir, common), commit.decode() if commit else None)
+    return FoundRepository(Address(top, git_dir, common), commit.decode() if commit else None)
 
 
 def whereabouts(folder: Path) -> Address:
@@ -166,7 +166,7 @@ def whereabouts(folder: Path) -> Address:
     return find(folder).at
 
 
-def find_at(top: Path) -> Found:
+def find_at(top: Path) -> FoundRepository:
     """The repository whose work tree is `top`, and not one around it."""
     found = find(top)
     if os.path.realpath(found.at.top) != os.path.realpath(top):

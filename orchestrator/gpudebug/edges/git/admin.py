@@ -15,7 +15,7 @@ from gpudebug.edges import removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import Address
 from gpudebug.edges.git.grounds import PRIVATE, alone, failing
-from gpudebug.edges.git.journal import Journal, Record
+from gpudebug.edges.git.journal import Journal, WorktreeRecord
 from gpudebug.edges.git.repository import Repository
 from gpudebug.edges.removal import Identity
 from gpudebug.edges.walk import walk
@@ -26,7 +26,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WorktreeMark:
     """What says in git's folder of a worktree that it is ours, and as what it was asked for.
 
     0.1.0 wrote neither `asked`, which is the name of the path then, nor `made`.
@@ -44,16 +44,16 @@ def folders(common: Path) -> list[Path]:
     return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
 
 
-def folder_of(common: Path, record: Record) -> Path:
+def folder_of(common: Path, record: WorktreeRecord) -> Path:
     return common / "worktrees" / record.id
 
 
-def address_of(common: Path, record: Record, path: Path, descriptor: int) -> Address:
+def address_of(common: Path, record: WorktreeRecord, path: Path, descriptor: int) -> Address:
     """Where git works for a worktree of ours: never by the .git file in it, which any training may write."""
     return Address(path, folder_of(common, record), common, descriptor)
 
 
-def mark(folder: Path, record: Record, asked: str) -> None:
+def mark(folder: Path, record: WorktreeRecord, asked: str) -> None:
     """Say in git's folder of a worktree that it is ours, asked for under the name `asked`."""
     facts = {
         "token": record.token,
@@ -66,12 +66,12 @@ def mark(folder: Path, record: Record, asked: str) -> None:
         grounds.replace_file(opened, MARK, json.dumps(facts).encode())
 
 
-def mark_of(folder: Path) -> Mark | None:
+def mark_of(folder: Path) -> WorktreeMark | None:
     """The mark of a worktree that is ours; None for any other."""
     try:
         facts = json.loads((folder / MARK).read_bytes())
         made, born, path = facts.get("made"), facts.get("born"), str(facts["path"])
-        found = Mark(
+        found = WorktreeMark(
             facts["token"],
             path,
             Identity(*map(int, made)) if made else None,
@@ -100,7 +100,7 @@ def path_of(folder: Path) -> Path | None:
     return Path(os.path.normpath(folder / os.fsdecode(named))).parent if named else None
 
 
-def proven(common: Path, record: Record) -> Path | None:
+def proven(common: Path, record: WorktreeRecord) -> Path | None:
     """Git's folder of the worktree of `record`, if it is there and is ours; None otherwise.
 
     Ours is what has the identity or the token that were recorded. Before these are there, the random name
@@ -122,13 +122,13 @@ def new_id(name: str, token: str) -> str:
     return f"{re.sub('[^A-Za-z0-9]+', '-', name)[:30].strip('-') or 'worktree'}-{token}"
 
 
-def renewed(record: Record) -> Record:
+def renewed(record: WorktreeRecord) -> WorktreeRecord:
     """The record of the same worktree before git knows it again."""
     token = secrets.token_hex(8)
     return replace(record, token=token, id=new_id(Path(record.path).name, token), admin=None)
 
 
-def register(repository: Repository, record: Record, ours: Journal, inside: int) -> Record:
+def register(repository: Repository, record: WorktreeRecord, ours: Journal, inside: int) -> WorktreeRecord:
     """Let git make its folder of the worktree that is open as `inside`, and say there whose it is.
 
     Git makes it for a place of gpudebug's own, so that it follows no path that others may change.
@@ -152,7 +152,7 @@ def register(repository: Repository, record: Record, ours: Journal, inside: int)
     return record
 
 
-def point(record: Record, folder: Path, path: Path, inside: int) -> None:
+def point(record: WorktreeRecord, folder: Path, path: Path, inside: int) -> None:
     """Let the worktree's .git file and git's folder of it name each other."""
     with failing("register a worktree", path):
         point_file(folder, inside)
@@ -183,7 +183,7 @@ def points(folder: Path, inside: int) -> bool:
     return Path(os.fsdecode(named.removeprefix(b"gitdir:").strip())) == folder
 
 
-def clear(top: Path, common: Path, path: Path, record: Record) -> list[str]:
+def clear(top: Path, common: Path, path: Path, record: WorktreeRecord) -> list[str]:
     """Take away what there is of a worktree of ours: what is proven ours, and a line on what is not.
 
     What its links lead to stays.
@@ -200,7 +200,7 @@ def clear(top: Path, common: Path, path: Path, record: Record) -> list[str]:
     return [f"{path.name}: {left}"] if left else []
 
 
-def _clear_folder(top: Path, path: Path, record: Record) -> str | None:
+def _clear_folder(top: Path, path: Path, record: WorktreeRecord) -> str | None:
     """Remove the worktree's folder, if it is the one that gpudebug made; why it stays otherwise."""
     with (
         failing("remove a worktree", path),
@@ -217,7 +217,7 @@ def _clear_folder(top: Path, path: Path, record: Record) -> str | None:
     return None
 
 
-def is_made(top: Path, path: Path, record: Record | Mark) -> bool | None:
+def is_made(top: Path, path: Path, record: WorktreeRecord | WorktreeMark) -> bool | None:
     """Whether the folder at `path` is the one that gpudebug made; None if nothing is there.
 
     A file system hands out the inode of what was removed again: where it records the time of birth, that must
@@ -276,13 +276,13 @@ def remove(common: Path, folder: Path) -> None:
         removal.remove_folder(parent, folder.name, removal.identity_of(os.fstat(opened)))
 
 
-def _drop_staging(staging: int, record: Record) -> None:
+def _drop_staging(staging: int, record: WorktreeRecord) -> None:
     found = removal.identity_at(staging, record.id)
     if found is not None:
         removal.remove_folder(staging, record.id, found)
 
 
-def adopted(repository: Repository, ours: Journal) -> Record | None:
+def adopted(repository: Repository, ours: Journal) -> WorktreeRecord | None:
     """The record of a worktree of ours whose own was lost, or that 0.1.0 made, from git's folder of it.
 
     The folder must be the one that gpudebug made, or, as 0.1.0 did not record that, name git's folder.
@@ -300,7 +300,7 @@ def adopted(repository: Repository, ours: Journal) -> Record | None:
                 admin = removal.identity_of(os.stat(folder, follow_symlinks=False))
                 linked = tuple(_linked(repository.top, path))
                 token, name, born = known.token, folder.name, removal.born(inside)
-                return Record("ready", token, commit, str(path), name, made, admin, linked, born=born)
+                return WorktreeRecord("ready", token, commit, str(path), name, made, admin, linked, born=born)
     return None
 
 

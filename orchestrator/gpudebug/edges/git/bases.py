@@ -15,7 +15,7 @@ from gpudebug.edges.git import kept, refs, trees, untracked
 from gpudebug.edges.git.address import Address, looked
 from gpudebug.edges.git.commits import refs_below
 from gpudebug.edges.git.kept import refs_name
-from gpudebug.edges.git.repository import Answer, Repository, opened
+from gpudebug.edges.git.repository import GitOutput, Repository, opened
 from gpudebug.edges.git.untracked import LeftOut
 
 _LABEL = re.compile(r"^Tree: (.*)$", re.MULTILINE)
@@ -151,7 +151,7 @@ def _message(subject: str, label: str, left_out: tuple[LeftOut, ...]) -> str:
     return f"{subject}\n\nTree: {' '.join(label.split())}\nLeft-out: {json.dumps(left_out)}\n"
 
 
-def _applied(index: Repository, patch: bytes, *options: str) -> Answer:
+def _applied(index: Repository, patch: bytes, *options: str) -> GitOutput:
     return index.ask("apply", "--cached", "--whitespace=nowarn", *options, "-", data=patch)
 
 
@@ -175,7 +175,7 @@ def _look_at_result(repository: Repository, commit: str, tree: str, patch: patch
             )
 
 
-def _not_applied(repository: Repository, answer: Answer, patch: patches.Patch) -> GitError:
+def _not_applied(repository: Repository, answer: GitOutput, patch: patches.Patch) -> GitError:
     """Write git apply's message, with the line of the patch if it is known."""
     file = patch.file
     place = re.search(r"patch failed: (.+):(\d+)$", answer.err, re.MULTILINE)

@@ -21,7 +21,7 @@ _REPLACED = "it replaces a link to the checkout's, and no change can"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WorktreeChange:
     """A patch for `git apply`, the files that it changes, and what lies in the worktree but not in it."""
 
     patch: bytes
@@ -29,7 +29,7 @@ class Change:
     left_out: tuple[LeftOut, ...]
 
 
-def worktree_change(at: Address, path: Path, commit: str) -> Change:
+def worktree_change(at: Address, path: Path, commit: str) -> WorktreeChange:
     """The files of the worktree asked for as `path` against `commit`, whatever was committed or staged there.
 
     Untracked files come along as in `snapshot`. Linked paths and submodules are the checkout's: they are no
@@ -39,7 +39,7 @@ def worktree_change(at: Address, path: Path, commit: str) -> Change:
         return _change(Repository(inside), commit, record.linked)
 
 
-def _change(repository: Repository, commit: str, linked: Collection[str]) -> Change:
+def _change(repository: Repository, commit: str, linked: Collection[str]) -> WorktreeChange:
     submodules = trees.gitlinks(repository, commit)
     place = repository.at.place
     borrowed = [*linked, *(os.fsdecode(p) for p, _ in submodules)]
@@ -54,7 +54,7 @@ def _change(repository: Repository, commit: str, linked: Collection[str]) -> Cha
         patch = bases.patch_between(index, commit, tree) if files else b""
     left += [LeftOut(p, _REPLACED) for p in dict.fromkeys(borrowed) if _replaced(place / p)]
     left += [LeftOut(os.fsdecode(p), "git ignores it") for p in ignored if not ours(p) and not _cache(p)]
-    return Change(patch, tuple(os.fsdecode(f) for f in files), untracked.capped(left))
+    return WorktreeChange(patch, tuple(os.fsdecode(f) for f in files), untracked.capped(left))
 
 
 @contextmanager

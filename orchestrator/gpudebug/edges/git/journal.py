@@ -36,7 +36,7 @@ _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class WorktreeRecord:
     """One worktree. `token` is in git's folder of it too, and in that folder's name `id`.
 
     `path` is where the worktree is: of another name where that was taken. `made` and `admin` are the
@@ -104,11 +104,11 @@ class Journal:
     def file(self) -> Path:
         return file_of(self.common, self.path)
 
-    def read(self) -> Record | None:
+    def read(self) -> WorktreeRecord | None:
         """The record; None if there is none. GitError if it cannot be read."""
         return _read(grounds.read_file(self.folder, self.file.name), self.file)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: WorktreeRecord) -> None:
         with failing("write the record of a worktree", self.file):
             grounds.replace_file(self.folder, self.file.name, json.dumps(asdict(record)).encode())
 
@@ -126,12 +126,12 @@ def _unreadable(file: Path) -> GitError:
     )
 
 
-def _read(data: bytes | None, file: Path) -> Record | None:
+def _read(data: bytes | None, file: Path) -> WorktreeRecord | None:
     if data is None:
         return None
     try:
         facts: dict[str, Any] = json.loads(data)
-        record = Record(**{key: _plain_value(key, value) for key, value in facts.items()})
+        record = WorktreeRecord(**{key: _plain_value(key, value) for key, value in facts.items()})
         sound = (
             record.state in ("making", "ready", "removing")
             and _TOKEN.fullmatch(record.token)
@@ -159,7 +159,7 @@ def _plain_value(key: str, value: Any) -> Any:
     return value
 
 
-def peek(common: Path, path: Path) -> Record | None:
+def peek(common: Path, path: Path) -> WorktreeRecord | None:
     """The record of the worktree at `path` without holding it; None if it is not ours."""
     file = file_of(common, path)
     return _read(grounds.read_file(file.parent, file.name), file)

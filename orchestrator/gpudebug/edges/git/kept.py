@@ -23,7 +23,7 @@ _PLACE = "bases"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTree:
     """What of a tree is counted: all but `exclude` and what `campaign` names (see `identify`)."""
 
     exclude: tuple[Path, ...]
@@ -40,7 +40,7 @@ def _file(ref: str) -> str:
     return f"{short_digest(os.fsencode(refs_name(ref)))}.json"
 
 
-def vouch(checkout: Checkout, ref: str, commit: str, measured: Measured) -> None:
+def vouch(checkout: Checkout, ref: str, commit: str, measured: MeasuredTree) -> None:
     """Record that gpudebug made `commit` of `checkout` for `ref`: what of it is not counted, and whether the
     rest digests as the checkout does. Not with submodules, which may change, or a filter on a changed file.
     """
@@ -61,7 +61,7 @@ def vouch(checkout: Checkout, ref: str, commit: str, measured: Measured) -> None
         grounds.replace_file(folder, _file(ref), json.dumps(facts).encode())
 
 
-def trusted(at: Address, ref: str, commit: str, tree: str, measured: Measured) -> bool | None:
+def trusted(at: Address, ref: str, commit: str, tree: str, measured: MeasuredTree) -> bool | None:
     """Whether `commit` holds the tree `tree`: False if it is another commit than was recorded for `ref`,
     or holds another tree. None if nothing was recorded (as by 0.1.0) and its digest does not prove it.
     """
@@ -79,7 +79,7 @@ def trusted(at: Address, ref: str, commit: str, tree: str, measured: Measured) -
     return not digests or digest_of(at, commit, measured.exclude, measured.campaign, apart) == tree
 
 
-def _proven(at: Address, commit: str, tree: str, measured: Measured) -> bool:
+def _proven(at: Address, commit: str, tree: str, measured: MeasuredTree) -> bool:
     """Whether the digest of a commit is its label, also without the files that its parent has not."""
     if digest_of(at, commit, measured.exclude, measured.campaign) == tree:
         return True

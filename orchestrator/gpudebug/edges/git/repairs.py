@@ -11,7 +11,7 @@ from pathlib import Path
 from gpudebug.core.errors import BusyError
 from gpudebug.edges import removal
 from gpudebug.edges.git import admin, grounds, journal, refs
-from gpudebug.edges.git.journal import Journal, Record
+from gpudebug.edges.git.journal import Journal, WorktreeRecord
 from gpudebug.edges.git.repository import Repository, opened
 from gpudebug.edges.git.worktrees import forget_gone, sound
 
@@ -70,14 +70,14 @@ def _cleared(repository: Repository, ours: Journal, line: str | None) -> list[st
     return left or ([f"{ours.path.name}: {line}"] if line else [])
 
 
-def _disowned(repository: Repository, ours: Journal, record: Record) -> None:
+def _disowned(repository: Repository, ours: Journal, record: WorktreeRecord) -> None:
     folder = admin.proven(repository.common, record)
     if folder is not None:
         admin.disown(folder)
     ours.remove()
 
 
-def _rebuilt(repository: Repository, path: Path, ours: Journal, record: Record) -> list[str]:
+def _rebuilt(repository: Repository, path: Path, ours: Journal, record: WorktreeRecord) -> list[str]:
     """Let git know a worktree again whose folder in git's, or whose .git file, is lost or altered.
 
     Each step may be done twice.

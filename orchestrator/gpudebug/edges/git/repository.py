@@ -43,7 +43,7 @@ _ENVIRONMENT = {
 _STARTING = threading.Lock()
 
 
-class Answer(NamedTuple):
+class GitOutput(NamedTuple):
     status: int
     out: bytes
     err: str
@@ -109,7 +109,7 @@ class Repository:
         """The same for commands that inherit `descriptors`, and with them the locks on these."""
         return Repository(self.at, extra=self._extra, keep=(*self._keep, *descriptors))
 
-    def ask(self, *arguments: str, data: bytes = b"") -> Answer:
+    def ask(self, *arguments: str, data: bytes = b"") -> GitOutput:
         """Run git with `data` on its standard input, whatever its status. GitError if it does not end."""
         settings = [word for setting in _NEUTRAL for word in ("-c", setting)]
         # With -C git itself says that a folder is not there; gitpython would run it somewhere else.
@@ -145,7 +145,7 @@ class Repository:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
-        return Answer(process.returncode, out, err.decode("utf-8", "replace"))
+        return GitOutput(process.returncode, out, err.decode("utf-8", "replace"))
 
     def run(self, *arguments: str, data: bytes = b"") -> bytes:
         """Standard output of a command that must succeed."""

@@ -14,7 +14,7 @@ from gpudebug.edges import removal
 from gpudebug.edges.git import admin, grounds, journal, lfs, links, trees
 from gpudebug.edges.git.address import Address
 from gpudebug.edges.git.checkout import Checkout, differs, identify_at
-from gpudebug.edges.git.journal import Journal, Record
+from gpudebug.edges.git.journal import Journal, WorktreeRecord
 from gpudebug.edges.git.repository import Repository, opened
 
 _MOST_NAMES = 1000
@@ -65,7 +65,7 @@ def _made(
     with grounds.folder_of(repository.top, ours.path, make=True) as parent:
         path = ours.path.with_name(_free_name(repository, ours.path, parent))
         token = secrets.token_hex(8)
-        record = Record("making", token, commit, str(path), admin.new_id(path.name, token))
+        record = WorktreeRecord("making", token, commit, str(path), admin.new_id(path.name, token))
         ours.write(record)
         try:
             with grounds.failing("make a worktree", path):
@@ -108,8 +108,13 @@ def _free_name(repository: Repository, path: Path, parent: int) -> str:
 
 
 def _filled(
-    repository: Repository, record: Record, linking: Sequence[str], checkout: Path, ours: Journal, inside: int
-) -> Record:
+    repository: Repository,
+    record: WorktreeRecord,
+    linking: Sequence[str],
+    checkout: Path,
+    ours: Journal,
+    inside: int,
+) -> WorktreeRecord:
     path = record.at(ours.path)
     git = repository.keeping(ours.descriptor)
     within = Repository(admin.address_of(repository.common, record, path, inside), keep=(ours.descriptor,))
@@ -202,7 +207,7 @@ def began_with(at: Address, path: Path) -> str | None:
 
 
 @contextmanager
-def looking(at: Address, path: Path) -> Iterator[tuple[Address, Record]]:
+def looking(at: Address, path: Path) -> Iterator[tuple[Address, WorktreeRecord]]:
     """A whole worktree of ours, open for git to look at, and its record. GitError if there is none."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready" or admin.proven(at.common, record) is None:
@@ -240,7 +245,7 @@ def estranged(at: Address, path: Path) -> bool:
     return False
 
 
-def sound(repository: Repository, path: Path, record: Record) -> bool:
+def sound(repository: Repository, path: Path, record: WorktreeRecord) -> bool:
     """Whether worktree and git's folder of it are there, ours, and know each other."""
     folder, place = admin.proven(repository.common, record), record.at(path)
     if folder is None or admin.path_of(folder) != place or not (folder / "index").exists():

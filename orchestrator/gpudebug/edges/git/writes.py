@@ -19,7 +19,7 @@ _TICK_NS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class FileMarks:
     """Size, time of modification and time of change (ns) of each counted file that existed.
 
     The time of change cannot be set back, and a file that was moved away and back has another one. Inodes
@@ -31,20 +31,20 @@ class Marks:
     files: Mapping[bytes, tuple[int, int, int] | None]
 
 
-def marks(checkout: Checkout) -> Marks:
+def marks(checkout: Checkout) -> FileMarks:
     """How the counted files of a checkout look now: one lstat each."""
     # First: what is written meanwhile is newer.
     at = time.time_ns()
-    return Marks(checkout.top, at, _looked(checkout.top, checkout.files))
+    return FileMarks(checkout.top, at, _looked(checkout.top, checkout.files))
 
 
-def written_since(before: Marks) -> list[str]:
+def written_since(before: FileMarks) -> list[str]:
     """The files that were written since. Ask for their content before: what was put back by then is here."""
     now = _looked(before.top, before.files.keys())
     return sorted(os.fsdecode(path) for path, seen in before.files.items() if now[path] != seen)
 
 
-def uncounted(before: Marks, paths: Iterable[str]) -> dict[str, str]:
+def uncounted(before: FileMarks, paths: Iterable[str]) -> dict[str, str]:
     """Of files below the top those that are no counted part of the code, or are gone: what each holds.
 
     That is a digest; of a large file its size and time of change. `written` says that it was written since.
@@ -55,7 +55,7 @@ def uncounted(before: Marks, paths: Iterable[str]) -> dict[str, str]:
     return {**held, f"{more} more files": "not named"} if more > 0 else held
 
 
-def _counts(before: Marks, path: str) -> bool:
+def _counts(before: FileMarks, path: str) -> bool:
     """Whether a path, or what it leads to inside of the top, is a counted file that is there."""
     return any(before.files.get(os.fsencode(name)) for name in _names(before.top, path)) and os.path.exists(
         before.top / path
@@ -67,7 +67,7 @@ def _names(top: Path, path: str) -> Iterator[str]:
     yield os.path.relpath(os.path.realpath(top / path), os.path.realpath(top))
 
 
-def _held(before: Marks, path: str) -> str:
+def _held(before: FileMarks, path: str) -> str:
     try:
         descriptor = os.open(before.top / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

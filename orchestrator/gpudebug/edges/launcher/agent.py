@@ -67,7 +67,7 @@ def run_agent(spec: AgentSpec, write: Callable[[bytes], object]) -> AgentEnded:
     """
     path = find_command(spec.argv, spec.cwd, spec.env)
     with counting_interrupts() as interrupts:
-        agent = _Agent(spec, _start(spec, path), write, interrupts)
+        agent = _RunningAgent(spec, _start(spec, path), write, interrupts)
         try:
             agent.follow()
             agent.grace()
@@ -123,7 +123,7 @@ def _reap_adopted() -> None:
                 os.waitpid(proc.pid, os.WNOHANG)
 
 
-class _Agent:
+class _RunningAgent:
     """One agent that runs, and what was done to end it."""
 
     def __init__(

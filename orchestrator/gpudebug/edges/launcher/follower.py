@@ -115,7 +115,7 @@ def launch(spec: LaunchSpec, observe: Observe | None = None, poll: float = 0.5) 
     """
     path = find_command(spec.argv, spec.cwd, spec.env)
     with adopting() as before, counting_interrupts() as interrupts:
-        run = _Run(spec, interrupts, WardenLink(_request(spec, path), spec.hold_fds))
+        run = _FollowerState(spec, interrupts, WardenLink(_request(spec, path), spec.hold_fds))
         try:
             run.follow(observe, poll)
         finally:
@@ -164,7 +164,7 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
     }
 
 
-class _Run:
+class _FollowerState:
     """The state after the events of one run so far."""
 
     def __init__(self, spec: LaunchSpec, interrupts: Interrupts, link: WardenLink) -> None:

@@ -73,7 +73,7 @@ def package_folders() -> list[str]:
     return [str(own), *driver]
 
 
-class Order(NamedTuple):
+class SamplerOrder(NamedTuple):
     """What the warden asks for. `device` is a specification that `devices.resolve` made.
 
     `csv` and `log` (train.log, whose size makes `log_bytes`) are paths; `root_pid` is the root of the
@@ -103,7 +103,7 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     text = lines.next()
     if text is None:
         return 0
-    order = Order(**json.loads(text))
+    order = SamplerOrder(**json.loads(text))
     tree = open_tree(order.root_pid or os.getppid(), [os.getpid(), *order.exclude])
     try:
         with _deadline(order.hang):
@@ -129,7 +129,7 @@ class _Sampling:
     """The loop of one run."""
 
     def __init__(
-        self, order: Order, device: SamplerDevice, tree: Processes, file: CsvFile, notes: Notes
+        self, order: SamplerOrder, device: SamplerDevice, tree: Processes, file: CsvFile, notes: Notes
     ) -> None:
         self._order = order
         self._device = device
@@ -209,7 +209,7 @@ class Notes:
     """What becomes sampler.json: what was sampled, how, and what the columns lack."""
 
     def __init__(
-        self, order: Order, device: SamplerDevice, tree: Processes, resumed_after: float | None
+        self, order: SamplerOrder, device: SamplerDevice, tree: Processes, resumed_after: float | None
     ) -> None:
         self.devices = device.describe()
         self.ticks = 0

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.hostlocks import device_locks
     from gpudebug.edges.store.kept import get_order, put_order
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
-    from gpudebug.edges.store.locks import Claim, check_locks, claimed, held_by, locked
+    from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
     from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
@@ -58,12 +58,12 @@ __all__ = [
     "RUNS",
     "STATUS",
     "WORKTREES",
-    "Claim",
     "Detached",
     "Lease",
     "Moment",
     "NotPermitted",
     "OtherFormat",
+    "RunClaim",
     "RunFolder",
     "SavedInBetween",
     "Scrub",
@@ -109,7 +109,7 @@ _HOMES = {
     "hostlocks": "device_locks",
     "kept": "get_order put_order",
     "leases": "LEASE_S Lease Moment",
-    "locks": "Claim check_locks claimed held_by locked",
+    "locks": "RunClaim check_locks claimed held_by locked",
     "root": "CONFIG RUNS WORKTREES find_root",
     "sessions": "SessionFolder Sessions",
     "summary": "STATUS",

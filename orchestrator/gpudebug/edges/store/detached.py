@@ -21,14 +21,14 @@ from gpudebug.edges.store.files import (
     start_file,
     write_beside,
 )
-from gpudebug.edges.store.locks import Claim, held_by, locked
+from gpudebug.edges.store.locks import RunClaim, held_by, locked
 
 KEPT_LOGS = 10
 _MAX_SAID = 4096
 
 
 @dataclass(frozen=True)
-class Said:
+class HolderNote:
     """What the holder of a lock wrote into it, {} where it wrote nothing; whether it still holds it.
 
     One that wrote and holds no more was killed: who ends by itself empties the file.
@@ -42,18 +42,18 @@ class Said:
         return bool(self.holder) and not self.held
 
 
-def said(lock: Path) -> Said:
+def said(lock: Path) -> HolderNote:
     """Who holds a claim, as it says itself; or who held it when it was killed. Reads only."""
     holder = held_by(lock)
     if holder is not None:
-        return Said(holder, True)
+        return HolderNote(holder, True)
     if not os.path.lexists(lock):
-        return Said({}, False)
+        return HolderNote({}, False)
     try:
         left = json.loads(read_head(lock, _MAX_SAID))
     except (ValueError, RecursionError):
-        return Said({}, False)
-    return Said(left if isinstance(left, dict) else {}, False)
+        return HolderNote({}, False)
+    return HolderNote(left if isinstance(left, dict) else {}, False)
 
 
 class Detached:
@@ -91,17 +91,17 @@ class Detached:
             remove_file(old)
         return self.log(id)
 
-    def take(self, holder: Mapping[str, object]) -> Claim:
+    def take(self, holder: Mapping[str, object]) -> RunClaim:
         """The lock for the background process itself. BusyError if there is one already."""
-        return Claim(self.lock, dict(holder))
+        return RunClaim(self.lock, dict(holder))
 
-    def said(self) -> Said:
+    def said(self) -> HolderNote:
         return said(self.lock)
 
     def forget_killed(self) -> None:
         """Empty the lock of a process that was killed; nothing if one lives."""
         if self.said().killed:
-            with contextlib.suppress(BusyError), Claim(self.lock, {}):  # Busy: a new one has begun.
+            with contextlib.suppress(BusyError), RunClaim(self.lock, {}):  # Busy: a new one has begun.
                 pass
 
     def put_answer(self, answer: Mapping[str, Any]) -> None:

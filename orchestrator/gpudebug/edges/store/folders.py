@@ -28,7 +28,7 @@ from gpudebug.edges.store.files import (
     saying,
     write_beside,
 )
-from gpudebug.edges.store.locks import Claim, claimed
+from gpudebug.edges.store.locks import RunClaim, claimed
 from gpudebug.edges.store.root import CONFIG, RUN_NAME, WORKTREES
 from gpudebug.edges.walk import walk
 
@@ -302,9 +302,9 @@ class Workspace:
     def progress_lock(self, progress: Path) -> Path:
         return self.runs / f".{digest(str(progress).encode())[:16]}.lock"
 
-    def claim(self, holder: dict[str, object]) -> Claim:
+    def claim(self, holder: dict[str, object]) -> RunClaim:
         """Raises BusyError if another process holds it."""
-        return Claim(self.claim_path, holder)
+        return RunClaim(self.claim_path, holder)
 
     def claimed(self) -> bool:
         return claimed(self.claim_path)

@@ -107,7 +107,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-class Claim:
+class RunClaim:
     """The exclusive right to run something in this campaign, held by locks that die with their holders.
 
     `fd` may be handed to the warden: the claim lasts until the last holder has closed it. `holder` says who
@@ -130,7 +130,7 @@ class Claim:
             take(self._own, _own(path), lambda: False, lambda living: _busy({}, living))
             undo.pop_all()
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> RunClaim:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

@@ -54,7 +54,7 @@ def loop(directory: Path, command: str, limits: Limits, timeout: float, report: 
     agent = agents.agent_of(command, workspace.root, timeout, os.environ)
     sessions = store.Sessions(workspace.runs)
     holder = {"pid": os.getpid(), "command": "gpudebug loop", "since": now(), "session": session_of()}
-    with store.Claim(sessions.lock, holder), _terminable():
+    with store.RunClaim(sessions.lock, holder), _terminable():
         return _Loop(workspace, sessions, agent, limits, report).run()
 
 

@@ -151,7 +151,7 @@ def _code(
         return MeasuredCode(checkout.tree, patches)
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = git.stored(checkout.at, ref)
-    counted = git.Measured(apart, store.CONFIG)
+    counted = git.MeasuredTree(apart, store.CONFIG)
     if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
         return MeasuredCode(base.tree, patches, drifted=base.tree != checkout.tree)
     known = [MeasuredCode(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import ancestry
-from gpudebug.edges.ancestry import Process
+from gpudebug.edges.ancestry import AncestorProcess
 
 VARIABLE = "GPUDEBUG_SESSION"
 RUN = "GPUDEBUG_RUN"
@@ -42,7 +42,7 @@ class Caller(NamedTuple):
     why: str = ""
 
 
-Chain = Callable[[], Sequence[Process]]
+Chain = Callable[[], Sequence[AncestorProcess]]
 """This process and those above it, the nearest first."""
 
 
@@ -87,17 +87,17 @@ def persons_only(what: str, next: str, caller: Caller | None = None) -> None:
         )
 
 
-def _chain() -> Sequence[Process]:
+def _chain() -> Sequence[AncestorProcess]:
     return _chain_of(os.getpid())
 
 
 @lru_cache(maxsize=1)
-def _chain_of(_pid: int) -> Sequence[Process]:
+def _chain_of(_pid: int) -> Sequence[AncestorProcess]:
     """Asked once a process: who started it, and for whom, does not change while it lives."""
     return ancestry.chain(NAMES)
 
 
-def _named(process: Process, mine: Mapping[str, str] | None) -> Caller | None:
+def _named(process: AncestorProcess, mine: Mapping[str, str] | None) -> Caller | None:
     """The session that a process's variables name; an empty name is none.
 
     `mine` are all variables of this process: its own name is refused if it is none; one above is passed over.
@@ -116,7 +116,7 @@ def _named(process: Process, mine: Mapping[str, str] | None) -> Caller | None:
     return None
 
 
-def _of_agent(process: Process, agent: str, below: Sequence[Process]) -> Caller:
+def _of_agent(process: AncestorProcess, agent: str, below: Sequence[AncestorProcess]) -> Caller:
     """The session that an agent names by its own variable in what it starts, else its process."""
     variable = _OF_AGENT.get(agent)
     found = next((p.env[variable] for p in below if p.env.get(variable)), None) if variable else None

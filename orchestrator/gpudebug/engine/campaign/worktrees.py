@@ -106,7 +106,7 @@ def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
     ref = f"{references(loaded)}/checkout"
     top, at = loaded.checkout.top, loaded.checkout.at
     apart = unmeasured(loaded, loaded.workspace.root)
-    measured = git.Measured(apart, store.CONFIG)
+    measured = git.MeasuredTree(apart, store.CONFIG)
     found = git.stored(at, ref)
     if found is not None:
         sure = git.trusted(at, ref, found.commit, found.tree, measured)
@@ -282,7 +282,7 @@ def changed_in_links(loaded: Loaded, number: int) -> list[str]:
     return Linked(loaded.checkout.top, links, seen).changed()
 
 
-def written_change(loaded: Loaded, number: int) -> git.Change | None:
+def written_change(loaded: Loaded, number: int) -> git.WorktreeChange | None:
     """What is written in the worktree of a hypothesis; None if there is no such worktree."""
     at, path = loaded.checkout.at, folder(loaded) / f"h{number}"
     commit = git.began_with(at, path)

@@ -102,7 +102,7 @@ class MeasuredRun:
     record: RunRecord
     evidence: Evidence
     patch: bytes | None = None
-    marks: git.Marks | None = None
+    marks: git.FileMarks | None = None
 
 
 def resolve_device(

@@ -45,7 +45,7 @@ class Cycle:
     """
 
     loaded: Loaded
-    claim: store.Claim
+    claim: store.RunClaim
     report: Report
     command: str
     pins: bool = False
@@ -103,7 +103,7 @@ def devices_held(benches: Sequence[Bench], directory: Path, command: str) -> Ite
         yield [replace(bench, hold_fds=(*bench.hold_fds, *fds)) for bench in benches]
 
 
-def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.Claim:
+def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.RunClaim:
     """The right to run something here, or BusyError naming who has it."""
     return workspace.claim({"pid": os.getpid(), "command": command, "since": now(), "session": session})
 

@@ -8,7 +8,7 @@ from time import perf_counter_ns as clock
 
 from gpudebug.training.profiling import handles
 from gpudebug.training.profiling.settings import settings
-from gpudebug.training.profiling.tree import Node, Thread, local
+from gpudebug.training.profiling.tree import Node, ThreadTree, local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def calibrate() -> None:
         return
     settings.calibrated = True
     theirs = getattr(local, "thread", None)
-    local.thread = scratch = Thread(get_ident())
+    local.thread = scratch = ThreadTree(get_ident())
     node = Node("", scratch.root, scratch)
     short = scratch.root.children[""] = handles.make("", node)
     was, settings.on = settings.on, True

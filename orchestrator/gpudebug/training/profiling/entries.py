@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gpudebug.training.profiling.tree import Children, Node, Thread
+    from gpudebug.training.profiling.tree import Children, Node, ThreadTree
 
 # In an event loop: the children of the innermost open section of this context, that is of this task.
 _path: ContextVar[Children | None] = ContextVar("gpudebug_path", default=None)
@@ -96,7 +96,7 @@ def record(node: Node, duration: int, kind: type | None) -> None:
         node.full()
 
 
-def leave(thread: Thread, node: Node, home: Children) -> None:
+def leave(thread: ThreadTree, node: Node, home: Children) -> None:
     """`node` is no longer open: what lies in it is not where the thread is.
 
     Generators may end a section before one that was entered later: that one is then open beside the tree,

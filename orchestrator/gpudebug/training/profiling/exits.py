@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping
 
-    from gpudebug.training.profiling.progress import Progress
+    from gpudebug.training.profiling.progress import ProfilerState
 
     Report = Callable[[], dict[str, Any]]
 
@@ -19,7 +19,7 @@ REPORT = "sections.json"
 """The report's name in a run's folder."""
 
 
-class Places:
+class ProfilerEnvironment:
     """What the environment held when the library was loaded, and which process is meant."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class Places:
             self.problem = f"GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {text!r}"
         return 0
 
-    def reports(self, progress: Progress) -> list[str]:
+    def reports(self, progress: ProfilerState) -> list[str]:
         """The files that a report is due in when the process ends."""
         ours = self.path or (self._path(REPORT) if self.records else None)
         return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
@@ -76,7 +76,7 @@ def begin(start: Callable[[], None]) -> None:
         _warn(f"sections are not profiled: {type(e).__name__}: {e}")
 
 
-def arrange(progress: Progress, report: Report, forked: Callable[[], None]) -> None:
+def arrange(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
     """Have the reports written when this process ends, and have its forked children start empty."""
     if places.arranged:
         return
@@ -85,7 +85,7 @@ def arrange(progress: Progress, report: Report, forked: Callable[[], None]) -> N
     os.register_at_fork(after_in_child=lambda: _after_fork(progress, report, forked))
 
 
-def _after_fork(progress: Progress, report: Report, forked: Callable[[], None]) -> None:
+def _after_fork(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
     forked()
     places.began_in(os.environ, forked=True)
     # A child of multiprocessing ends without atexit, and forgets what was arranged before it began.
@@ -94,13 +94,13 @@ def _after_fork(progress: Progress, report: Report, forked: Callable[[], None]) 
         util.register_after_fork(progress, lambda _: _when_the_child_ends(progress, report))
 
 
-def _when_the_child_ends(progress: Progress, report: Report) -> None:
+def _when_the_child_ends(progress: ProfilerState, report: Report) -> None:
     from multiprocessing.util import Finalize
 
     Finalize(None, at_exit, (progress, report), exitpriority=0)
 
 
-def at_exit(progress: Progress, report: Report) -> None:
+def at_exit(progress: ProfilerState, report: Report) -> None:
     """Write what is due; a failure is one line on standard error."""
     try:
         paths = places.reports(progress)
@@ -196,4 +196,4 @@ def _is_rank() -> bool:
     return places.rank is not None or os.environ.get("RANK") != places.given_rank
 
 
-places = Places(os.environ)
+places = ProfilerEnvironment(os.environ)

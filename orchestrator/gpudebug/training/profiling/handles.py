@@ -13,7 +13,7 @@ from time import perf_counter_ns as clock
 
 from gpudebug.training.profiling import entries
 from gpudebug.training.profiling.settings import settings
-from gpudebug.training.profiling.tree import NAMES, OTHER, Thread, local, present, registry
+from gpudebug.training.profiling.tree import NAMES, OTHER, ThreadTree, local, present, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ off = True
 _always: Callable[[], Any] = ().__len__
 _loaded: Callable[[], Any] = partial(sys.modules.get, "asyncio.events")
 detour = _always
-_NOWHERE = Thread(0)
+_NOWHERE = ThreadTree(0)
 
 
 def make(name: str, node: Any) -> Handle:
@@ -244,7 +244,7 @@ def start_of(handle: Handle) -> Any:
     return _cell(handle, "start")
 
 
-def thread_of(handle: Handle) -> Thread:
+def thread_of(handle: Handle) -> ThreadTree:
     """The thread that the handle is bound to."""
     return _cell(handle, "thread").cell_contents  # type: ignore[no-any-return]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MACHINERY = ("torch.nn.modules.module", "builtins", "abc", "typing")
 
 
-class _Gate:
+class _MethodGate:
     """A method of a class that is timed for some of its objects and passes for all others.
 
     Not in the objects' own namespaces: a shallow copy, or a replica of a model for another GPU, would take a
@@ -79,10 +79,10 @@ class _Gate:
             _gates.pop((self.cls, self.key), None)
 
 
-_gates: dict[tuple[Any, str], _Gate] = {}
+_gates: dict[tuple[Any, str], _MethodGate] = {}
 
 
-def _gate(target: Any, key: str) -> _Gate | None:
+def _gate(target: Any, key: str) -> _MethodGate | None:
     """None for what lies in the object itself, what knows no object, and PyTorch's own classes.
 
     Those are shared with code that is compiled from their source.
@@ -92,7 +92,7 @@ def _gate(target: Any, key: str) -> _Gate | None:
         return None
     found = _gates.get((cls, key))
     if found is None and isinstance(_plain(cls, key), FunctionType):
-        found = _gates[cls, key] = _Gate(cls, key)
+        found = _gates[cls, key] = _MethodGate(cls, key)
     return found
 
 
@@ -103,7 +103,7 @@ class ProfiledObject:
         self.target = target
         self.name = name
         self.methods = names
-        self._gated: list[tuple[_Gate, tuple[Any, Any] | None]] = []
+        self._gated: list[tuple[_MethodGate, tuple[Any, Any] | None]] = []
         # What lay in the object's own namespace before; absent where it came from the class.
         self._before: dict[str, Any] = {key: vars(target)[key] for key in names if key in vars(target)}
 
@@ -119,7 +119,7 @@ class ProfiledObject:
                 _delete(self.target, key)
         self.methods = []
 
-    def pass_through(self, gate: _Gate, section: str, track_memory: bool) -> None:
+    def pass_through(self, gate: _MethodGate, section: str, track_memory: bool) -> None:
         """Time a method by its class's gate."""
         self._gated.append((gate, gate.open(self.target, section, track_memory)))
 

@@ -7,7 +7,7 @@ from _thread import get_ident
 from time import perf_counter_ns as clock
 
 from gpudebug.training.profiling import calibration, entries, exits, handles
-from gpudebug.training.profiling.progress import Progress
+from gpudebug.training.profiling.progress import ProfilerState
 from gpudebug.training.profiling.settings import settings
 from gpudebug.training.profiling.tree import registry
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EVENTS = 100_000
 
 
-class Profiler(Progress):
+class Profiler(ProfilerState):
     """There is one a process: `get_profiler()`."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ CATEGORIES = {
 """Category by the longest prefix of a section's name."""
 
 
-class Progress:
+class ProfilerState:
     """What the report, the summary and the exits read of the profiler."""
 
     def __init__(self, summary_every: int = 0) -> None:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping
 
-    from gpudebug.training.profiling.progress import Progress
+    from gpudebug.training.profiling.progress import ProfilerState
     from gpudebug.training.profiling.tree import Node
 
 _DEEPEST = 100
@@ -48,7 +48,7 @@ class Sums:
         self.own = self.total = 0
 
 
-def build(progress: Progress) -> dict[str, Any]:
+def build(progress: ProfilerState) -> dict[str, Any]:
     """Everything that a report holds; seconds, MB of 2**20 bytes, None if a peak was not looked at."""
     by_name, root, deep = gather()
     warm = progress.warming_up
@@ -180,7 +180,7 @@ def category(name: str, categories: Mapping[str, str]) -> str | None:
     return categories[max(fitting, key=len)] if fitting else None
 
 
-def _notes(progress: Progress, sections: list[dict[str, Any]], deep: bool) -> Iterator[str]:
+def _notes(progress: ProfilerState, sections: list[dict[str, Any]], deep: bool) -> Iterator[str]:
     why = explain(progress, sections)
     if why:
         yield why
@@ -197,7 +197,7 @@ def _notes(progress: Progress, sections: list[dict[str, Any]], deep: bool) -> It
         yield "memory could not be read here: install psutil"
 
 
-def explain(progress: Progress, sections: list[dict[str, Any]]) -> str | None:
+def explain(progress: ProfilerState, sections: list[dict[str, Any]]) -> str | None:
     """Why there is nothing to see, or too little to believe; None if all is well."""
     if not sections:
         if progress.warming_up:

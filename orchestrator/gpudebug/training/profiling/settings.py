@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     _ = deque
 
 
-class Settings:
+class ProfilingSettings:
     """The options of `enable_profiling`, and hooks that the profiler fills in."""
 
     def __init__(self) -> None:
@@ -42,4 +42,4 @@ def _nothing(_: object) -> None:
     pass
 
 
-settings = Settings()
+settings = ProfilingSettings()

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-    from gpudebug.training.profiling.progress import Progress
+    from gpudebug.training.profiling.progress import ProfilerState
     from gpudebug.training.profiling.report import SectionCalls
 
 _RULE = "=" * 60
@@ -22,7 +22,7 @@ _ROWS = 200
 _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "GPU Peak(MB)")
 
 
-def text(progress: Progress, tree: bool = False) -> str:
+def text(progress: ProfilerState, tree: bool = False) -> str:
     """The table, the tree, and what the report notes."""
     report = reports.build(progress)
     parts = []
@@ -110,7 +110,7 @@ def framed(title: str, lines: list[str]) -> str:
     return "\n".join([_RULE, title, _RULE, *lines, _RULE])
 
 
-def print_interval(progress: Progress, title: str, iterations: int) -> None:
+def print_interval(progress: ProfilerState, title: str, iterations: int) -> None:
     """Print the tree of what was measured since the last time, a mean of so many iterations."""
     _, root, _ = reports.gather()
     lines: list[str] = []

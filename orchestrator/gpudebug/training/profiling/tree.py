@@ -26,7 +26,7 @@ class Node:
 
     __slots__ = ("children", "figures", "limit", "name", "parent", "pending", "thread")
 
-    def __init__(self, name: str, parent: Node | None, thread: Thread) -> None:
+    def __init__(self, name: str, parent: Node | None, thread: ThreadTree) -> None:
         self.name = name
         self.parent = parent
         self.thread = thread
@@ -80,7 +80,7 @@ class Children(dict):  # type: ignore[type-arg]
         return registry.grow(self, name)
 
 
-class Thread:
+class ThreadTree:
     """One thread's tree: `here` are the children of the innermost open section, `ident` 0 when it died."""
 
     __slots__ = ("here", "ident", "root")
@@ -96,12 +96,12 @@ class Thread:
         self.here = self.root.children
 
 
-class _Lease:
+class _TreeLease:
     """Kept in the thread's own storage: when the thread dies, its tree serves the next one."""
 
     __slots__ = ("free", "ident", "thread")
 
-    def __init__(self, thread: Thread, free: list[Thread]) -> None:
+    def __init__(self, thread: ThreadTree, free: list[ThreadTree]) -> None:
         self.thread = thread
         self.ident = thread.ident
         self.free = free
@@ -120,8 +120,8 @@ class Registry:
         self.lock = RLock()
         self.folding = False
         self.handle: Callable[[str, Node], Any]
-        self.threads: list[Thread] = []
-        self.free: list[Thread] = []
+        self.threads: list[ThreadTree] = []
+        self.free: list[ThreadTree] = []
         self.names: dict[str, None] = {}
         self.nodes = 0
         # The thread whose outermost sections are iterations, and whether anybody wants to know of them.
@@ -129,17 +129,17 @@ class Registry:
         self.watching = False
         self._seen_beyond: bytearray | None = None
 
-    def arrive(self) -> Thread:
+    def arrive(self) -> ThreadTree:
         """A tree for the calling thread."""
         with self.lock:
             if self.free:
                 thread = self.free.pop()
                 thread.ident = get_ident()
             else:
-                thread = Thread(get_ident())
+                thread = ThreadTree(get_ident())
                 self.threads.append(thread)
             local.thread = thread
-            local.lease = _Lease(thread, self.free)
+            local.lease = _TreeLease(thread, self.free)
             self._watch(thread)
         return thread
 
@@ -187,7 +187,7 @@ class Registry:
             for thread in self.threads:
                 self._watch(thread)
 
-    def _watch(self, thread: Thread) -> None:
+    def _watch(self, thread: ThreadTree) -> None:
         for handle in thread.root.children.values():
             handle.node.limit = self._limit(handle.node)
 
@@ -230,7 +230,7 @@ class Registry:
         self.clear(True)
 
 
-def present() -> Thread:
+def present() -> ThreadTree:
     """The calling thread's tree."""
     try:
         return local.thread  # type: ignore[no-any-return]

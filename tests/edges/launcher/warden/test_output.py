@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.edges.launcher.warden.output import Log, open_log
+from gpudebug.edges.launcher.warden.output import JobLog, open_log
 
 
 def test_a_new_log_is_private_and_appended_to(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
 def test_growth_is_counted_from_the_launch_and_over_truncations(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * 1000)
-    log = Log(str(path))
+    log = JobLog(str(path))
     assert log.measure() == 0
     os.write(log.fd, b"y" * 10)
     assert log.measure() == 10

@@ -20,7 +20,7 @@ def open_log(path: str) -> int:
     return fd
 
 
-class Log:
+class JobLog:
     """`grown` counts bytes ever added: a job that truncates its log earns no new allowance."""
 
     def __init__(self, path: str) -> None:

@@ -28,7 +28,7 @@ SILENT_TICKS = 20
 LONGEST_ANSWER = 32 * 1024
 
 
-class Sampler:
+class SamplerProcess:
     """One sampler of one run, over at most one restart.
 
     `answer` is its last greeting, `error` why it never became ready (an error object), `device_lost`

@@ -18,8 +18,8 @@ from . import processes, spawn
 from .cgroup import Cgroup
 from .containment import Tree
 from .digests import Counters
-from .output import Log
-from .sampling import Sampler
+from .output import JobLog
+from .sampling import SamplerProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Warden:
     def __init__(self, spec: dict[str, Any], commands: bytes, wake: int) -> None:
         self.spec = spec
         self.tree = Tree(os.getpid())
-        self.sampler = Sampler(spec["sampler"]) if spec["sampler"] else None
-        self.log: Log | None = None
+        self.sampler = SamplerProcess(spec["sampler"]) if spec["sampler"] else None
+        self.log: JobLog | None = None
         self.counters: Counters | None = None
         self.reason: str | None = None
         self.detail: str | None = None
@@ -205,7 +205,7 @@ class Warden:
 
     def launch(self) -> float:
         try:
-            self.log = Log(self.spec["log"])
+            self.log = JobLog(self.spec["log"])
             if self.spec.get("records") is not None:
                 self.counters = Counters(self.log.fd, self.spec["records"])
         except OSError as error:
@@ -350,7 +350,7 @@ class Warden:
             self.report(now)
         return None
 
-    def close_sampler(self, sampler: Sampler, now: float) -> float:
+    def close_sampler(self, sampler: SamplerProcess, now: float) -> float:
         if self._close_by is None:
             sampler.close()
             self._close_by = now + CLOSE_S

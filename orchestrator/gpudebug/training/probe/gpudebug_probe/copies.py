@@ -23,13 +23,13 @@ KINDS = ("to", "cpu", "cuda", "copy_")
 def install(torch: Any, recorder: Recorder) -> None:
     """Count copies between host and device; if there is no device, `cpu()` as a read alone."""
     calls = shared(torch, recorder)
-    copies = _Copies(torch, calls)
+    copies = _CopyCounter(torch, calls)
     for name in KINDS:
         replace(torch, torch.Tensor, name, partial(_copying, name, copies))
     recorder.before_beat(copies.known)
 
 
-def _copying(kind: str, copies: _Copies, original: Callable[..., Any]) -> Callable[..., Any]:
+def _copying(kind: str, copies: _CopyCounter, original: Callable[..., Any]) -> Callable[..., Any]:
     calls = copies.calls
     recorder, trainers = calls.recorder, calls.trainers
     always = kind == "cpu"
@@ -76,7 +76,7 @@ def _waits(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not given
 
 
-class _Copies:
+class _CopyCounter:
     """What becomes of a copy once it is made."""
 
     def __init__(self, torch: Any, calls: Calls) -> None:

@@ -12,7 +12,7 @@ FACT, ENDED = "epochs", "epochs_ended"
 MOST_LOADERS = 8
 
 
-class Source:
+class LoaderGroup:
     """One loader, or those that were made one after the other over one data set with one batch size.
 
     `place` is its place among all. `fetched` counts batches that were fetched with gradients on, `feeds` says
@@ -56,7 +56,7 @@ class Source:
 class Epoch:
     """What an iterator has handed over since it began."""
 
-    def __init__(self, source: Source, iterator: Any, forget: Any) -> None:
+    def __init__(self, source: LoaderGroup, iterator: Any, forget: Any) -> None:
         self.source = source
         self.iterator = weakref.ref(iterator, forget)
         self.handed = 0
@@ -72,13 +72,13 @@ class Epochs:
         recorder.before_beat(self._tell)
 
     def _anew(self) -> None:
-        self._sources: list[Source] = []
+        self._sources: list[LoaderGroup] = []
         self._epochs: dict[int, Epoch] = {}
         self._longest: list[int] = []
         # Whether the longest of each was seen to end: else it may be longer than what was taken of it.
         self._ended: list[bool] = []
 
-    def source(self, loader: Any) -> Source | None:
+    def source(self, loader: Any) -> LoaderGroup | None:
         """What is known of a loader; None if there are too many of them."""
         for source in self._sources:
             if source.loader() is loader:
@@ -89,7 +89,7 @@ class Epochs:
                 return source
         if len(self._sources) == MOST_LOADERS:
             return None
-        self._sources.append(Source(loader, len(self._sources)))
+        self._sources.append(LoaderGroup(loader, len(self._sources)))
         self._longest.append(0)
         self._ended.append(False)
         return self._sources[-1]

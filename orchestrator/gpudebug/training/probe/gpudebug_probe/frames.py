@@ -45,7 +45,7 @@ WORKER = ("utils/data/_utils/worker.py", "_worker_loop")
 CHILD = (os.path.join("multiprocessing", "process.py"), "_bootstrap")
 
 
-class Code:
+class CodeFacts:
     """What is known of a code object, which is kept alive so that no other one gets its id.
 
     `owner` is "" for the user's, the package for what is installed, None for Python's own. One without a
@@ -69,7 +69,7 @@ class Frames:
     """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line."""
 
     def __init__(self, torch: Any) -> None:
-        self.known: dict[int, Code] = {}
+        self.known: dict[int, CodeFacts] = {}
         self._torch = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self._ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
         self._library = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -135,14 +135,14 @@ class Frames:
             found = self._lines[key] = _read_line(file, line)
         return found
 
-    def _learn(self, code: CodeType) -> Code:
+    def _learn(self, code: CodeType) -> CodeFacts:
         file = code.co_filename
         if file and not file.startswith("<"):
             file = os.path.normpath(os.path.join(self._start, file))
         owner, mark, shown = self._classified(file, code.co_name)
         place = (file[len(self._torch) :] if file.startswith(self._torch) else "", code.co_name)
         first = place == WORKER or (file.endswith(CHILD[0]) and code.co_name == CHILD[1])
-        entry = Code(code, _name(file, code) if shown else "", owner, mark, file, first)
+        entry = CodeFacts(code, _name(file, code) if shown else "", owner, mark, file, first)
         self.known[id(code)] = entry
         return entry
 

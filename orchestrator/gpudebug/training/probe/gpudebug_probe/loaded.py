@@ -56,7 +56,7 @@ def _tell(path: str, trees: str, start: str) -> None:
     # Nothing may be imported here: where that evaluates code, a training that Ctrl-C ended loses its status.
     try:
         argv = getattr(sys, "argv", None) or [""]
-        data = _line(str(argv[0]), *_loaded(_Places(trees), start)).encode("ascii")
+        data = _line(str(argv[0]), *_loaded(_TreePlaces(trees), start)).encode("ascii")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, 0o600)
         try:
@@ -98,7 +98,7 @@ def _escaped(character: str) -> str:
     return "\\u" + format(0xD800 + (point >> 10), "04x") + "\\u" + format(0xDC00 + (point & 0x3FF), "04x")
 
 
-def _loaded(places: _Places, start: str) -> tuple[str, list[str], dict[str, list[str]]]:
+def _loaded(places: _TreePlaces, start: str) -> tuple[str, list[str], dict[str, list[str]]]:
     """The tested tree, the files imported from it, and those from each of the other ones."""
     tree = places.tree
     found: dict[str | None, set[str]] = {}
@@ -138,7 +138,7 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-class _Places:
+class _TreePlaces:
     """To which of the trees a folder belongs; each is looked at once.
 
     `trees` names them as `launcher.inject` writes them: the tested tree, others, and behind a `-` folders

@@ -30,7 +30,7 @@ MOST_ITERATORS = 256
 def install(torch: Any, recorder: Recorder) -> None:
     """Time every fetch and every start of a DataLoader's iterator."""
     module = import_module("torch.utils.data.dataloader")
-    waits = _Waits(recorder, torch)
+    waits = _LoaderWaits(recorder, torch)
     replay.install(module, torch, recorder, waits.epochs, waits.enter)
     iterator = module._BaseDataLoaderIter
     iterator.__init__ = _wrapped_init(iterator.__init__, recorder, waits)
@@ -64,7 +64,7 @@ class _Iterator:
         self.thread = 0
 
 
-class _Waits:
+class _LoaderWaits:
     """All iterators of this process, and the counters that their fetches go to."""
 
     def __init__(self, recorder: Recorder, torch: Any) -> None:
@@ -196,7 +196,9 @@ class _Waits:
             self._recorder.facts["batch_size"] = self._largest
 
 
-def _wrapped_next(original: Callable[[Any], Any], recorder: Recorder, waits: _Waits) -> Callable[[Any], Any]:
+def _wrapped_next(
+    original: Callable[[Any], Any], recorder: Recorder, waits: _LoaderWaits
+) -> Callable[[Any], Any]:
     inside = waits.inside
 
     @functools.wraps(original)
@@ -228,7 +230,9 @@ def _wrapped_next(original: Callable[[Any], Any], recorder: Recorder, waits: _Wa
     return __next__
 
 
-def _wrapped_init(original: Callable[..., None], recorder: Recorder, waits: _Waits) -> Callable[..., None]:
+def _wrapped_init(
+    original: Callable[..., None], recorder: Recorder, waits: _LoaderWaits
+) -> Callable[..., None]:
     @functools.wraps(original)
     def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
         original(self, loader, *args, **kwargs)
@@ -241,7 +245,9 @@ def _wrapped_init(original: Callable[..., None], recorder: Recorder, waits: _Wai
     return __init__
 
 
-def _wrapped_iter(original: Callable[[Any], Any], recorder: Recorder, waits: _Waits) -> Callable[[Any], Any]:
+def _wrapped_iter(
+    original: Callable[[Any], Any], recorder: Recorder, waits: _LoaderWaits
+) -> Callable[[Any], Any]:
     inside = waits.inside
 
     @functools.wraps(original)

@@ -31,7 +31,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     # Before PyTorch 2.2 there is no such function: then `loss.backward()` alone is seen.
     if not replace(torch, torch.autograd, engine, lambda original: _backward(original, phases, True)):
         replace(torch, torch.Tensor, "backward", lambda original: _backward(original, phases, False))
-    _Steps(torch, phases).install()
+    _OptimizerTime(torch, phases).install()
 
 
 class _Phases:
@@ -164,13 +164,13 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
     return backward
 
 
-class _Steps:
+class _OptimizerTime:
     """The optimizer's own time: a closure's, and nested phases', are not."""
 
     def __init__(self, torch: Any, phases: _Phases) -> None:
         self._phases = phases
         self._torch = torch
-        self._begun: list[_Step] = []
+        self._begun: list[_BegunStep] = []
         phases.recorder.on_begin(self._begun.clear)
 
     def install(self) -> None:
@@ -208,7 +208,7 @@ class _Steps:
         for callback in self._phases.calls.stepping:
             callback(optimizer)
         del self._begun[: -(DEEPEST - 1)]
-        step = _Step(id(optimizer), perf_counter(), self._phases.spent())
+        step = _BegunStep(id(optimizer), perf_counter(), self._phases.spent())
         self._begun.append(step)
         if callable(kwargs.get("closure")):
             return args, {**kwargs, "closure": _timed(kwargs["closure"], step, self._phases)}
@@ -227,7 +227,7 @@ class _Steps:
                 return
 
 
-class _Step:
+class _BegunStep:
     """A step that has begun: of which optimizer, when, and the seconds of all phases by then.
 
     `closure` is what its closure took besides phases.
@@ -240,7 +240,7 @@ class _Step:
         self.closure = 0.0
 
 
-def _timed(closure: Callable[..., Any], step: _Step, phases: _Phases) -> Callable[..., Any]:
+def _timed(closure: Callable[..., Any], step: _BegunStep, phases: _Phases) -> Callable[..., Any]:
     @wraps(closure, updated=())
     def timed(*args: Any, **kwargs: Any) -> Any:
         begun, spent = perf_counter(), phases.spent()

@@ -17,7 +17,7 @@ LEVELS = 12
 STACKS = LARGEST // 2
 
 
-class Record:
+class RecordFile:
     """This process's end of the file. OSError if it cannot be written."""
 
     def __init__(self, run: str) -> None:

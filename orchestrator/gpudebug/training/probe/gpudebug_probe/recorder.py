@@ -21,7 +21,7 @@ from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
-from .record import Record
+from .record import RecordFile
 
 VERSION = 1
 # Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.
@@ -77,7 +77,7 @@ class Recorder:
         self.in_loader = 0
         # The thread of the last step.
         self.thread: int | None = None
-        self._record = Record(self.run)
+        self._record = RecordFile(self.run)
         self._hist: dict[int, int] = {}
         self._last_step: float | None = None
         self._next_beat = 0.0

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, MutableMapping
 from typing import Any, NamedTuple
 
-from .epochs import Epochs, Source
+from .epochs import Epochs, LoaderGroup
 from .recorder import Recorder
 
 VARIABLE = "GPUDEBUG_LAYER"
@@ -77,7 +77,7 @@ def install(
         module.DataLoader.__iter__ = replay.iter(module.DataLoader.__iter__, entered, kind)
 
 
-class Kept:
+class KeptTensor:
     """A tensor of the batch as it came, which the training never gets, and what it gets in its place.
 
     That is the same one each time until the training has changed it, and a new one each time from then on.
@@ -131,7 +131,7 @@ class Cache:
         self.elements = -1
         # The loader whose length it is.
         self.loader: Any = lambda: None
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, KeptTensor] = {}
         self._placed = False
 
     def keep(self, torch: Any, batch: Any) -> None:
@@ -150,7 +150,7 @@ class Cache:
         return copied(torch, self.batch, self._given)
 
     def _own(self, tensor: Any) -> Any:
-        one = Kept(tensor)
+        one = KeptTensor(tensor)
         self._kept[id(one.tensor)] = one
         return one.tensor
 
@@ -246,7 +246,7 @@ class Replay:
 
         return __iter__
 
-    def _cache(self, source: Source) -> Cache:
+    def _cache(self, source: LoaderGroup) -> Cache:
         return self._caches.setdefault(source.place, Cache())
 
     def _begun(self, loader: Any) -> Cache | None:
@@ -260,7 +260,7 @@ class Replay:
             cache.length = self._length(source, length(loader), cache.length)
         return self._ready(source)
 
-    def _length(self, source: Source, known: int | None, before: int | None) -> int | None:
+    def _length(self, source: LoaderGroup, known: int | None, before: int | None) -> int | None:
         """How many batches an epoch has: by the loader, else by an earlier run or an epoch.
 
         One that was not seen to end has more than was taken: a training that ends after a time takes more of
@@ -273,7 +273,7 @@ class Replay:
             return earlier.taken if earlier.whole else before or earlier.most
         return earlier.most if before is None and earlier.taken > known else known
 
-    def _ready(self, source: Source) -> Cache | None:
+    def _ready(self, source: LoaderGroup) -> Cache | None:
         """Its batch, if that is replayed from now on."""
         cache = self._cache(source)
         ready = source.feeds and source.fetched >= FETCHES and cache.length is not None

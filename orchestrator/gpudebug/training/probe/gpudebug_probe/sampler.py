@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from .frames import DATA, Frames, stack_from
-from .record import Record
+from .record import RecordFile
 from .recorder import described
 from .threads import delay_of, hindered, idle, stack_of, uncollected
 
@@ -44,14 +44,14 @@ MANY_THREADS = 64
 FULL = "the record has no room for more"
 
 
-class Sampler:
+class StackSampler:
     """A thread that looks, and what it has seen since its last report: seconds, CPU seconds, count by stack.
 
     `target` is the thread that it looks at, the clock that counts what that runs, and its number in /proc;
     zeros for none. `lost` is called when that has ended.
     """
 
-    def __init__(self, of: str, record: Record, frames: Frames, lost: Callable[[], None]) -> None:
+    def __init__(self, of: str, record: RecordFile, frames: Frames, lost: Callable[[], None]) -> None:
         self.record = record
         self.target = (0, 0, 0)
         # It is to start, and the thread that was asked to end has not yet.
@@ -332,7 +332,7 @@ class Sampler:
         )
 
 
-def tell_why(record: Record, of: str, why: str) -> None:
+def tell_why(record: RecordFile, of: str, why: str) -> None:
     """Why no more stacks are reported."""
     line = [record.line("stacks", of=of, why=why)]
     # Of workers there may be many.

@@ -31,9 +31,9 @@ from typing import Any
 
 from .calls import replace
 from .frames import Frames
-from .record import Record
+from .record import RecordFile
 from .recorder import Recorder, at_end
-from .sampler import Sampler, tell_why
+from .sampler import StackSampler, tell_why
 from .threads import hindered
 
 WORKERS = 4
@@ -83,7 +83,7 @@ class _Watcher:
         self._torch = torch
         self._recorder = recorder
         self._clock_of = clock_of
-        self._sampler: Sampler | None = None
+        self._sampler: StackSampler | None = None
         self._over = False
 
     def anew(self) -> None:
@@ -106,7 +106,7 @@ class _Watcher:
             if why is not None:
                 self._over = True
                 if of == "training":
-                    tell_why(Record(self._recorder.run), of, why)
+                    tell_why(RecordFile(self._recorder.run), of, why)
                 return
             target = (get_ident(), self._clock_of(get_ident()), get_native_id())
             if self._sampler is not None:
@@ -114,15 +114,15 @@ class _Watcher:
                 if self._sampler.late:
                     self._start(self._sampler)
                 return
-            record, frames = Record(self._recorder.run), Frames(self._torch)
-            self._sampler = Sampler(of, record, frames, self._recorder.listen)
+            record, frames = RecordFile(self._recorder.run), Frames(self._torch)
+            self._sampler = StackSampler(of, record, frames, self._recorder.listen)
             self._sampler.target = target
             at_end(self.end)
             self._start(self._sampler)
         except Exception:  # noqa: BLE001 - no thread can be started, no clock: there are no stacks
             self._over = True
 
-    def _start(self, sampler: Sampler) -> None:
+    def _start(self, sampler: StackSampler) -> None:
         sampler.start()
         if sampler.late:
             # The next call of a module, or step, tries again.

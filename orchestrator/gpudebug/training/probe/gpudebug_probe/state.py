@@ -22,7 +22,7 @@ MB = 1 << 20
 
 def install(torch: Any, recorder: Recorder) -> None:
     """Tell the state of the training."""
-    state = _State(torch, shared(torch, recorder))
+    state = _TorchState(torch, shared(torch, recorder))
     for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
         scaler = getattr(owner, "GradScaler", None)
         if scaler is not None and replace(torch, scaler, "update", state.scaling):
@@ -31,7 +31,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     recorder.on_begin(lambda: hide_all(torch))
 
 
-class _State:
+class _TorchState:
     """Looks, and remembers what was seen only at times."""
 
     def __init__(self, torch: Any, calls: Calls) -> None:

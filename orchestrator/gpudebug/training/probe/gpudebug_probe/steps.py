@@ -25,7 +25,7 @@ DEEPEST = 12
 
 def install(torch: Any, recorder: Recorder) -> None:
     """Count the steps of every optimizer."""
-    steps = _Steps(recorder)
+    steps = _Optimizers(recorder)
     compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
     def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -77,7 +77,7 @@ class _Optimizer:
         self.seen = -1
 
 
-class _Steps:
+class _Optimizers:
     """Which optimizers there are, and which one ends iterations. Keeps none of them alive."""
 
     def __init__(self, recorder: Recorder) -> None:
