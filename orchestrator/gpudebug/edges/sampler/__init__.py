@@ -3,7 +3,7 @@
 Beside a Python program a thread would be up to 5 ms late and would take the training's interpreter
 lock, so the warden starts this as a child (`command`). What they exchange, a JSON line each:
 
-1. standard input: the order (`Order`'s keys);
+1. standard input: the order (`SamplerOrder`'s keys);
 2. standard output: `{"ready": true, "devices": [...], "notes": {...}, "counted": {...}}`, or
    `{"error": {...}}` and exit status 4;
 3. standard input: `{"t0": S, "job_pid": N}`, S on the monotonic clock: the launch;
