@@ -137,6 +137,16 @@ def test_an_error_of_the_run_is_handed_out_once(recorded: Campaign) -> None:
     assert not files.answer.exists()
 
 
+@pytest.mark.parametrize("answer", [{"action": "tested", "campaign": "test"}, {"action": "new"}, None])
+def test_an_answer_of_another_version_is_a_line_and_no_defect(recorded: Campaign, answer: object) -> None:
+    files = store.Detached(recorded.folder / "runs")
+    files.start_log("7")
+    files.put_answer({"answer": answer, "session": None})
+    error = recorded.run("wait", "--json").expect(1).json["error"]
+    assert error["message"] == "the detached run's answer is not what this version of gpudebug writes"
+    assert recorded.json("wait")["action"] == "idle"
+
+
 def test_it_survives_its_caller_and_answers_its_session_or_a_person(short: Story) -> None:
     caller = short.campaign.start("next", "--detach", env=A)
     wait_for(lambda: short.files.said().held)

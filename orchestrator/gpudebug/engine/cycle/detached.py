@@ -134,8 +134,14 @@ def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: fl
 def _own(outcome: dict[str, Any]) -> NextAnswer:
     if "error" in outcome:
         raise Retold(outcome["error"], int(outcome["exit_status"]))
-    answer = outcome["answer"]
-    return read(SessionDone if answer.get("session_done") else ACTIONS[answer["action"]], answer)
+    try:
+        answer = outcome["answer"]
+        return read(SessionDone if answer.get("session_done") else ACTIONS[answer["action"]], answer)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise GpudebugError(
+            "the detached run's answer is not what this version of gpudebug writes",
+            next="gpudebug status, which shows what the run recorded",
+        ) from None
 
 
 def adopt(directory: Path, session: str | None) -> NextAnswer | None:
