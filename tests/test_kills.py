@@ -175,8 +175,8 @@ def test_a_campaign_survives_kills(campaign: Campaign, whom: str) -> None:
 @pytest.mark.parametrize(
     ("whom", "moments"),
     [
-        *(pytest.param(*row, marks=pytest.mark.slow) for row in (("gpudebug", 24), ("warden", 24))),
-        pytest.param("sampler", 10, marks=pytest.mark.slow),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in (("gpudebug", 70), ("warden", 70))),
+        pytest.param("sampler", 25, marks=pytest.mark.slow),
         *(pytest.param(*row, marks=pytest.mark.heavy) for row in (("gpudebug", 200), ("warden", 200))),
         pytest.param("sampler", 50, marks=pytest.mark.heavy),
     ],

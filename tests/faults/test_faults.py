@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from tests.faults import malformed, rig, story
 
-SCENARIOS = 4
-POINTS = 10
-INPUTS = 400
+SCENARIOS = 5
+POINTS = 14
+INPUTS = 500
 
 
 @pytest.fixture(scope="module")

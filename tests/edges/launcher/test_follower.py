@@ -309,7 +309,7 @@ def test_a_flood_is_cut_off(tmp_path: Path) -> None:
     size = (tmp_path / "run/train.log").stat().st_size
     (tmp_path / "run/train.log").unlink()
     assert (launched.outcome, launched.ladder) == (Outcome.OUTPUT_LIMIT, "kill")
-    assert launched.duration_s < 30, "a step of the ladder was waited for"
+    assert launched.duration_s < 10
     assert size > 5_000_000
 
 
