@@ -16,7 +16,8 @@ class Word(str, Enum):
 
 
 class Outcome(Word):
-    """How a run ended. ENDED_EARLY: by gpudebug, with `early_stop`, once its answer was certain."""
+    """How a run ended. ENDED_BY_PLAN: by gpudebug, once its planned window was full. ENDED_EARLY: by
+    gpudebug, with `early_stop`, once its answer was certain."""
 
     COMPLETED = "COMPLETED"
     CRASHED = "CRASHED"
@@ -27,6 +28,16 @@ class Outcome(Word):
     DEVICE_LOST = "DEVICE_LOST"
     SAMPLER_LOST = "SAMPLER_LOST"
     ENDED_EARLY = "ENDED_EARLY"
+    ENDED_BY_PLAN = "ENDED_BY_PLAN"
+
+
+AS_PLANNED = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
+"""How a run ends that did all it was meant to do: by itself with status 0, or at the end of its window."""
+
+
+def ended_as_planned(outcome: object) -> bool:
+    """Whether a record's outcome, which may be anything, is one of `AS_PLANNED`."""
+    return isinstance(outcome, str) and outcome in AS_PLANNED
 
 
 INFRASTRUCTURE = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST, Outcome.SAMPLER_LOST})
@@ -67,3 +78,17 @@ class Result(Word):
 
 SignalValue = float | bool | str
 """What a signal of the catalogue can be: a figure, a yes or no, or a word; a missing one is None."""
+
+
+class WorkName(Word):
+    """What a program processes: the units that throughput may count."""
+
+    ENVIRONMENT_STEPS = "environment steps"
+    TOKENS = "tokens"
+    SAMPLES = "samples"
+    OPTIMIZER_STEPS = "optimizer steps"
+    EPOCHS = "epochs"
+
+
+LOG = "log:"
+"""Before the name of the user's own pattern of a log."""

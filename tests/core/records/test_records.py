@@ -104,7 +104,19 @@ def test_what_is_not_known_is_null_and_never_zero() -> None:
 
 
 SETS = frozenset(
-    ["format", "loss", "devices", "missing", "spark", "conditions", "printed", "batch_flags", "logged"]
+    [
+        "format",
+        "loss",
+        "devices",
+        "missing",
+        "spark",
+        "conditions",
+        "printed",
+        "restated",
+        "batch_flags",
+        "logged",
+        *("rise", "work", "work_notes", "step_flags", "learning", "learning_notes"),
+    ]
 )
 
 

@@ -31,7 +31,7 @@ from gpudebug.core.progress.shown import ShownLine, shown_lines
 from gpudebug.core.words import VERDICTS
 
 _CLAIMS = frozenset({"status", "accepted", "accepted by", "result", "gpu util", *RESULT_KEYS})
-_BASELINE = frozenset({"command", "gpu util", "metric", "throughput", "training", "loss"})
+_BASELINE = frozenset({"command", "gpu util", "metric", "work", "throughput", "training", "loss"})
 _FREE = ("description", "test method")
 _COLUMN = re.compile(r"\b(?:before|after|delta|gpu|util\w*|improvement|throughput|speed-?up|result)\b", re.I)
 _PSEUDO = re.compile(r"\W*(?:hypothesis\W*(?:\d|[IVX]+\b)|h\d+\b|(?:\w+\W+)?baseline\b)", re.IGNORECASE)

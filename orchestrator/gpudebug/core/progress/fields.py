@@ -26,7 +26,7 @@ RESULT_KEYS = frozenset(
         *("training", "loss", "throughput", "notes", "runs"),
     }
 )
-KNOWN_KEYS = ENTRY_KEYS | RESULT_KEYS | {"command", "gpu util"}
+KNOWN_KEYS = ENTRY_KEYS | RESULT_KEYS | {"command", "gpu util", "work"}
 _OTHER_NAMES = {"results": "result", "method": "test method", "run": "runs", "change": "intervention"}
 
 _BULLET = re.compile(rb"([ \t]*)[-*+](?:[ \t]+(?:\[[ xX]\][ \t]+)?|\Z)")

@@ -7,6 +7,15 @@ Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2
 from __future__ import annotations
 
 from gpudebug.core.records.base import Record
+from gpudebug.core.records.conditions import Conditions
+from gpudebug.core.records.ended import (
+    Counted,
+    DeviceInfo,
+    Failure,
+    Lengthened,
+    PlannedEnd,
+    ServerRun,
+)
 from gpudebug.core.records.inside import (
     LoadedFiles,
     ProbedCopies,
@@ -17,6 +26,14 @@ from gpudebug.core.records.inside import (
     SectionsEvidence,
     Stacks,
     StacksEvidence,
+)
+from gpudebug.core.records.series import DeviceEvidence, LatencyEvidence, Spread, Window
+from gpudebug.core.records.work import (
+    LearningSeries,
+    LearningUnit,
+    LossEvidence,
+    WorkRate,
+    WorkUnit,
 )
 from gpudebug.core.words import INFRASTRUCTURE, VERDICTS, Outcome, Result, Status, Trend, Word
 
@@ -32,10 +49,15 @@ __all__ = [
     "Evidence",
     "Failure",
     "Gate",
+    "LatencyEvidence",
+    "LearningSeries",
+    "LearningUnit",
+    "Lengthened",
     "LoadedFiles",
     "LossEvidence",
     "Manifest",
     "Outcome",
+    "PlannedEnd",
     "ProbeEvidence",
     "ProbeRank",
     "ProbedCopies",
@@ -45,6 +67,7 @@ __all__ = [
     "RunRecord",
     "SectionFigures",
     "SectionsEvidence",
+    "ServerRun",
     "Spread",
     "Stacks",
     "StacksEvidence",
@@ -54,43 +77,11 @@ __all__ = [
     "Verdict",
     "Window",
     "Word",
+    "WorkRate",
+    "WorkUnit",
 ]
 
 FORMAT_VERSION = 1
-
-
-class DeviceInfo(Record):
-    """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column.
-
-    `clocks_mhz` are the applications clocks that are set, of processor and memory; `processes` are the PIDs
-    of those that computed on it before the launch.
-    """
-
-    index: int
-    uuid: str
-    name: str
-    kind: str
-    memory_total_mb: float | None = None
-    driver: str | None = None
-    cores: float | None = None
-    clocks_mhz: tuple[float, float] | None = None
-    power_limit_w: float | None = None
-    processes: tuple[int, ...] = ()
-    missing: dict[str, str] = {}
-
-
-class Failure(Record):
-    """Why a run failed, with the log lines that say so. `kind` is one of the documented failure classes."""
-
-    kind: str
-    lines: tuple[str, ...] = ()
-
-
-class Counted(Record):
-    """What the writer or follower of a file counted of it: its first `bytes` bytes and their SHA-256."""
-
-    bytes: int
-    sha256: str
 
 
 class RunRecord(Record):
@@ -108,7 +99,11 @@ class RunRecord(Record):
     tree and that are no part of it, with what they hold. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
-    digest of the pinned settings that were in force. None: not known.
+    digest of the pinned settings that were in force. `synonyms` are the command's options that have several
+    names. None: not known. `planned` says where gpudebug ended the run, None of a run that ended otherwise,
+    `lengthened` by how much it made it longer, None of a run as the command says. `trimmed`: its window
+    has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
+    `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
     """
 
     format: int = FORMAT_VERSION
@@ -140,6 +135,7 @@ class RunRecord(Record):
     claim: str | None = None
     replayed: bool | None = None
     settings: str | None = None
+    synonyms: tuple[tuple[str, ...], ...] | None = None
     host: str | None = None
     cpu_quota: float | None = None
     devices: tuple[DeviceInfo, ...] = ()
@@ -155,87 +151,19 @@ class RunRecord(Record):
     reason: str | None = None
     failure: Failure | None = None
     leaked: int = 0
-
-
-class Window(Record):
-    """The steady window that the statistics summarise; seconds since launch.
-
-    `rule` says what found it: `steps` of the log, steps of the `probe`, `mser5` of the readings, or a
-    `fixed` warm-up; `samples` counts the device readings inside.
-    """
-
-    start_s: float
-    end_s: float
-    samples: int
-    rule: str
-
-    @property
-    def duration_s(self) -> float:
-        return self.end_s - self.start_s
-
-
-class Spread(Record):
-    """Time-weighted mean and percentiles of a series inside the window, in the series' unit."""
-
-    mean: float
-    p5: float
-    p50: float
-    p95: float
-
-
-class DeviceEvidence(Record):
-    """What one device did in the window. `reason` says why `gpu_util` is unknown."""
-
-    index: int
-    uuid: str
-    name: str
-    gpu_util: Spread | None = None
-    standard_error: float | None = None
-    mem_used_mb: float | None = None
-    reason: str | None = None
-
-
-class LossEvidence(Record):
-    """The training loss. `points` counts the printed values, redraws of one value once.
-
-    `curve` is at most 40 (step, mean loss), over equal spans of steps.
-    """
-
-    name: str | None = None
-    trend: Trend = Trend.UNKNOWN
-    points: int = 0
-    first: float | None = None
-    last: float | None = None
-    advice: str | None = None
-    curve: tuple[tuple[float, float], ...] = ()
-
-
-class Conditions(Record):
-    """What the samples of the window say of the machine, the worst of the run's devices; None: unknown.
-
-    `foreign_procs` is the largest count of other processes computing on the device, `foreign_share` the
-    share of readings with any. `foreign_cpu` is the mean of that column, percent of the run's cores;
-    `sm_clock_mhz` the mean clock; `throttle` the share of readings by reason. `read_mb_s` is what the run
-    read from disk: what the page cache holds is not among it. `cpu_cores` is the CPU time a second of its
-    processes, `cores` how many cores they may use.
-    """
-
-    foreign_procs: int | None = None
-    foreign_share: float | None = None
-    foreign_cpu: float | None = None
-    sm_clock_mhz: float | None = None
-    throttle: dict[str, float] | None = None
-    read_mb_s: float | None = None
-    write_mb_s: float | None = None
-    cpu_cores: float | None = None
-    cores: float | None = None
+    server: ServerRun | None = None
+    planned: PlannedEnd | None = None
+    lengthened: Lengthened | None = None
+    trimmed: bool = False
+    least_window_s: float | None = None
 
 
 class Evidence(Record):
     """evidence.json: every fact of one run that a verdict may use.
 
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
-    within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
+    within this run, widened for autocorrelation. `spark` is at most 40 means in time order, `rise` those of
+    the first 5, 10, 15, … s of the window, up to 60 s.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
     environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are
     the optimiser's. `steps_by` says what `steps_per_s` comes from: the `arrival` of the log's lines, else the
@@ -243,11 +171,19 @@ class Evidence(Record):
     step rate times the `batch` that was printed or that the command's `flags` say, or `printed`. Times of
     steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
     own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
-    command's flags that set it. `printed` is the configuration that the program printed before it trained,
-    dotted names, `loaded` what its processes imported, None if unknown. `probe` is what the training
+    command's flags that set it. `latency` is of all latencies, whatever the window; None in evidence before
+    0.2.0, whose `latency_p50_s` is of the window's. `printed` is the configuration that the program printed
+    before it trained, dotted names, of what it gave several values the last word; `restated` are such values
+    in order, and what is in it alone is contradictory. `occasions` counts evaluations, checkpoints and log
+    lines in the log. `loaded` is what its processes imported, None if unknown. `probe` is what the training
     process reported, None with `probe_reason` if it reported nothing, `sections` what it timed itself,
     `stacks` where its thread was, `trace` what `analyze` says of the PyTorch profiler's trace of a profiled
-    run.
+    run. `work` are the candidates for the campaign's unit of work, the best first, and `work_notes` what is
+    wrong with others; `step_flags` are the command's flags, beside the batch's, that set what a step takes.
+    `learning` are the figures of learning beside the log's loss, and `learning_notes` what is wrong with
+    files that were read for them.
+    `resumed` is the line by which the program reports that it continues an earlier run, `first_count` and
+    `last_count` are the ends of what the log counts, in `step_unit`.
     """
 
     format: int = FORMAT_VERSION
@@ -276,6 +212,9 @@ class Evidence(Record):
     step_time_p95_s: float | None = None
     step_time_by: str | None = None
     latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    latency_p99_s: float | None = None
+    latency: LatencyEvidence | None = None
     batch_size: float | None = None
     batch_flags: dict[str, str] = {}
     logged: dict[str, float] = {}
@@ -288,6 +227,11 @@ class Evidence(Record):
     missing: dict[str, str] = {}
     conditions: Conditions = Conditions()
     printed: dict[str, str] = {}
+    restated: dict[str, tuple[str, ...]] = {}
+    occasions: dict[str, int] | None = None
+    resumed: str | None = None
+    first_count: int | None = None
+    last_count: int | None = None
     loaded: LoadedFiles | None = None
     probe: ProbeEvidence | None = None
     probe_reason: str | None = None
@@ -295,6 +239,12 @@ class Evidence(Record):
     stacks: StacksEvidence | None = None
     trace: dict[str, object] | None = None
     spark: tuple[float, ...] = ()
+    rise: tuple[float, ...] = ()
+    work: tuple[WorkRate, ...] = ()
+    work_notes: tuple[str, ...] = ()
+    step_flags: dict[str, str] = {}
+    learning: tuple[LearningSeries, ...] = ()
+    learning_notes: tuple[str, ...] = ()
 
 
 class Estimate(Record):
@@ -324,7 +274,8 @@ class Gate(Record):
 class UsedRun(Record):
     """A run that a verdict used, with the digest of the evidence that it was judged by.
 
-    `part` is baseline or trial; a `fresh` run of the baseline was made beside the trial.
+    `part` is baseline, trial, or crash (of an earlier version of the change's code); a `fresh` run of the
+    baseline was made beside the trial.
     """
 
     name: str
@@ -336,7 +287,9 @@ class UsedRun(Record):
 class Terms(Record):
     """What a trial is judged by, as gpudebug.yaml said it before the first run: its keys, its values.
 
-    `criteria` and `protocol` are those sections, complete with defaults; durations in seconds.
+    `criteria` and `protocol` are those sections, complete with defaults; durations in seconds. `work` is the
+    campaign's unit of work, None where its baseline has none: steps are then compared as the logs count them.
+    `learning` is what learning is judged by, None for the loss that the log prints.
     """
 
     metric: str = "gpu_util"
@@ -344,6 +297,8 @@ class Terms(Record):
     locked: tuple[str, ...] = ()
     criteria: dict[str, object]
     protocol: dict[str, object]
+    work: WorkUnit | None = None
+    learning: LearningUnit | None = None
 
 
 class Verdict(Record):
@@ -354,7 +309,7 @@ class Verdict(Record):
     Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
     the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
     tested, `claim` the one that it was tested under. `confirmed` is why a person takes counts that do not fit
-    together for explained.
+    together for explained. `lengthened` is by how much its runs, of trial and baseline alike, are longer.
     """
 
     format: int = FORMAT_VERSION
@@ -381,6 +336,7 @@ class Verdict(Record):
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     confirmed: str | None = None
+    lengthened: Lengthened | None = None
     terms: Terms | None = None
     runs: tuple[UsedRun, ...] = ()
 

@@ -47,8 +47,9 @@ class ProbeEvidence(Record):
     not known. `data_wait_share` is what training waits for batches, `eval_data_share` what evaluation does,
     `background_data_share` what other threads take to fetch them, above 1 if there are several: what
     training waits for those is not known. `device_time_share` is the device's time in iterations, without
-    what it waited for batches. `stall_share` is the time that steps above 1.5 times the median take beyond
-    it, one in `stall_every_steps`.
+    what it waited for batches. `inputs_per_step` are the elements that a step takes in: of the largest tensor
+    of the first forward of each backward pass. `stall_share` is the time that steps above 1.5 times the
+    median take beyond it, one in `stall_every_steps`.
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are the process's own (device, loaders, optimizers, AMP, …), `off` why the
     probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
@@ -78,6 +79,7 @@ class ProbeEvidence(Record):
     backward_share: float | None = None
     optimizer_share: float | None = None
     backwards_per_step: float | None = None
+    inputs_per_step: float | None = None
     blocking_reads_per_step: float | None = None
     blocking_read_share: float | None = None
     syncs_per_step: float | None = None

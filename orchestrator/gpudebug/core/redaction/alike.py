@@ -14,16 +14,16 @@ _WORD = re.compile(r"(?!-)[^\s=]{6,}={0,2}")
 _NAMED = re.compile(r"([A-Za-z][\w.-]{1,80})[\"'\]]{0,2}(?:\s?[:=]>?\s?|\s)[\"']?\Z")
 _OURS = re.compile(
     r"\d\s?(?:%|pp\b|x\b|\w+/s\b)|\A[\d\s.,:+-]*\Z"
-    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|CRASHED|SUCCESS|FAILED|CONVERGING|PLATEAU"
-    r"|DIVERGING|unknown)\b"
+    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|ENDED_BY_PLAN|CRASHED|SUCCESS|FAILED|CONVERGING"
+    r"|PLATEAU|DIVERGING|unknown)\b"
 )
 # Keys of records that hold prose; every figure, verdict and outcome in it still counts.
 _PROSE = {"why", "value", "threshold", "note", "notes", "unexplained", "remarks"}
 _PROSE |= {"reason", "window_reason", "probe_reason", "advice", "missing"}
 _FIGURE = re.compile(
     r"(?:(?<![\w.])[-+])?\d+(?:[.,]\d+)*"
-    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|CRASHED|SUCCESS|FAILED|CONVERGING|PLATEAU"
-    r"|DIVERGING)\b"
+    r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|ENDED_BY_PLAN|CRASHED|SUCCESS|FAILED|CONVERGING"
+    r"|PLATEAU|DIVERGING)\b"
 )
 
 

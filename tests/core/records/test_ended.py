@@ -1,0 +1,59 @@
+"""Parts of a run's record: what older and newer versions wrote of how it ended, and what is shown of it."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from gpudebug.core.records import DeviceInfo, Failure, Lengthened, PlannedEnd, RunRecord, ServerRun
+
+FIRST = {
+    "name": "0001-h1",
+    "campaign": "c",
+    "role": "h1",
+    "command": "python train.py",
+    "argv": ("python", "train.py"),
+    "cwd": "/repo",
+    "start": "now",
+}
+
+
+def test_a_run_of_a_version_that_knew_none_of_them_is_read() -> None:
+    found = RunRecord.model_validate(FIRST)
+    assert (found.server, found.planned, found.lengthened, found.failure) == (None, None, None, None)
+    assert found.devices == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        (
+            "server",
+            ServerRun(command="serve --port={port}", argv=("serve", "--port=8000"), cwd="/repo", ready_s=1.5),
+        ),
+        ("planned", PlannedEnd(at_s=42.5, log_bytes=9000, window_s=30.0)),
+        ("lengthened", Lengthened(flag="--steps", value=200, factor=4)),
+        ("failure", Failure(kind="import", lines=("ModuleNotFoundError: x",))),
+    ],
+)
+def test_each_part_comes_back_from_json_as_it_was(
+    key: str, part: ServerRun | PlannedEnd | Lengthened | Failure
+) -> None:
+    record = RunRecord.model_validate({**FIRST, key: part})
+    assert getattr(RunRecord.model_validate_json(record.model_dump_json()), key) == part
+
+
+def test_a_lengthened_run_is_shown_by_the_flag_that_it_was_given() -> None:
+    assert Lengthened(flag="--steps", value=200, factor=4).text == "--steps=800"
+
+
+def test_a_server_that_was_never_ready_has_no_time_and_no_end() -> None:
+    server = ServerRun(command="serve", argv=("serve",), cwd="/repo")
+    assert (server.ready_s, server.exit_status, server.signal, server.died) == (None, None, None, False)
+
+
+def test_what_a_device_does_not_tell_is_unknown() -> None:
+    device = DeviceInfo(index=0, uuid="CPU", name="2 cores", kind="cpu", missing={"power_w": "no sensor"})
+    assert (device.memory_total_mb, device.clocks_mhz, device.power_limit_w) == (None, None, None)
+    with pytest.raises(ValidationError):
+        DeviceInfo.model_validate({"index": 0, "uuid": "CPU"})
