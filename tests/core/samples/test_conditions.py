@@ -152,3 +152,28 @@ def test_evidence_that_cannot_be_trusted_is_named(
     samples: SampleTable, duration: float | None, size: int | None, said: str | None
 ) -> None:
     assert doubt(samples, duration, size) == said
+
+
+def test_what_the_run_waited_for_is_a_mean() -> None:
+    cells = {"cpu_wait": 30.0, "cpu_throttled": 4.0, "cpu_stolen": 20.0, "foreign_demand": 150.0}
+    found = observed(rows(cells, {}, dict.fromkeys(cells, 0.0)), None)
+    assert (found.cpu_wait, found.cpu_throttled, found.cpu_stolen, found.foreign_demand) == (15, 2, 10, 75)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differs"),
+    [
+        pytest.param((3.0, 2.0), (60.0, 1.5), True, id="others used up the quota"),
+        pytest.param((60.0, 1.5), (3.0, 2.0), True, id="while the baseline was recorded"),
+        pytest.param((3.0, 1.0), (60.0, 2.0), False, id="the change wants more cores"),
+        pytest.param((40.0, 1.0), (60.0, 1.0), False, id="held alike"),
+        pytest.param((None, 1.0), (60.0, 1.0), False, id="unknown"),
+    ],
+)
+def test_a_quota_that_held_one_side_back(
+    before: tuple[float | None, float], after: tuple[float | None, float], differs: bool
+) -> None:
+    sides = [[Conditions(cpu_throttled=held, cpu_cores=used)] * 2 for held, used in (before, after)]
+    found = apart(*sides)
+    assert bool(found) is differs
+    assert all(text.startswith("held back by a CPU quota for ") for text in found)

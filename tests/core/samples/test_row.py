@@ -15,6 +15,7 @@ CONTRACT = (
     "temperature_c,throttle,new_samples,cpu_util,rss_mb,read_mb_s,write_mb_s,procs,log_bytes"
 )
 ADDED = "foreign_procs,foreign_cpu"
+WAITING = "cpu_wait,cpu_throttled,cpu_stolen,foreign_demand"
 
 figures = st.one_of(st.none(), st.floats(0, 1e9, allow_nan=False))
 counts = st.one_of(st.none(), st.integers(0, 2**40))
@@ -30,7 +31,7 @@ readings = st.builds(
 
 
 def test_the_columns_are_the_documented_ones() -> None:
-    assert f"{CONTRACT},{ADDED}\n" == HEADER
+    assert f"{CONTRACT},{ADDED},{WAITING}\n" == HEADER
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_cell(value: float | int | str | None, text: str) -> None:
 
 def test_unknown_is_empty_and_zero_is_not() -> None:
     row = csv_row(DeviceReading(elapsed=0.2, gpu_util=None, mem_util=0.0, gpu_index=0))
-    assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,\n"
+    assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,,,,,\n"
 
 
 @given(readings)
@@ -66,11 +67,13 @@ def test_what_was_written_is_written_again_as_it_was(reading: DeviceReading) -> 
     assert [value is None for value in again] == [value is None for value in reading]
 
 
-@given(readings)
-def test_a_row_of_an_earlier_version_lacks_the_last_columns(reading: DeviceReading) -> None:
+@pytest.mark.parametrize("lacking", [WAITING, f"{ADDED},{WAITING}"])
+@given(reading=readings)
+def test_a_row_of_an_earlier_version_lacks_the_last_columns(lacking: str, reading: DeviceReading) -> None:
+    names = lacking.split(",")
     cells = csv_row(reading).rstrip("\n").split(",")
-    again = parse_row(",".join(cells[:-2]) + "\n")
-    assert again == parse_row(csv_row(reading._replace(foreign_procs=None, foreign_cpu=None)))
+    again = parse_row(",".join(cells[: -len(names)]) + "\n")
+    assert again == parse_row(csv_row(reading._replace(**dict.fromkeys(names))))
 
 
 @given(readings)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -150,6 +152,33 @@ class TestSteps:
         late = step_bounds(steps_log([*times, (16, 41.0)], unit="epoch"))
         assert late == (2, 30)
         assert step_bounds(steps_log([*times, (16, 32.0)], unit="epoch")) == (2, 32)
+
+    def test_the_last_step_that_is_printed_again_is_no_more_work(self) -> None:
+        times = [*steady_steps(4, 24, 5), (100, 24.5), (100, 24.9)]
+        assert step_bounds(steps_log(times)) == pytest.approx((6.2, 24.2))
+        assert step_bounds(steps_log(times), again=True) == pytest.approx((6.2, 24.9))
+
+    @pytest.mark.parametrize(
+        ("level", "start_s"),
+        [
+            # Up to the device's level: the first 10 steps end at 6 s.
+            (lambda t: 60 * (1 - math.exp(-(t - 4) / 4)), 13),
+            (lambda t: 20 if t < 12 else 60, 12),
+            # No rise to a level: less after the start, more only at the end, noise.
+            (lambda t: 60 if t < 12 else 20, 6),
+            (lambda t: 20 if t < 30 else 60, 6),
+            (lambda t: 40 + 3 * math.sin(7 * t), 6),
+        ],
+    )
+    def test_a_rise_to_the_devices_level_is_left_out(
+        self, level: Callable[[float], float], start_s: float
+    ) -> None:
+        log = steps_log(steady_steps(4, 34, 5))
+        series = {GPU: stretches(sampled(level, 36), GPU)}
+        found, _ = find_window(series, log, None)
+        assert found is not None and found.start_s == pytest.approx(start_s, abs=2.6)
+        whole, _ = find_window(series, log, None, trimmed=False)
+        assert whole is not None and whole.start_s == pytest.approx(6, abs=0.3)
 
     def test_a_short_training_is_not_mistaken_for_a_buffer(self) -> None:
         log = steps_log(steady_steps(20, 22, 30))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.trials import run
 
 from gpudebug.core.config.values import METRICS
-from gpudebug.core.records import SectionFigures, SectionsEvidence
+from gpudebug.core.records import SectionFigures, SectionsEvidence, WorkRate
 from gpudebug.core.statistics.metrics import Metric
 
 RATE = Metric("steps_per_s")
@@ -30,9 +30,21 @@ FIGURES = {
     "gpu_util": ({"utilisation": 61.5}, 61.5, "%"),
     "steps_per_s": ({"steps_per_s": 6.1}, 6.1, "steps/s"),
     "samples_per_s": ({"samples_per_s": 97.6}, 97.6, "samples/s"),
+    "work_per_s": (
+        {
+            "work": (
+                WorkRate(unit="log:own", per_s=9, source="own"),
+                WorkRate(unit="tokens", per_s=7, source="x"),
+            )
+        },
+        7.0,
+        "",
+    ),
     "step_time_p50": ({"step_time_p50_s": 0.16}, 0.16, "s"),
     "step_time_p95": ({"step_time_p95_s": 0.31}, 0.31, "s"),
     "latency_p50": ({"latency_p50_s": 0.012}, 0.012, "s"),
+    "latency_p95": ({"latency_p95_s": 0.018}, 0.018, "s"),
+    "latency_p99": ({"latency_p99_s": 0.024}, 0.024, "s"),
     "log:fps": ({"logged": {"fps": 24.0}}, 24.0, ""),
     "section:load": ({"sections": told("forward", "load")}, 0.012, "s"),
 }

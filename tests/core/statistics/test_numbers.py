@@ -213,7 +213,9 @@ def test_an_edited_figure_is_noticed(key: str) -> None:
     assert not numbers.same_figures(found, {k: v for k, v in fields.items() if k != key})
 
 
-@pytest.mark.parametrize(("values", "text"), [((), ""), ((0, 12, 13, 50, 99, 100, 120, -3), "▁▁▂▅███▁")])
+@pytest.mark.parametrize(
+    ("values", "text"), [((), ""), ((0, 12, 13, 50, 99, 100, 120, -3, 1e308), "▁▁▂▅███▁█")]
+)
 def test_a_sparkline_has_a_block_a_value(values: tuple[float, ...], text: str) -> None:
     assert numbers.sparkline(values) == text
 

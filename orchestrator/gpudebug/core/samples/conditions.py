@@ -37,6 +37,10 @@ def observed(rows: Sequence[Sample], window: Window | None, cores: float | None 
         write_mb_s=_mean([r.write_mb_s for r in inside if r.write_mb_s is not None]),
         cpu_cores=_cores([r.cpu_util for r in inside if r.cpu_util is not None]),
         cores=cores,
+        cpu_wait=_mean([r.cpu_wait for r in inside if r.cpu_wait is not None]),
+        cpu_throttled=_mean([r.cpu_throttled for r in inside if r.cpu_throttled is not None]),
+        cpu_stolen=_mean([r.cpu_stolen for r in inside if r.cpu_stolen is not None]),
+        foreign_demand=_mean([r.foreign_demand for r in inside if r.foreign_demand is not None]),
     )
 
 
@@ -95,7 +99,11 @@ _OF_ITSELF_SHARE = 0.05
 
 def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[str, ...]:
     """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
-    found = [_clocks(before, after), *(_throttling(name, before, after) for name in _THROTTLING)]
+    found = [
+        _clocks(before, after),
+        *(_throttling(name, before, after) for name in _THROTTLING),
+        _quota(before, after),
+    ]
     return tuple(text for text in found if text)
 
 
@@ -116,6 +124,24 @@ def _throttling(name: str, before: Sequence[Conditions], after: Sequence[Conditi
     if old is None or new is None or abs(old - new) <= THROTTLED_APART:
         return None
     return f"throttled by {name} {old:.0%} and {new:.0%} of the time"
+
+
+# Percent of one core's time that a quota held a side back more than the other.
+HELD_APART = 25.0
+_MORE_WORK = 1.1
+
+
+def _quota(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | None:
+    """That a control group's quota held one side back more; a side that used more cores did that itself."""
+    held = [[c.cpu_throttled for c in side if c.cpu_throttled is not None] for side in (before, after)]
+    used = [[c.cpu_cores for c in side if c.cpu_cores is not None] for side in (before, after)]
+    if not all(held) or not all(used):
+        return None
+    old, new = (math.fsum(side) / len(side) for side in held)
+    mine, others = (math.fsum(side) / len(side) for side in (used if old > new else used[::-1]))
+    if abs(old - new) <= HELD_APART or mine > _MORE_WORK * others:
+        return None
+    return f"held back by a CPU quota for {old:.0f}% and {new:.0f}% of a core's time"
 
 
 def _share(name: str, runs: Sequence[Conditions]) -> float | None:

@@ -24,7 +24,9 @@ class DeviceReading(NamedTuple):
     A live device leaves `elapsed`, the host columns and `log_bytes` to the sampler. A reading that
     brings its own `elapsed` (a recording) is written as it is. `foreign_procs` counts the processes that
     compute on the device and are not the run's; `foreign_cpu` is what others use of the cores that the run
-    may use, in percent of all these cores.
+    may use, in percent of all these cores, `foreign_demand` that and what they waited for. In percent of one
+    core, over all threads: `cpu_wait` is how long the run's were ready and had no core, `cpu_throttled` how
+    long a control group's quota held them, `cpu_stolen` what of the waiting others caused.
     """
 
     elapsed: float | None = None
@@ -48,11 +50,15 @@ class DeviceReading(NamedTuple):
     log_bytes: int | None = None
     foreign_procs: int | None = None
     foreign_cpu: float | None = None
+    cpu_wait: float | None = None
+    cpu_throttled: float | None = None
+    cpu_stolen: float | None = None
+    foreign_demand: float | None = None
 
 
 COLUMNS = DeviceReading._fields
-FIRST_COLUMNS = COLUMNS[: COLUMNS.index("foreign_procs")]
-"""What recordings of earlier versions hold."""
+_EARLIER = frozenset(COLUMNS.index(first) for first in ("foreign_procs", "cpu_wait"))
+"""How many columns recordings of earlier versions hold; new ones stand at the end."""
 HEADER = ",".join(COLUMNS) + "\n"
 
 
@@ -65,6 +71,10 @@ class HostReading(NamedTuple):
     write_mb_s: float | None = None
     procs: int | None = None
     foreign_cpu: float | None = None
+    cpu_wait: float | None = None
+    cpu_throttled: float | None = None
+    cpu_stolen: float | None = None
+    foreign_demand: float | None = None
 
 
 class Processes(Protocol):
@@ -77,6 +87,9 @@ class Processes(Protocol):
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; rates count from here."""
+
+    def glance(self) -> None:
+        """Called at each tick, between two readings too."""
 
     def read(self) -> HostReading: ...
 
@@ -135,7 +148,7 @@ def csv_row(reading: DeviceReading) -> str:
 def parse_row(line: str) -> DeviceReading | None:
     """The reading of one row that `csv_row` wrote; None for a header or a torn row."""
     cells = line.rstrip("\r\n").split(",")
-    if len(cells) not in (len(COLUMNS), len(FIRST_COLUMNS)):
+    if len(cells) != len(COLUMNS) and len(cells) not in _EARLIER:
         return None
     try:
         return DeviceReading(**{name: _value(name, text) for name, text in zip(COLUMNS, cells, strict=False)})

@@ -54,6 +54,10 @@ _NAMES = {
     "read_mb_s": ("read_mb_s",),
     "write_mb_s": ("write_mb_s",),
     "cpu_util": ("cpu_util",),
+    "cpu_wait": ("cpu_wait",),
+    "cpu_throttled": ("cpu_throttled",),
+    "cpu_stolen": ("cpu_stolen",),
+    "foreign_demand": ("foreign_demand",),
 }
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
@@ -93,6 +97,10 @@ class Sample:
     read_mb_s: float | None = None
     write_mb_s: float | None = None
     cpu_util: float | None = None
+    cpu_wait: float | None = None
+    cpu_throttled: float | None = None
+    cpu_stolen: float | None = None
+    foreign_demand: float | None = None
 
 
 @dataclass(slots=True)
@@ -243,6 +251,10 @@ class _Rows:
             read_mb_s=_number(cells[at["read_mb_s"]]),
             write_mb_s=_number(cells[at["write_mb_s"]]),
             cpu_util=_number(cells[at["cpu_util"]]),
+            cpu_wait=_number(cells[at["cpu_wait"]]),
+            cpu_throttled=_number(cells[at["cpu_throttled"]]),
+            cpu_stolen=_number(cells[at["cpu_stolen"]]),
+            foreign_demand=_number(cells[at["foreign_demand"]]),
             # Last, so that a row that is refused does not set the start.
             elapsed=self._elapsed(cells[at["elapsed"]]),
         )

@@ -22,6 +22,14 @@ Device = tuple[int, str]
 # A run's window must reach this after warm-up: at NVML's own period of up to 1 s, less than five
 # independent readings say nothing.
 MIN_RUN_WINDOW_S = 5.0
+# Where windows of several runs are pooled, one of them must reach this, and so many ticks of the sampler: as
+# steps are counted at its ticks, fewer do not give a rate.
+LEAST_POOLED_S = 1.0
+LEAST_POOLED_TICKS = 5
+# Start and end are rounded to milliseconds.
+_ROUNDED_S = 0.01
+# `Evidence.rise` has a mean for each of these many seconds of the window.
+RISE_S = 5.0
 # Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
 SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
@@ -39,6 +47,10 @@ TAIL_SHARE = 0.25
 TAIL_LEVEL = 0.5
 # Steps that arrive at fewer distinct times within a moment tell when a buffer was flushed.
 BUFFERED_TIMES = 4
+# At most this share of the steps is a rise to the level that they go on at, and less than so busy as what
+# follows: where nothing rises MSER-5 cuts what happens to differ, and a tenth is within a run's own noise.
+RAMP_SHARE = 1 / 3
+RAMP_LEVEL = 0.9
 # The last step seen came late if it took this many times longer than usual.
 LATE = 3.0
 
@@ -55,6 +67,16 @@ class Stretch:
         """Seconds of it that lie in the window."""
         inside = min(self.end, window.end_s) - max(self.end - self.width, window.start_s)
         return inside if inside > 1e-9 else 0.0
+
+
+def least_pooled(interval: float) -> float:
+    """Seconds that a window to be pooled must reach, of a run that was sampled every `interval` seconds."""
+    return max(LEAST_POOLED_S, LEAST_POOLED_TICKS * interval)
+
+
+def is_short(window: Window | None) -> bool:
+    """Whether a window says nothing by itself, and counts only together with those of other runs."""
+    return window is not None and window.duration_s < MIN_RUN_WINDOW_S - _ROUNDED_S
 
 
 def stretches(rows: Sequence[Sample], device: Device) -> list[Stretch]:
@@ -90,6 +112,9 @@ def find_window(
     log: LogSummary,
     warmup: float | None,
     probed: tuple[float, float] | None = None,
+    *,
+    trimmed: bool = True,
+    least: float = MIN_RUN_WINDOW_S,
 ) -> tuple[Window | None, str | None]:
     """The steady window, or None with the reason.
 
@@ -97,12 +122,15 @@ def find_window(
     log does not print them, `probed` are these two as the training process reported them.
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
     the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start.
-    The window ends with a reading, so that none is shared with what comes after it.
+    With `trimmed` two more parts are left out, of a short run the larger share: the start of these steps in
+    which the device was not yet as busy as later, and lines that print the last step again. The window ends
+    with a reading, so that none is shared with what comes after it. It is at least `least` seconds long; one
+    that only the devices' mean shows at least `MIN_RUN_WINDOW_S`: fewer readings do not show its start.
     """
     longest: Sequence[Stretch] = max(series.values(), key=len, default=[])
     if not longest:
         return None, "no device reading"
-    rule, bounds = "steps", step_bounds(log)
+    rule, bounds = "steps", step_bounds(log, again=not trimmed)
     if bounds is None:
         rule, bounds = "probe", probed
     if bounds is None:
@@ -110,11 +138,15 @@ def find_window(
     start, end = bounds
     if warmup is not None:
         start, rule = warmup, "fixed"
+    elif trimmed and rule != "mser5":
+        start = _after_ramp(list(series.values()), longest, start, end)
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
-    if end - start < MIN_RUN_WINDOW_S:
+    if rule == "mser5":
+        least = max(least, MIN_RUN_WINDOW_S)
+    if end - start < least:
         # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.
         left = f"{math.floor(10 * max(end - start, 0)) / 10:.1f} s after warm-up"
-        return None, f"the window is too short: {left}, at least {MIN_RUN_WINDOW_S:g} s needed"
+        return None, f"the window is too short: {left}, at least {least:g} s needed"
     count = sum(1 for readings in series.values() for s in readings if start < s.end <= end)
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
 
@@ -133,12 +165,17 @@ def arrivals(log: LogSummary) -> list[tuple[float, int]]:
     return found[:-1] if late else found
 
 
-def step_bounds(log: LogSummary) -> tuple[float, float] | None:
-    """Start and end of the steady steps; None if the log does not tell when steps were made."""
+def step_bounds(log: LogSummary, *, again: bool = False) -> tuple[float, float] | None:
+    """Start and end of the steady steps; None if the log does not tell when steps were made.
+
+    They end where the last step is first printed; with `again` where it is printed for the last time.
+    """
     times = arrivals(log)
     if len(times) < 2:
         return None
     end, last = times[-1]
+    if not again:
+        end = next(time for time, step in times if step >= last)
     begun = _steps_before(log)
     least = WARMUP_STEPS if log.step_unit in (None, "step") else 0
     threshold = begun + max(least, WARMUP_SHARE * (last - begun))
@@ -160,6 +197,20 @@ def _settled(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -
     first += intervals.mser5(values[first:stop])
     stop -= _tail(values[first:stop])
     return longest[first].end - longest[first].width, longest[stop - 1].end
+
+
+def _after_ramp(
+    devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch], start: float, end: float
+) -> float:
+    """Where the device has reached its level, if it rose to it at the start of the steps."""
+    known = zip(longest, _means(devices, longest), strict=True)
+    inside = [(s.end, value) for s, value in known if start < s.end <= end + 1e-9]
+    values = [value for _, value in inside]
+    cut = min(intervals.mser5(values), int(len(values) * RAMP_SHARE))
+    if not cut or inside[-1][0] - inside[cut - 1][0] < MIN_RUN_WINDOW_S:
+        return start
+    rising, level = (math.fsum(part) / len(part) for part in (values[:cut], values[cut:]))
+    return inside[cut - 1][0] if rising < RAMP_LEVEL * level else start
 
 
 def _means(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -> list[float]:

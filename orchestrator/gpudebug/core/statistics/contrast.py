@@ -36,7 +36,8 @@ class Contrast:
 
     `sd` is the pooled run-to-run standard deviation with `df` degrees of freedom. `recorded`, `fresh` and
     `after` count runs: of the baseline as it was recorded, of the baseline beside the trial, of the trial.
-    `drift` is the variance by which the recorded baseline's level may differ from today's, `extra` what the
+    `drift` is the variance by which the recorded baseline's level may differ from today's, `between` that by
+    which any run made today may, as its moment is not the next one's; `extra` what the
     mean of the trial's runs varies more than whole runs do, `within` the least possible standard error.
     `looks` is how often the interval may be looked at.
     """
@@ -48,6 +49,7 @@ class Contrast:
     fresh: int
     after: int
     drift: float = 0.0
+    between: float = 0.0
     extra: float = 0.0
     within: float = 0.0
     looks: int = 1
@@ -58,17 +60,21 @@ class Contrast:
         return self._baseline_variance(self.fresh)
 
     def _baseline_variance(self, fresh: int) -> float:
-        return self.sd**2 / (self.worth + fresh)
+        return self.unit / (self.worth + fresh)
+
+    @property
+    def unit(self) -> float:
+        """The variance of one run."""
+        return self.sd**2 + self.between
 
     @property
     def worth(self) -> float:
         """How many fresh runs the recorded ones are worth: as many as they are, without drift."""
-        unit = self.sd**2
-        return unit / (unit / self.recorded + self.drift)
+        return self.unit / (self.sd**2 / self.recorded + self.drift)
 
     @property
     def trial_variance(self) -> float:
-        return self.sd**2 / self.after + self.extra
+        return self.unit / self.after + self.extra
 
     @property
     def error(self) -> float:
@@ -102,7 +108,7 @@ class Contrast:
         (Jennison and Turnbull, chapter 10): the estimate then lies around today's, as far as the error that
         is still to be averaged out lets it.
         """
-        final = math.sqrt(self._baseline_variance(fresh) + self.sd**2 / after)
+        final = math.sqrt(self._baseline_variance(fresh) + self.unit / after)
         final = max(final, self.within * math.sqrt(self.after / after))
         half = self._quantile(self.df + fresh - self.fresh + after - self.after) * final
         moves = math.sqrt(max(self.error**2 - final**2, 1e-12))
@@ -130,23 +136,36 @@ def contrast(
     within: tuple[float, float] = (0.0, 0.0),
     extra: float = 0.0,
     prior: Prior = UTILISATION_PRIOR,
+    moments: bool = False,
+    uneven: bool = False,
 ) -> Contrast:
-    """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; `fresh` may be empty.
+    """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; one of the baseline may
+    be empty.
 
     Where the fresh runs of the baseline differ from the recorded ones by more than twice what the spread
     explains, the machine has drifted: the recorded ones then count for less (the between-group variance of
-    DerSimonian and Laird 1986, *Controlled Clinical Trials* 7). `within` are the typical standard errors of
-    one baseline run and of one trial run: no interval is narrower than they allow.
+    DerSimonian and Laird 1986, *Controlled Clinical Trials* 7). With `moments` the runs of the trial and the
+    fresh ones were made at one moment each as well, and vary between moments by as much; what they vary
+    among themselves is in the spread already, so that each further one takes its share of the drift away.
+    `within` are the typical standard errors of one baseline run and of one trial run: no interval is narrower
+    than they allow. With `uneven` the trial's runs are shorter than the baseline's: where they spread more
+    than all runs together, their mean varies by their own spread.
     """
+    if not recorded:
+        # Those that were recorded are left out: the baseline is what was measured beside the trial.
+        recorded, fresh = fresh, ()
     groups = [recorded, after, *([fresh] if fresh else [])]
     sd, df = pooled(groups, prior)
     level = math.fsum(recorded) / len(recorded)
-    drift = 0.0
+    drift = between = 0.0
     if fresh:
         now = math.fsum(fresh) / len(fresh)
         drift = _drift(now - level, sd**2 * (1 / len(recorded) + 1 / len(fresh)))
-        old, new = 1 / (sd**2 / len(recorded) + drift), len(fresh) / sd**2
+        between = drift / (len(fresh) + len(after) - 1) if moments else 0.0
+        old, new = 1 / (sd**2 / len(recorded) + drift), len(fresh) / (sd**2 + between)
         level = (old * level + new * now) / (old + new)
+    if uneven:
+        extra += max(0.0, _variance(after) - sd**2) / len(after)
     count = len(recorded) + len(fresh)
     return Contrast(
         value=math.fsum(after) / len(after) - level,
@@ -156,10 +175,16 @@ def contrast(
         fresh=len(fresh),
         after=len(after),
         drift=drift,
+        between=between,
         extra=extra,
         within=math.sqrt(within[0] ** 2 / count + within[1] ** 2 / len(after)),
         looks=looks,
     )
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((v - mean) ** 2 for v in values) / max(1, len(values) - 1)
 
 
 def _drift(apart: float, variance: float) -> float:
@@ -178,13 +203,15 @@ def ratio(
     fresh: Sequence[float] = (),
     looks: int = 1,
     prior: Prior = RATE_PRIOR,
+    moments: bool = False,
+    uneven: bool = False,
 ) -> Estimate:
     """Ratio of geometric means, trial over baseline (positive, one value a run), with its interval."""
     from gpudebug.core.records import Estimate
 
     logs = ([math.log(v) for v in values] for values in (recorded, after, fresh))
     old, new, now = logs
-    found = contrast(old, new, fresh=now, looks=looks, prior=prior).interval
+    found = contrast(old, new, fresh=now, looks=looks, prior=prior, moments=moments, uneven=uneven).interval
     assert found.low is not None and found.high is not None
     value, low, high = (math.exp(min(x, _LARGEST_LOG)) for x in (found.value, found.low, found.high))
     return Estimate(value=value, low=low, high=high)

@@ -14,6 +14,9 @@ Curve = Sequence[tuple[float, float]]
 """(step, loss), in the order of steps."""
 
 POINTS = 40
+POINTS_PLANNED = 160
+"""The same of a run that gpudebug ended: a trial four times as fast has a quarter of it in common with the
+baseline."""
 LARGEST = 1e100
 """A loss beyond this has exploded, and its square may be more than a float holds."""
 # Fewer points than this in the part that is compared are chance.
@@ -25,10 +28,12 @@ FIRST = 0.125
 # end closer, small models with other seeds about there.
 PRIOR_SHARE = 0.05
 PRIOR_WEIGHT = 4.0
+# The same of a loss that does not fall, of its size.
+PRIOR_LEVEL = 0.02
 
 
-def curve(points: Iterable[tuple[int | None, float]]) -> tuple[tuple[float, float], ...]:
-    """At most 40 (mean step, mean loss) of equal spans of steps; empty if steps are not known.
+def curve(points: Iterable[tuple[int | None, float]], most: int = POINTS) -> tuple[tuple[float, float], ...]:
+    """At most `most` (mean step, mean loss) of equal spans of steps; empty if steps are not known.
 
     A point without a step, or with a loss that is not finite or beyond `LARGEST`, is left out.
     """
@@ -38,7 +43,7 @@ def curve(points: Iterable[tuple[int | None, float]]) -> tuple[tuple[float, floa
     first, last = known[0][0], known[-1][0]
     spans: dict[int, list[tuple[int, float]]] = {}
     for step, value in known:
-        spans.setdefault(min(POINTS - 1, POINTS * (step - first) // (last - first)), []).append((step, value))
+        spans.setdefault(min(most - 1, most * (step - first) // (last - first)), []).append((step, value))
     return tuple((_mean([s for s, _ in span]), _mean([v for _, v in span])) for span in spans.values())
 
 
@@ -78,6 +83,37 @@ def distance(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) ->
         return "the baseline's loss falls by less than its runs differ"
     prior = Prior(sd=PRIOR_SHARE * fall, weight=PRIOR_WEIGHT)
     return Distance(contrast(old, new, looks=looks, prior=prior).interval, fall, (start, high))
+
+
+def level(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) -> Estimate | str:
+    """How far the trial's loss is above the baseline's over the last quarter of their common steps.
+
+    As a share of the baseline's; why it is not known, as text. For losses that do not fall: `distance`
+    measures by their fall.
+    """
+    found = _ends(before, after)
+    if isinstance(found, str):
+        return found
+    old, new = found
+    size = abs(_mean(old))
+    if size <= 0:
+        return "the baseline's loss is 0"
+    prior = Prior(sd=PRIOR_LEVEL, weight=PRIOR_WEIGHT)
+    return contrast([v / size for v in old], [v / size for v in new], looks=looks, prior=prior).interval
+
+
+def _ends(before: Sequence[Curve], after: Sequence[Curve]) -> tuple[list[float], list[float]] | str:
+    """One mean loss a run of each side, over the last quarter of the steps that all made."""
+    curves = (*before, *after)
+    if not all(curves):
+        return "a run's log prints no steps with its loss"
+    low, high = max(c[0][0] for c in curves), min(c[-1][0] for c in curves)
+    if high <= low:
+        return "the runs have no steps in common"
+    ends = [[_between(c, high - LAST * (high - low), high) for c in side] for side in (before, after)]
+    if any(len(values) < MIN_POINTS for side in ends for values in side):
+        return f"fewer than {MIN_POINTS} losses in the steps that all runs made"
+    return [_mean(values) for values in ends[0]], [_mean(values) for values in ends[1]]
 
 
 def _between(curve: Curve, low: float, high: float) -> list[float]:

@@ -25,7 +25,11 @@ _FIELDS = {
     "step_time_p50": ("step_time_p50_s", "s"),
     "step_time_p95": ("step_time_p95_s", "s"),
     "latency_p50": ("latency_p50_s", "s"),
+    "latency_p95": ("latency_p95_s", "s"),
+    "latency_p99": ("latency_p99_s", "s"),
 }
+LATENCY = "latency_"
+WORK = "work_per_s"
 _STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
 _ABSENT = {
     GPU_UTIL: "no utilisation was measured",
@@ -37,7 +41,10 @@ _ABSENT = {
     "print each step's `step_time: 0.12s`, or use metric: steps_per_s",
     "step_time_p95": "fewer than 20 step times in the log, fewer from the probe; "
     "print each step's `step_time: 0.12s`, or use metric: steps_per_s",
+    WORK: "the runs count no unit of work in common; name one with `work:` in gpudebug.yaml",
     "latency_p50": "no latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
+    "latency_p95": "fewer than 20 latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
+    "latency_p99": "fewer than 100 latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
 }
 # Of the sections that a run did record, this many are named.
 _NAMED = 6
@@ -47,10 +54,14 @@ _LARGEST_LOG = 700.0
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`name` as gpudebug.yaml gives it; `lower` says that less is better."""
+    """`name` as gpudebug.yaml gives it; `lower` says that less is better.
+
+    `work` is the unit of work that `work_per_s` is of, and its source; the first one for what is empty.
+    """
 
     name: str = GPU_UTIL
     lower: bool = False
+    work: tuple[str, str] = ("", "")
 
     @property
     def points(self) -> bool:
@@ -60,9 +71,29 @@ class Metric:
     @property
     def unit(self) -> str:
         """Of its values: `%`, `steps/s`, `samples/s`, `s`; empty for the user's own."""
+        if self.name == WORK:
+            return f"{self.work[0]}/s" if self.work[0] else ""
         if self.name.startswith(SECTION):
             return "s"
         return _FIELDS[self.name][1] if self.name in _FIELDS else ""
+
+    @property
+    def latency(self) -> bool:
+        """Whether it is a percentile of latencies, which are evidence without a utilisation window."""
+        return self.name.startswith(LATENCY)
+
+    def observed(self, evidence: Any) -> int:
+        """How many latencies one run printed, those of its warm-up included; 0 for every other metric.
+
+        How few are left of them shows in the error.
+        """
+        found = evidence.latency if self.latency else None
+        return found.count + found.warmup if found is not None and found.count is not None else 0
+
+    def error(self, evidence: Any) -> float:
+        """Standard error of a percentile of latencies within one run, on the scale of `scale`; else 0."""
+        found = evidence.latency if self.latency else None
+        return getattr(found, f"{self.name.removeprefix(LATENCY)}_error", None) or 0.0
 
     @property
     def by_steps(self) -> bool:
@@ -72,7 +103,7 @@ class Metric:
     @property
     def throughput(self) -> bool:
         """Whether it is itself how much gets done a second."""
-        return self.name in ("steps_per_s", "samples_per_s")
+        return self.name in ("steps_per_s", "samples_per_s", WORK)
 
     def value(self, evidence: object) -> float | None:
         """The metric of one run's Evidence; None if the run did not yield it, or what has no ratio."""
@@ -87,6 +118,8 @@ class Metric:
             found = (get("logged") or {}).get(self.name.removeprefix(LOG))
         elif self.name.startswith(SECTION):
             found = _sections(get("sections")).get(self.name.removeprefix(SECTION))
+        elif self.name == WORK:
+            found = _work(get("work") or (), *self.work)
         else:
             found = get(_FIELDS[self.name][0]) if self.name in _FIELDS else None
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
@@ -140,6 +173,17 @@ class Metric:
 
     def reached(self, value: float, target: float) -> bool:
         return value <= target if self.lower else value >= target
+
+
+def _work(rates: Sequence[Any], unit: str, source: str) -> float | None:
+    """The first rate of this unit and source, of WorkRates or their JSON; own patterns only by their name."""
+    for one in rates:
+        fields = one if isinstance(one, Mapping) else one.model_dump()
+        if fields["unit"] != unit if unit else fields["unit"].startswith(LOG):
+            continue
+        if source in ("", fields["source"]):
+            return float(fields["per_s"])
+    return None
 
 
 def _sections(evidence: Any) -> dict[str, float]:

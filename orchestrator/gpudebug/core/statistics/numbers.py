@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from gpudebug.core.answers.gates import GateRow
-from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
+from gpudebug.core.statistics.metrics import GPU_UTIL, WORK, Metric
 
 UNKNOWN = "unknown"
 # Longer than any text of ours in a progress file; a program's error line may be of any length.
@@ -115,6 +115,8 @@ def metric_change(verdict: Mapping[str, Any]) -> str:
     if before is None and after is None:
         return f"{metric.name} {UNKNOWN}"
     scale, unit = _shown(metric, before if before is not None else after)
+    if metric.name == WORK and verdict.get("throughput_unit"):
+        unit = _per_second(verdict["throughput_unit"])
     shown = (number(None if v is None else v * scale) for v in (before, after))
     return f"{metric.name} {' to '.join(shown)} {unit}".strip()
 
@@ -226,8 +228,9 @@ def _same_text(derived: str, written: str) -> bool:
 
 def sparkline(values: Sequence[float], top: float = 100.0, letters: str = BLOCKS) -> str:
     """One character a value, 0 to `top`; `letters` are those of the levels, the lowest first."""
-    levels = len(letters)
-    return "".join(letters[min(levels - 1, max(0, int(v / top * levels)))] for v in values)
+    last = len(letters) - 1
+    shares = (max(0.0, min(v, top)) / top for v in values)
+    return "".join(letters[min(last, int(share * len(letters)))] for share in shares)
 
 
 def shrunk(values: Sequence[float], count: int) -> list[float]:
