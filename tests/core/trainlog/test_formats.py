@@ -66,7 +66,7 @@ CASES = (
         data_s=0.03,
         update_s=0.05,
     ),
-    Case("reinforcement blocks", lines(RL_TABLE), total=300, data_s=0.4, update_s=0.05),
+    Case("reinforcement blocks", lines(RL_TABLE), trend="UNKNOWN", total=300, data_s=0.4, update_s=0.05),
     Case(
         "description glued to its bar",
         lines("1|{step}|Loss: {loss}: 100%|██████████| {step}/60 [00:10<00:00,  1.90it/s]", end="\r"),
@@ -107,6 +107,21 @@ CASES = (
         total=60,
         data_s=1.5,
         update_s=0.5,
+    ),
+    Case(
+        "padded counts in brackets",
+        lines(
+            "Epoch: [{epoch}][{half:5d}/20]\tTime  0.250 ( 0.300)\tData  0.050 ( 0.060)\t"
+            "Loss {loss:.4e} (2.9e+00)\tAcc@1   0.00 (  0.20)"
+        ),
+        total=60,
+        data_s=0.05,
+        update_s=0.2,
+    ),
+    Case(
+        "padded counts behind a phase",
+        lines("06/01 10:00:11 - INFO - Epoch(train)  [{epoch}][{half:4d}/20]  lr: 1.0e-02  loss: {loss}  acc: 20.0"),
+        total=60,
     ),
     Case("ms/step tail", lines("step {step}/937 - loss: {loss} - acc: 0.5000 - 15ms/step"), total=937),
     Case(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from gpudebug.core.records import Trend
+from gpudebug.core.trainlog import LogReader
 from gpudebug.core.trainlog.losses import MAX_SERIES, Losses
 
 
@@ -83,3 +85,13 @@ def test_the_number_of_series_is_bounded() -> None:
 
 def test_none() -> None:
     assert Losses().best() is None
+
+
+def test_a_critics_loss_has_no_course() -> None:
+    reader = LogReader()
+    for n in range(1, 20):
+        reader.feed(f"step {n}: value_loss {9 / n} entropy_loss -1.{n}\n".encode(), float(n))
+    found = reader.summary(0)
+    assert (found.loss_name, found.of_learner, found.trend) == ("value_loss", True, Trend.UNKNOWN)
+    reader.feed(b"step 20: value_loss nan entropy_loss -1.4\n", 20.0)
+    assert reader.summary(0).trend is Trend.NAN

@@ -76,6 +76,10 @@ TEXTS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "a list of lines": ("- learning_rate: 1\n- seed: 2\n", {"learning_rate": "1", "seed": "2"}),
     "dots": ("  micro_batch_size ................ 4\n", {"micro_batch_size": "4"}),
+    "absl": (
+        "I0601 10:00:00.123456 140 train.py:48] batch_size: 128\nConfig param steps: 100\n",
+        {"batch_size": "128", "steps": "100"},
+    ),
     "logged": ("2025-01-01 INFO - lr = 0.1\n[INFO] seed: 2\n", {"lr": "0.1", "seed": "2"}),
     "quoted": ('name: "a b"\n', {"name": "a b"}),
     "the text of a module": ("Linear(in_features=3, bias=True)\n(0): Conv(stride=(1, 1))\n", {}),
@@ -114,7 +118,7 @@ def test_any_dictionary_comes_back(config: dict[str, object]) -> None:
     assert found.items() <= expected.items()
     # Names that sound secret are left out.
     assert {
-        n for n in expected if not any(w in n for w in ("key", "token", "pwd", "pat", "auth"))
+        n for n in expected if not any(w in n for w in ("key", "token", "pw", "pat", "auth"))
     } <= found.keys()
 
 

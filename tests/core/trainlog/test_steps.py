@@ -30,6 +30,28 @@ def test_lines_of_several_ranks_out_of_order_are_no_new_epoch() -> None:
     assert (source.value, source.rolls) == (40, 0)
 
 
+def redrawn(epochs: int, steps: int, every: int) -> StepCounter:
+    """A bar over all epochs, redrawn where a line with the epoch came between, as of HF Trainer."""
+    total, epoch, readings = epochs * steps, None, []
+    for n in range(1, total + 1):
+        readings.append(CounterReading(n, total, None, epoch))
+        if n % every == 0:
+            epoch = n / steps
+            readings.append(CounterReading(n, total, None, epoch))
+    return run(*readings, key="bar")
+
+
+@pytest.mark.parametrize("every", [5, 17, 34, 68])
+def test_a_bar_over_all_epochs_that_is_redrawn_where_one_ends_goes_on(every: int) -> None:
+    source = redrawn(4, 34, every)
+    assert (source.value, source.rolls) == (136, 0)
+
+
+def test_a_bar_of_one_line_an_epoch_counts_each() -> None:
+    source = run(*(CounterReading(60, 60, None, float(epoch)) for epoch in (1, 2, 3)))
+    assert (source.value, source.rolls) == (180, 2)
+
+
 def test_a_redraw_is_no_step() -> None:
     assert run(CounterReading(5, 10, 1.0), CounterReading(5, 10, 2.0)).seen == 1
 

@@ -1,4 +1,4 @@
-"""A training program's output, read without configuration: losses, steps, rates, failure."""
+"""A training program's output, read without configuration: losses, steps, work, rewards, rates, failure."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import re
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sb3", ("Wrapping the env", "stable_baselines0", "|    ep_rew_mean ")),
     ("rsl_rl", ("Mean value_function loss", "Learning iteration 0", "rsl_rl")),
+    ("skrl", ("[skrl:",)),
     ("lerobot", ("ot_train.py:0", "lerobot", " smpl:0")),
     ("lightning", ("lightning", "`Trainer.fit`", "v_num")),
     ("mmengine", ("mmengine", "mmcv")),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
@@ -51,6 +51,44 @@ LEAST_FOR_WARMUP = 20
 
 _GROWTH = 3.0
 
+KEPT = 2048
+"""Of more single values an even spread of this many at most is kept."""
+RECENT = 9
+"""A live line shows the median of this many."""
+
+
+class _LatencySeries:
+    """Single values with their times (NaN without one), thinned evenly once there are more than `KEPT`."""
+
+    def __init__(self) -> None:
+        self.values = array("d")
+        self.times = array("d")
+        self.count = 0
+        self._every = 1
+
+    def add(self, value: float, time: float | None) -> None:
+        if len(self.values) >= KEPT and self.count % self._every == 0:
+            self.values, self.times = self.values[::2], self.times[::2]
+            self._every *= 2
+        if self.count % self._every == 0:
+            self.values.append(value)
+            self.times.append(math.nan if time is None else time)
+        self.count += 1
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedLatencies:
+    """The latencies of a log in seconds, in their order: an even spread of the `count` that were printed.
+
+    `times` are when they were there, in seconds since launch; None without times. `summary` holds printed
+    figures over all of them: mean, median, least, most.
+    """
+
+    values: tuple[float, ...] = ()
+    times: tuple[float | None, ...] = ()
+    count: int = 0
+    summary: Mapping[str, float] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -74,31 +112,47 @@ class LatencyReader:
 
     def __init__(self) -> None:
         self._splitter = Splitter()
-        self._single = array("d")
-        self._turns = array("d")
+        self._single = _LatencySeries()
+        self._turns = _LatencySeries()
         self._summary: dict[str, float] = {}
+        self._last: list[float] = []
 
     def feed(self, data: bytes) -> None:
         for segment, _ in self._splitter.push(data, None):
-            self._read(segment)
+            self.line(plain(segment))
 
     def latency(self) -> Latency | None:
         """What was printed so far, the unfinished line included; None if that holds no latency."""
         segment, _ = self._splitter.pending()
-        self._read(segment)
+        self.line(plain(segment))
         self._splitter = Splitter()
-        turns = self._turns if not _cumulative(self._turns) else array("d")
-        printed = next((v for v in (self._single, turns) if len(v) >= MIN_PRINTED), None)
-        if printed is not None:
-            return _summarised(printed)
-        mean = next((self._summary[k] for k in ("mean", "median") if k in self._summary), None)
-        if mean is not None:
-            summary = self._summary
-            return Latency(mean, summary.get("least"), summary.get("most"), median=summary.get("median"))
-        return _summarised(self._single) if self._single else None
+        found = self.printed()
+        if found.values:
+            return _summarised(found)
+        mean = next((found.summary[k] for k in ("mean", "median") if k in found.summary), None)
+        if mean is None:
+            return None
+        summary = found.summary
+        return Latency(mean, summary.get("least"), summary.get("most"), median=summary.get("median"))
 
-    def _read(self, segment: bytes) -> None:
-        line = plain(segment).decode("ascii", "replace").lower()
+    def printed(self) -> PrintedLatencies:
+        """The single values so far; a printed summary alone if there are fewer of them than `MIN_PRINTED`."""
+        turns = self._turns if not _cumulative(self._turns.values) else _LatencySeries()
+        series = next((s for s in (self._single, turns) if s.count >= MIN_PRINTED), None)
+        if series is None:
+            whole = self._summary.keys() & {"mean", "median"}
+            series = _LatencySeries() if whole else self._single
+        times = tuple(None if math.isnan(t) else t for t in series.times)
+        return PrintedLatencies(tuple(series.values), times, series.count, dict(self._summary))
+
+    @property
+    def recent(self) -> float | None:
+        """The median of the last few, in seconds; None if none was printed."""
+        return median(self._last) if self._last else None
+
+    def line(self, text: bytes, time: float | None = None) -> None:
+        """Take one line in, as `plain` makes it; `time` is when it was there, in seconds since launch."""
+        line = text.decode("ascii", "replace").lower()
         if not any(hint in line for hint in _HINTS):
             return
         carried = False
@@ -109,22 +163,23 @@ class LatencyReader:
             topic = _topic(label, carried)
             value = _value(match, label)
             if topic is None:
-                self._turn(line[: match.start()], value)
+                self._turn(line[: match.start()], value, time)
                 carried = carried and value is None
                 continue
             carried = True
             if value is not None:
-                self._keep(topic, value)
+                self._keep(topic, value, time)
 
-    def _keep(self, kind: str, value: float) -> None:
+    def _keep(self, kind: str, value: float, time: float | None) -> None:
         if kind == "single":
-            self._single.append(value)
+            self._single.add(value, time)
+            self._last = [*self._last[1 - RECENT :], value]
         elif kind != "other":
             self._summary[kind] = value
 
-    def _turn(self, before: str, value: float | None) -> None:
+    def _turn(self, before: str, value: float | None, time: float | None) -> None:
         if value is not None and _TURN.match(before):
-            self._turns.append(value)
+            self._turns.add(value, time)
 
 
 def _topic(label: str, carried: bool) -> str | None:
@@ -164,15 +219,16 @@ def _cumulative(values: Sequence[float]) -> bool:
     return all(after >= before for before, after in pairwise(values))
 
 
-def _summarised(values: Sequence[float]) -> Latency:
-    cut = intervals.mser5(values)
-    steady = values[cut:]
+def _summarised(printed: PrintedLatencies) -> Latency:
+    cut = intervals.mser5(printed.values)
+    steady = printed.values[cut:]
+    count = round(printed.count * len(steady) / len(printed.values))
     return Latency(
         mean=math.fsum(steady) / len(steady),
         least=min(steady),
         most=max(steady),
-        first=values[0],
-        count=len(steady),
-        warmup=cut,
+        first=printed.values[0],
+        count=count,
+        warmup=printed.count - count,
         median=median(steady),
     )

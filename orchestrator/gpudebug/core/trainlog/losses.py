@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
+from gpudebug.core.trainlog.names import NO_COURSE
 from gpudebug.core.trainlog.series import Point, Thinned
 
 MAX_SERIES = 96
@@ -40,6 +41,11 @@ class LossSeries:
         self.negative = self.negative or value < 0
         self.finite = self.finite and isfinite(value)
         self.points.add(Point(step, value, time))
+
+    @property
+    def of_learner(self) -> bool:
+        """Whether it is a critic's or a policy's, which need not fall where the program learns."""
+        return self.tier >= NO_COURSE
 
     @property
     def count(self) -> int:

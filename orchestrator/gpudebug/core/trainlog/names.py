@@ -15,6 +15,8 @@ _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|b
 _RATE = re.compile(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
 
 LONGEST_NAME = 80
+NO_COURSE = 5
+"""From this tier on losses need not fall where a program learns: a critic's, then a policy's, an entropy."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -52,6 +54,9 @@ _SECONDARY = word_set(
     "discount load balancing z router symmetry estimation"
 )
 
+_CRITIC = word_set("value values vf v critic qf q")
+_POLICY = word_set("actor policy surrogate pg pi entropy ent kl curiosity")
+
 _STEP = word_set(
     "step steps iter iters iteration iterations itr it update updates batch batches round rounds "
     "gstep minibatch minibatches"
@@ -86,7 +91,8 @@ class Role:
     `kind`: loss, step, other (a count that is no optimiser step), epoch, epochs, limit, data, update,
     total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty.
     `phase`: train, val or empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric
-    that acts as one, 3 and 4 what says less. `scale` turns a duration in the name's unit into seconds;
+    that acts as one, 3 and 4 what says less, from NO_COURSE on
+    parts of a reinforcement learner's. `scale` turns a duration in the name's unit into seconds;
     `about` is the loss in `loss at step 5: 2.5`.
     """
 
@@ -171,9 +177,13 @@ def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role 
     rest = bag - _FILLER - set(named)
     if {"cross", "entropy"} <= rest:
         rest = rest - {"cross", "entropy"} | {"ce"}
+    if named and "value" in parts[: parts.index(named[0])]:
+        rest |= {"critic"}  # `value loss`, not `loss value`.
     if named:
         if not rest:
             return Role("loss", phase, tier=0 if named[0] in ("loss", "losses") else 2)
+        if rest & (_CRITIC | _POLICY):
+            return Role("loss", phase, tier=NO_COURSE + bool(rest & _POLICY))
         return Role("loss", phase, tier=3 if rest & _SECONDARY else 1)
     if bag & {"batch", "reader", "data"} and "cost" in bag:
         return None

@@ -1,19 +1,22 @@
 """The configuration that a program prints before it trains, or saves beside its output: name -> value.
 
 Read are an argparse Namespace and the like, dictionaries as Python or JSON write them, over several lines
-too, and lines of `name: value`, nested by their indentation. Names are dotted; a name that is printed with
-two values is ambiguous and left out.
+too, rows of `name=value, name=value`, lines of `name: value`, nested by their indentation, and lines that say
+that a setting is overridden. Names are dotted. Of a setting that is printed with several values the last word
+counts, as `last_word` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.redaction.redact import Redactor, secret_pair
 from gpudebug.core.text.json_lines import parse
+from gpudebug.core.trainlog import overrides
+from gpudebug.core.trainlog.last_word import Form, SettingBlock, Settings, resolve
 from gpudebug.core.yaml import document
 
 LONGEST = 128 << 10
@@ -23,12 +26,16 @@ MOST = 600
 _LONGEST_NAME = 100
 _LONGEST_VALUE = 200
 _LONGEST_LINE = 1000
+_LONGEST_ROW = 8000
+_MOST_VALUES = 20
 _DEEPEST = 12
 _ATTEMPTS = 100
 
 # A call whose name says that it holds a configuration: the text of a module has such calls by the hundred.
 _HOLDER = r"[\w.]{0,40}(?:namespace|arg|conf|cfg|option|setting|param)\w{0,40}"
-_START = re.compile(rf"(?:\b{_HOLDER}\(\s*(?=[A-Za-z_]\w*\s*=))|\{{\s*(?=[\"'][\w./-]+[\"']\s*:)", re.I)
+_START = re.compile(
+    rf"(?:\b{_HOLDER}\(\s*(?=[A-Za-z_]\w*\s*=))|OrderedDict\((?=\[\()|\{{\s*(?=[\"'][\w./-]+[\"']\s*:)", re.I
+)
 _KEYS = {
     ")": re.compile(r"([A-Za-z_]\w*)\s*=(?!=)"),
     "}": re.compile(r"(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s:,{}\[\]()\"']+))\s*:"),
@@ -39,12 +46,19 @@ _ATOM = re.compile(r"[^,()\[\]{}\"'\n]*")
 _ENUM = re.compile(r"<[\w.]+:\s*['\"]?([^'\">]*)['\"]?>")
 _SPACE = re.compile(r"\s*")
 
-# A line of a configuration, behind what a logger may write in front. One value without blanks, or quoted.
+# A line of a configuration, behind what a logger may write in front. One value without blanks, or quoted, and
+# what a line of Python or YAML notes behind it.
 _LINE = re.compile(
-    r"(?:.*\b(?:INFO|DEBUG)\b[\]:\s|-]*)?"
-    r"(?P<indent>[\s|>*]*)(?:-\s+)?(?P<name>[A-Za-z_][\w./-]*)\s*(?::|=|\.{2,})\s*"
-    r"(?P<value>[^\s\"'][^\s,]*|\"[^\"]*\"|'[^']*'|\[[^\]]*\])?\s*"
+    r"(?:.*\b(?:INFO|DEBUG)\b[\]:\s|-]*|[IWD]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] )?(?:[Cc]onfig \w+ )?"
+    r"(?P<indent>[\s|>*│├└─]*)(?P<item>-\s+)?['\"]?(?P<name>[A-Za-z_+][\w./+-]*)\s*(?::|=|\.{2,})\s*"
+    r"(?P<value>[^\s\"'#][^\s,]*|\"[^\"]*\"|'[^']*'|\[[^\]]*\])?['\"]?\s*(?:\s#.*)?"
 )
+_SECTION = re.compile(r"(?P<indent>[\s│]*[├└]──\s+)(?P<name>[A-Za-z_][\w.]*)\s*")
+_NOTE = re.compile(r"\s*(?:#.*)?")
+# Enough `name=value` beside each other to be no metrics.
+_ROW = re.compile(r"[A-Za-z_][\w.]*=[^,=]{0,200}(?:, [A-Za-z_][\w.]*=[^=]{0,200}){5}")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_MARK = "\0"
 # The source that a traceback quotes is no configuration.
 _TRACEBACK = "Traceback (most recent call last)"
 # Where training begins, metrics look like a configuration: a loss with a number, and another number.
@@ -54,8 +68,14 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 def read_printed(text: str) -> dict[str, str]:
     """Reads the program's configuration from the beginning of a log, up to where it trains."""
-    text = _before_training(text)
+    return dict(printed_settings(text).known)
+
+
+def printed_settings(text: str) -> Settings:
+    """As `read_printed`, with the settings that were given several values."""
+    text = _before_training(_COLOUR.sub("", text).replace(_MARK, " "))
     found = _FoundSettings()
+    structures: list[object] = []
     rest = []
     position = attempts = 0
     while attempts < _ATTEMPTS and (match := _START.search(text, position)):
@@ -67,13 +87,12 @@ def read_printed(text: str) -> dict[str, str]:
             rest.append(text[position : match.end()])
             position = match.end()
             continue
-        found.add_all("", value)
-        rest.append(text[position : match.start()])
+        structures.append(value)
+        rest.append(text[position : match.start()] + _MARK)
         position = reader.at
     rest.append(text[position:])
-    for name, value in _lines("".join(rest).splitlines()):
-        found.add(name, value)
-    return found.known()
+    _read_lines("".join(rest).split("\n"), iter(structures), found)
+    return found.settings()
 
 
 def read_saved(name: str, text: str) -> dict[str, str]:
@@ -81,8 +100,8 @@ def read_saved(name: str, text: str) -> dict[str, str]:
     found = _FoundSettings()
     value = parsed(name, text)
     if value is not None:
-        found.add_all("", _plain(value, 0))
-    return found.known()
+        found.structure(_plain(value, 0))
+    return dict(found.settings().known)
 
 
 def parsed(name: str, text: str) -> Mapping[str, Any] | None:
@@ -106,36 +125,80 @@ def _before_training(text: str) -> str:
 
 
 class _FoundSettings:
-    """Names with their values; None if a name has several."""
+    """Settings in the order in which they are printed, in blocks of what is printed in one go."""
 
     def __init__(self) -> None:
-        self._values: dict[str, str | None] = {}
+        self._blocks: list[SettingBlock] = []
+        self._names: set[str] = set()
+        self._open: SettingBlock | None = None
 
-    def add_all(self, prefix: str, value: object) -> None:
+    def structure(self, value: object, form: Form = Form.STRUCTURE) -> None:
+        self._open = None
+        block = self._begin(form)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        self._add_all(block, "", value)
+
+    def line(self, name: str, value: str, form: Form) -> None:
+        """One more line of its block; another form begins another block."""
+        block = self._open
+        if block is None or block.form is not form:
+            block = self._begin(form)
+        self._open = block
+        self._add(block, name, value)
+
+    def end(self) -> None:
+        """What comes next is printed for itself."""
+        self._open = None
+
+    def _begin(self, form: Form) -> SettingBlock:
+        self._blocks.append(SettingBlock(form))
+        return self._blocks[-1]
+
+    def _add_all(self, block: SettingBlock, prefix: str, value: object) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
-                self.add_all(f"{prefix}.{key}" if prefix else str(key), inner)
+                self._add_all(block, f"{prefix}.{key}" if prefix else str(key), inner)
+        elif isinstance(value, list) and _pairs(value) and len(prefix) == 0:
+            for key, inner in value:
+                self._add_all(block, str(key), inner)
         elif isinstance(value, list):
-            self.add(prefix, "[" + ", ".join(v for v in value if isinstance(v, str)) + "]")
+            texts = [v for v in value if isinstance(v, str)]
+            self._add(block, prefix, "[" + ", ".join(texts) + "]")
+            if overrides.is_list(prefix):
+                self.end()
+                for name, inner in overrides.of_words(texts):
+                    self.line(name, inner, Form.OVERRIDE)
+                self.end()
         else:
-            self.add(prefix, str(value))
+            self._add(block, prefix, str(value))
 
-    def add(self, name: str, value: str) -> None:
-        if not name or len(name) > _LONGEST_NAME or len(value) > _LONGEST_VALUE or len(self._values) >= MOST:
+    def _add(self, block: SettingBlock, name: str, value: str) -> None:
+        if not name or len(name) > _LONGEST_NAME or len(value) > _LONGEST_VALUE:
             return
-        if self._values.setdefault(name, value) != value:
-            self._values[name] = None
+        if name not in self._names and len(self._names) >= MOST:
+            return
+        self._names.add(name)
+        if len(block.values.get(name, ())) < _MOST_VALUES:
+            block.add(name, value)
 
-    def known(self) -> dict[str, str]:
+    def settings(self) -> Settings:
         """Without secrets, as far as their names or shapes tell."""
         redact = Redactor().redact
-        return {
-            name: value
-            for name, value in self._values.items()
-            if value is not None
-            and not secret_pair(name, value)
-            and redact(text := f"{name}={value}") == text
-        }
+
+        def is_open(name: str, value: str) -> bool:
+            return not secret_pair(name, value) and redact(text := f"{name}={value}") == text
+
+        found = resolve(self._blocks)
+        return Settings(
+            {name: value for name, value in found.known.items() if is_open(name, value)},
+            {name: v for name, v in found.restated.items() if all(is_open(name, value) for value in v)},
+        )
+
+
+def _pairs(value: list[object]) -> bool:
+    """Whether a list is an OrderedDict's: names with their values."""
+    return bool(value) and all(isinstance(v, list) and len(v) == 2 and isinstance(v[0], str) for v in value)
 
 
 class _Unreadable(ValueError):
@@ -231,22 +294,71 @@ class _ValueReader:
         self.at = space.end()
 
 
-def _lines(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Yield (dotted name, value) of the lines that are settings; any other line ends what was nested."""
+def _read_lines(lines: list[str], structures: Iterator[object], found: _FoundSettings) -> None:
+    """Add the lines that are settings or say that one is overridden; a mark is the next of `structures`.
+
+    Any other line ends what was nested, and the block.
+    """
     above: list[tuple[int, str]] = []
-    for line in lines:
-        match = _LINE.fullmatch(line) if len(line) <= _LONGEST_LINE else None
-        if match is None:
+    form = Form.LINES
+    for marked in lines:
+        marks, line = marked.count(_MARK), marked.replace(_MARK, "")
+        known = len(line) <= _LONGEST_LINE
+        match = _LINE.fullmatch(line) if known else None
+        if known and overrides.is_header(line):
+            found.end()
+            above, form = [], Form.OVERRIDE
+        elif known and (pairs := overrides.of_line(line)):
             above = []
-            continue
-        depth = len(match["indent"])
-        while above and above[-1][0] >= depth:
-            above.pop()
-        name = ".".join([*(section for _, section in above), match["name"]])
-        if match["value"] is None:
-            above.append((depth, match["name"]))
-        else:
-            yield name, match["value"].strip("\"'")
+            for name, value in pairs:
+                found.line(name, value, Form.OVERRIDE)
+        elif match is not None:
+            _nest(match, above, found, form)
+        elif known and (section := _SECTION.fullmatch(line)):
+            _up(above, len(section["indent"]))
+            above.append((len(section["indent"]), section["name"]))
+        elif row := _row(line):
+            above = []
+            found.structure(row)
+        elif not _NOTE.fullmatch(line):
+            above, form = [], Form.LINES
+            found.end()
+        for _ in range(marks):
+            found.structure(next(structures), Form.OVERRIDE if overrides.mentions(line) else Form.STRUCTURE)
+
+
+def _nest(match: re.Match[str], above: list[tuple[int, str]], found: _FoundSettings, form: Form) -> None:
+    """A line that is a setting, or the name of those that are further in."""
+    depth = len(match["indent"])
+    _up(above, depth)
+    sections = [section for _, section in above]
+    if match["value"] is None:
+        above.append((depth, match["name"]))
+        return
+    value = match["value"].strip("\"'")
+    if match["item"] and any(overrides.is_list(section) for section in sections):
+        found.line(match["name"].lstrip("+"), value, Form.OVERRIDE)
+    elif not match["name"].startswith("+"):
+        found.line(".".join([*sections, match["name"]]), value, form)
+
+
+def _up(above: list[tuple[int, str]], depth: int) -> None:
+    """Leave the sections that a line of this depth is not in."""
+    while above and above[-1][0] >= depth:
+        above.pop()
+
+
+def _row(line: str) -> object:
+    """The settings of a line that is nothing but `name=value, name=value`; None for any other."""
+    match = _ROW.search(line) if len(line) <= _LONGEST_ROW else None
+    if match is None:
+        return None
+    reader = _ValueReader(f"({line[match.start() :].rstrip()})", 0)
+    try:
+        value = reader.value()
+    except _Unreadable:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _plain(value: object, depth: int) -> object:

@@ -48,6 +48,11 @@ class LogReader:
         return best.last if best else None
 
     @property
+    def latency(self) -> float | None:
+        """The median of the latencies printed last, in seconds."""
+        return self._state.latencies.recent
+
+    @property
     def last_step_time(self) -> float | None:
         """When the last new step was seen, in seconds since launch; None without times."""
         leader = self._state.steps.leader

@@ -76,6 +76,10 @@ _INTEREST = re.compile(
 )
 
 
+COARSE = ("K", "M", "B", "k", "G")
+"""Behind a number: thousands, millions, …."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedNumber:
     """One number of a line. `name` is zeroed where it holds digits; `named` is then its place.
@@ -126,7 +130,9 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class NumberToken:
+    """The place of a number, of its unit, and of the total in `n/total`."""
+
     start: int
     end: int
     unit: str
@@ -144,7 +150,7 @@ def read_shape(skeleton: str) -> Shape | None:
     if not tabular and not _INTEREST.search(skeleton):
         return Shape(framework=framework) if framework else None
     text, bars = _take_bars(skeleton) if "/" in skeleton or "[" in skeleton else (skeleton, ())
-    text, stamp, rank = _take_marks(text)
+    text, stamp, rank = without_marks(text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
     if rows:
@@ -167,7 +173,7 @@ def _mask(match: re.Match[str]) -> str:
     return "~" * len(match[0])
 
 
-def _take_marks(text: str) -> tuple[str, Span | None, Span | None]:
+def without_marks(text: str) -> tuple[str, Span | None, Span | None]:
     """Masks what is no measurement: (text, dated time stamp, rank)."""
     rank = _RANK.search(text) if "[" in text else None
     if rank:
@@ -216,8 +222,9 @@ def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
     return "".join(out) + text[at:], tuple(bars)
 
 
-def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
+def tokens_of(text: str) -> list[NumberToken]:
+    """The numbers of a skeleton, each with the unit that is printed right behind it."""
+    tokens: list[NumberToken] = []
     for match in NUMBER.finditer(text):
         start, end = match.span("value")
         unit = (match["unit"] or "").strip()
@@ -225,9 +232,9 @@ def _tokens(text: str) -> list[_Token]:
         if last and last.total is None and not last.unit and _RATIO_GAP.match(text[last.end : start]):
             whole = "." not in text[last.start : end] and "e" not in text[last.start : end].lower()
             if whole and text[end : end + 1] != "/" and not (unit and "/" in unit):
-                tokens[-1] = _Token(last.start, last.end, unit, match.end(), (start, end))
+                tokens[-1] = NumberToken(last.start, last.end, unit, match.end(), (start, end))
                 continue
-        tokens.append(_Token(start, end, unit, match.end()))
+        tokens.append(NumberToken(start, end, unit, match.end()))
     return tokens
 
 
@@ -236,11 +243,11 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
     phase = bars[0].phase if bars else ""
     at = 0
     opening = pending = after = ""
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     table = text.lstrip()[:1] == "|"
     for index, token in enumerate(tokens):
         gap = text[at : token.start]
-        key, prefix, style, key_span = _label(gap, at, table)
+        key, prefix, style, key_span = label_of(gap, at, table)
         twin = _TWIN.search(gap) if gap[-2:-1] == ":" else None
         if twin and text[token.end : token.end + 2] == " (":
             key, after = twin[1], twin[2]
@@ -252,7 +259,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
         if style == " " and not role.kind and text[token.end - 1] in "nNfFyY":
             continue
         at = token.unit_end
-        phase = _phase(prefix, phase)
+        phase = next_phase(prefix, phase)
         if index == 0 and role.kind in ("step", "epoch", ""):
             phase = phase_of(words(key)) or phase
         if index == 0:
@@ -270,13 +277,14 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
     return tuple(fields)
 
 
-def _told_at(key: str, text: str, token: _Token) -> bool:
+def _told_at(key: str, text: str, token: NumberToken) -> bool:
     """Whether `Loss step 10: 0.5` is the loss of step 10, and 10 is not a loss."""
     last = key.rpartition(" ")[2].lower()
     return last in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (": ", " =")
 
 
-def _phase(prefix: list[str], phase: str) -> str:
+def next_phase(prefix: list[str], phase: str) -> str:
+    """The phase that the names before a number speak of; `phase` if they say nothing."""
     for part in prefix:
         parts = words(part)
         if 0 < len(parts) <= 5:
@@ -284,7 +292,7 @@ def _phase(prefix: list[str], phase: str) -> str:
     return phase
 
 
-def _label(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | None]:
+def label_of(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | None]:
     """The name before a number: (name, parts before it, style, its place)."""
     trimmed = _WRAPPED.sub("", gap).rstrip(_SEPARATORS)
     if table:
@@ -302,7 +310,7 @@ def _label(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | 
     return key, parts[:-1], style, (at + where, at + where + len(key)) if where >= 0 and "0" in key else None
 
 
-def _suffix(text: str, token: _Token, until: int) -> str:
+def _suffix(text: str, token: NumberToken, until: int) -> str:
     """Words after a nameless number up to a delimiter: `6.1 avg loss,`, `200/2983 batches |`."""
     after = text[token.unit_end : until]
     cut = _DELIMITER.search(after)
@@ -312,7 +320,7 @@ def _suffix(text: str, token: _Token, until: int) -> str:
 
 
 def _unnamed(
-    token: _Token, pending: str, suffix: str, text: str, fields: list[LoggedNumber], gap: str
+    token: NumberToken, pending: str, suffix: str, text: str, fields: list[LoggedNumber], gap: str
 ) -> tuple[Role, str]:
     if pending:
         return classify(pending), pending
@@ -321,7 +329,11 @@ def _unnamed(
         if role.kind == "step":
             return role, suffix
         before = text[: token.start]
-        alone = not before.strip(" ~\t") or before.rstrip().endswith((":", "|", "%")) or before[-1:] in "[("
+        alone = (
+            not before.strip(" ~\t")
+            or before.rstrip().endswith((":", "|", "%"))
+            or before.rstrip(" ")[-1:] in "[("
+        )
         percent = "%" in text[token.unit_end : token.unit_end + 12]
         if (alone or percent) and "/" not in token.unit:
             return Role("step", tier=1, about="#"), ""
@@ -346,13 +358,13 @@ def _unnamed(
 
 
 def _field(
-    role: Role, key: str, key_span: Span | None, style: str, token: _Token, phase: str
+    role: Role, key: str, key_span: Span | None, style: str, token: NumberToken, phase: str
 ) -> LoggedNumber | None:
     unit = "" if len(token.unit) > LONGEST_UNIT and "/" not in token.unit else token.unit
     scale = role.scale
     end = token.end
     kind = role.kind
-    if unit in ("K", "M", "B", "k", "G"):
+    if unit in COARSE:
         end = token.unit_end
     per_step = _PER_STEP_UNIT.match(unit)
     if per_step:

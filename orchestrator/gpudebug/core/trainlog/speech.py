@@ -1,7 +1,7 @@
-"""Lines that tell of speed in other words than steps: samples a second, a batch's size, a latency.
+"""Lines that tell of speed in other words than steps: samples a second, the size of a step, a latency.
 
 Only an even spread of them is kept here, with their times; what their figures mean is read from them later,
-when the steady window is known.
+when the steady window is known. Lines of latencies are only recognised.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ LONGEST_LINE = 512
 _TOPICS = {
     "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
     "batch": re.compile(rb"batch[ _-]?size", re.I),
+    "environments": re.compile(rb"number of environments", re.I),
+    "tokens": re.compile(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
     "latency": re.compile(
         rb"latenc|infer|forward|(?:time|duration)[ _-]+per[ _-]|^\W*(?:loop|request|frame) ?#?0", re.I
     ),
@@ -24,7 +26,7 @@ _TOPICS = {
 
 
 def topics(skeleton: bytes) -> tuple[str, ...]:
-    """What lines of this skeleton speak of: samples, batch, latency."""
+    """What lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
     return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
 
 
@@ -37,6 +39,8 @@ class Speech:
     def keep(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
         line = text[:LONGEST_LINE].decode("ascii")
         for topic in about:
+            if topic == "latency":
+                continue  # `LatencyReader` keeps the values themselves.
             self._lines.setdefault(topic, Thinned()).add((line, time))
 
     def items(self) -> dict[str, tuple[Line, ...]]:

@@ -10,7 +10,9 @@ from gpudebug.core.records import Trend
 from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.clock import stamp_seconds
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
+from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, LossSeries
+from gpudebug.core.trainlog.occasions import Occasions
 from gpudebug.core.trainlog.patterns import GROUP
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
@@ -22,6 +24,7 @@ from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
 from gpudebug.core.trainlog.trend import trend
+from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
 MAX_HELD = 16384
 """Fields of all kept shapes together."""
@@ -39,7 +42,6 @@ MAX_NAMES = 64
 TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
 BUFFERED_SHARE = 0.5
-
 
 Learned = tuple[Shape | None, bool, tuple[str, ...]]
 
@@ -86,6 +88,9 @@ class LogState:
         self.losses = Losses()
         self.timing = Timing()
         self.speech = Speech()
+        self.occasions = Occasions()
+        self.latencies = LatencyReader()
+        self.work = WorkLog()
         self.scan = FailureScan()
         self.sources = SourceLines()
         self.head: Head | None = None
@@ -117,14 +122,17 @@ class LogState:
         if self.sources.quotes(key, segment) or USAGE.match(key):
             self._recognise(shape)
             return
+        self.occasions.read(key, text, self._seen())
         if about:
             self.speech.keep(about, text, time)
+        if "latency" in about:
+            self.latencies.line(text, time)
         named = self._named(segment) if self.patterns else []
         for name, value in named:
             if name == "step":
                 self._user_step(value, time)
-        if shape is not None:
-            self._apply(shape, text, time)
+        step, at = self._apply(shape, text, time) if shape is not None else (None, time)
+        self.work.read(key, text, step, at)
         for name, value in named:
             self._take_named(name, value, time)
 
@@ -141,11 +149,12 @@ class LogState:
         if shape is not None and shape.framework:
             self.frameworks[shape.framework] = self.frameworks.get(shape.framework, 0) + 1
 
-    def _apply(self, shape: Shape, text: bytes, time: float | None) -> None:
+    def _apply(self, shape: Shape, text: bytes, time: float | None) -> tuple[NamedStep | None, float | None]:
+        """Takes a line in: (the step that it names beside no loss, its time)."""
         self._recognise(shape)
         if shape.header:
             self.head = read_head(text, *shape.header)
-            return
+            return None, time
         at = time
         if shape.stamp and not self.arrivals:
             self.stamp = stamp_seconds(text[shape.stamp[0] : shape.stamp[1]].decode("ascii"))
@@ -161,6 +170,8 @@ class LogState:
         for bar in shape.bars:
             self._bar(bar, text, line)
         self._settle(line, time)
+        steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
+        return None if line.losses else next((step for step in steps if step[0] != "#"), None), at
 
     def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings, rank: str) -> None:
         value = number(text[item.value[0] : item.value[1]])
@@ -319,11 +330,11 @@ class LogState:
         unit = _unit(counter)
         speed, source = self._rate(counter, unit)
         failure = classify_failure(self.scan, exit_status, signal, self._seen())
-        frameworks = sorted(self.frameworks, key=lambda name: -self.frameworks[name])
         return LogSummary(
-            framework=frameworks[0] if frameworks else None,
+            framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
             loss_name=best.name if best else None,
             loss=_points(best) if best else (),
+            of_learner=best is not None and best.of_learner,
             points=best.count if best else 0,
             first=best.first if best else None,
             last=best.last if best else None,
@@ -340,7 +351,12 @@ class LogState:
             failure=failure,
             durations=self.timing.durations(),
             speech=self.speech.items(),
+            latencies=self.latencies.printed(),
+            resumed=self.occasions.resumed,
+            span=(counter.first, counter.value) if counter and counter.seen else None,
+            occasions=self.occasions.counted(self._seen(), best.count if best else 0),
             extra={} if given_up else {name: series.items() for name, series in self.named.items()},
+            work=self.work.summary(),
         )
 
     def _rate(self, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:
@@ -357,7 +373,7 @@ def _trend(best: LossSeries | None, lost: bool) -> Trend:
         return Trend.UNKNOWN
     if lost or not best.finite or best.hidden_nan:
         return Trend.NAN
-    if best.phase == "val":
+    if best.phase == "val" or best.of_learner:
         return Trend.UNKNOWN
     values = [point.value for point in best.points.items()]
     return trend(values if len(values) > 1 or best.printed < 2 else values * 2)

@@ -39,7 +39,10 @@ class CounterReading:
 
 @dataclass(slots=True)
 class StepCounter:
-    """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs."""
+    """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
+
+    `spans`: it went on where an epoch ended, so that it counts through all of them.
+    """
 
     key: Key
     kind: str
@@ -57,6 +60,7 @@ class StepCounter:
     gap: int = 1
     with_loss: int = 0
     at_zero: bool = False
+    spans: bool = False
     time: float | None = None
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
@@ -73,6 +77,8 @@ class StepCounter:
             return False
         else:
             self.gap = n - self.n
+            later = reading.epoch is not None and (self.epoch is None or reading.epoch > self.epoch)
+            self.spans = self.spans or (later and not reading.epoch_here)
         if n and (total is None or n < total):
             self.unit = gcd(self.unit, n)
         self.n, self.total, self.epoch = n, total, reading.epoch
@@ -92,8 +98,9 @@ class StepCounter:
         if n > self.n:
             return False
         if reading.epoch is not None and self.epoch is not None:
-            if int(reading.epoch) > int(self.epoch):
-                return total is not None or n < self.n
+            if int(reading.epoch) > int(self.epoch) and not self.spans:
+                # Once more the same count is the next epoch's only if it is all of one: a bar is redrawn.
+                return n < self.n or (total is not None and n >= total)
             if reading.epoch_here:
                 return False
         if total is None or n > 0.5 * total:

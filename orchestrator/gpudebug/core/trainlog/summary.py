@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpudebug.core.records import Failure, Trend
+from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.speech import Line
+from gpudebug.core.trainlog.work import LoggedWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,18 +16,23 @@ class LogSummary:
     """What a log says. Times are seconds, rates per second; None is not known.
 
     `loss` is an even spread of the printed values (equal neighbours count once), `points` how many there
-    were, `first` and `last` the ends. `step_unit` is what the log counts: step, timesteps (of an
-    environment), samples or epoch; `step_times` are (count, seconds since launch at which it was first
+    were, `first` and `last` the ends; `of_learner` says that they are a critic's or a policy's, which need
+    not fall. `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch;
+    `step_times` are (count, seconds since launch at which it was first
     seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
     if the log counts something else. `rate_source` is the source of the rate: arrival, stamps,
     bar or printed. `durations` are the printed times of single steps, or means over a few; `speech` the
-    lines that tell of speed in other words, by topic; `extra` holds the user's other patterns.
+    lines that tell of speed in other words, by topic; `latencies` how long single inferences took; `extra`
+    holds the user's other patterns, `work` the counters and rates of work, and the rewards;
+    `occasions` counts evaluations, checkpoints and log lines.
+    `resumed` is the line that says that an earlier run is continued, `span` the first and the last count.
     """
 
     framework: str | None = None
     loss_name: str | None = None
     loss: tuple[Point, ...] = ()
     points: int = 0
+    of_learner: bool = False
     first: float | None = None
     last: float | None = None
     trend: Trend = Trend.UNKNOWN
@@ -41,4 +48,9 @@ class LogSummary:
     failure: Failure | None = None
     durations: tuple[Point, ...] = ()
     speech: dict[str, tuple[Line, ...]] = field(default_factory=dict)
+    latencies: PrintedLatencies = field(default_factory=PrintedLatencies)
+    resumed: str | None = None
+    span: tuple[int, int] | None = None
+    occasions: dict[str, int] = field(default_factory=dict)
     extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)
+    work: LoggedWork = field(default_factory=LoggedWork)

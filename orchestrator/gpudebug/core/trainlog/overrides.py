@@ -1,0 +1,99 @@
+"""Lines by which a program says that it overrides a setting: name and new value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# `Overriding: eval_interval = 500`, `override lr: 0.1 -> 0.01`, `Overriding batch_size from 8 to 16`
+_WORD = re.compile(r"\bover(?:rid(?:e|es|ing|den)|writ(?:e|es|ing|ten))\b", re.I)
+_WHAT = re.compile(
+    r"(?:[\s:(\[-]*(?:the|cli|command.line|config\w*|yaml|options?|arg\w*|settings?|params?|parameters?|"
+    r"hyper\w*|values?|keys?|[\w./-]+\.(?:ya?ml|json|toml|py)|defaults?|fields?|with|of|from|for|in)\b(?!\s*=)[)\]]?)*[\s:`'\"-]*",
+    re.I,
+)
+_NAME = r"(?P<name>[A-Za-z_][\w./-]*)(?![\w.])[`'\"]?"
+_OLD = r"(?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,;()]+)"
+_VALUE = rf"(?P<value>{_OLD})"
+_ARROW = r"(?:->|=>|→)"
+_CHANGED = re.compile(
+    rf"{_NAME}(?:(?:\s*[(:=]\s*|\s+(?:from|was)\s+){_OLD}\s*(?:{_ARROW}|\b(?:to|with)\b)|\s+{_OLD}\s+{_ARROW})\s*"
+    rf"(?:\w+=)?{_VALUE}\)?\s*(?:#.*)?",
+    re.I,
+)
+_SET = re.compile(
+    rf"{_NAME}(?:\s*[=:]\s*|\s*{_ARROW}\s*|\s+(?:to|with)\s+(?:(?:the\s+)?(?:command.?line|cli)\b[\s\w]*[:=]\s*)?)(?:\w+=)?"
+    rf"{_VALUE}\s*(?:#.*)?",
+    re.I,
+)
+# `batch_size: 16 (overridden)`, `lr = 0.1  # from the command line`
+_NOTED = re.compile(
+    r".{0,80}(?:overrid(?:e|den)|(?:from|by|set on)\s+(?:the\s+)?(?:command.?line|cli)\b).{0,40}", re.I
+)
+_BEHIND = re.compile(
+    rf"(?:.*?\s)?{_NAME}\s*[:=]\s*(?:{_OLD}\s*(?:{_ARROW}|\bto\b)\s*)?{_VALUE}\s*(?:#|\(|\[|--?\s)(?P<note>.*)",
+    re.I,
+)
+_HEADER = re.compile(r".*\boverrid(?:e|es|ing)\b.*\bwith\b.*:\s*", re.I)
+_PAIR = re.compile(
+    r"['\"]?(?:--|\+{1,2})?([A-Za-z_][\w./@-]*)=(\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,'\"\]]*)['\"]?"
+)
+_BETWEEN = re.compile(r"[\s,\[\](){};]*")
+_LIST = re.compile(r"(?:.*\.)?(?:\w+_)?overrides?(?:\.task|\.hydra)?", re.I)
+
+
+def of_line(line: str) -> list[tuple[str, str]]:
+    """The settings that a line overrides, with their new values; none for any other line."""
+    word = _WORD.search(line) or re.search(r"\boverrides\b", line, re.I)
+    if word is None and "ommand" not in line and "cli" not in line.lower():
+        return []
+    if word is not None:
+        behind = line[word.end() :]
+        tail = behind[match.end() :] if (match := _WHAT.match(behind)) else behind
+        if behind.lstrip().startswith(":") or tail.startswith("["):
+            several = _several(behind.lstrip(" :\t"))
+            if several:
+                return several
+        for form in (_CHANGED, _SET):
+            found = form.fullmatch(tail)
+            if found is not None:
+                return [(found["name"], _plain(found["value"]))]
+    noted = _BEHIND.fullmatch(line)
+    if noted is not None and _NOTED.fullmatch(noted["note"]):
+        return [(noted["name"], _plain(noted["value"]))]
+    return []
+
+
+def is_header(line: str) -> bool:
+    """Whether a line says that the settings below it override others: those of a file, say."""
+    return _HEADER.fullmatch(line) is not None
+
+
+def mentions(line: str) -> bool:
+    """Whether what a line holds besides are overrides: `Overrides: {...}`."""
+    return re.search(r"\boverrides?\b|\boverriding\b", line, re.I) is not None
+
+
+def is_list(name: str) -> bool:
+    """Whether a setting of this name lists overrides, as Hydra's does."""
+    return _LIST.fullmatch(name) is not None
+
+
+def of_words(words: Iterable[str]) -> list[tuple[str, str]]:
+    """Settings of words like `trainer.max_steps=5` and `+seed=1`; others are left out."""
+    found = (_PAIR.fullmatch(word.strip()) for word in words)
+    return [(match[1], _plain(match[2])) for match in found if match is not None]
+
+
+def _plain(value: str) -> str:
+    """Without quotes, and without the full stop of a sentence."""
+    return value.strip("\"'").rstrip(".")
+
+
+def _several(text: str) -> list[tuple[str, str]]:
+    """Settings of a text that is nothing but a list of them."""
+    found = list(_PAIR.finditer(text))
+    rest = _PAIR.sub("", text)
+    if not found or not _BETWEEN.fullmatch(rest):
+        return []
+    return [(match[1], _plain(match[2])) for match in found]

@@ -1,0 +1,100 @@
+"""Figures that a training writes into tables: CSV with a head, and one JSON object a line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+
+from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.names import classify
+from gpudebug.core.trainlog.quantities import quantity
+from gpudebug.core.words import WorkName
+
+MAX_ROWS = 200_000
+
+
+def read_csv(text: str) -> WrittenScalars:
+    """The columns of numbers, over the column that counts environment steps, else steps, else the rows."""
+    whole = text if text.endswith("\n") else text[: text.rfind("\n") + 1]
+    lines = [line for line in whole.splitlines() if not line.startswith("#")]
+    refused: list[str] = []
+    found = _of_rows(_readable(csv.DictReader(lines), refused))
+    if refused:
+        found.note = refused[0]
+    elif whole != text:
+        found.note = "ends in the middle of a line"
+    return found
+
+
+def _readable(rows: csv.DictReader[str], refused: list[str]) -> Iterator[Mapping[str, object]]:
+    """The rows up to one that is none, of which `refused` is told: a quote that is never closed, say."""
+    try:
+        yield from rows
+    except csv.Error as e:
+        refused.append(f"cannot be read from line {rows.line_num + 1} on: {e}")
+
+
+def read_jsonl(text: str) -> WrittenScalars:
+    """As `read_csv`, of an object a line; nested ones as `a.b`."""
+    rows: list[Mapping[str, object]] = []
+    note = None
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            note = f"line {number} is no JSON" if number < len(lines) else "ends in the middle of a line"
+            continue
+        if isinstance(row, dict):
+            rows.append(_flat(row))
+    found = _of_rows(rows)
+    found.note = note
+    return found
+
+
+def _flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and prefix.count(".") < 4:
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def _of_rows(rows: Iterable[Mapping[str, object]]) -> WrittenScalars:
+    found = WrittenScalars()
+    for number, row in enumerate(rows):
+        if number >= MAX_ROWS:
+            found.note = f"has more than {MAX_ROWS} rows"
+            break
+        values = {name: value for name, text in row.items() if (value := as_number(text)) is not None}
+        step = _position(values, number)
+        for name, value in values.items():
+            found.add(name, step, value)
+    return found
+
+
+def _position(values: Mapping[str, float], row: int) -> int:
+    counters = [(_rank(name), value) for name, value in values.items() if value >= 0 and isfinite(value)]
+    best = min((one for one in counters if one[0] is not None), default=None, key=lambda one: one[0] or 0)
+    return int(best[1]) if best is not None else row
+
+
+def _rank(name: str) -> int | None:
+    found = quantity(name)
+    if found is not None and found.kind == "count" and found.unit == WorkName.ENVIRONMENT_STEPS:
+        return found.tier
+    return 9 if classify(name).kind == "step" else None
+
+
+def as_number(text: object) -> float | None:
+    """The number that a value is or spells; None of any other, and of a whole one too large for a float."""
+    if isinstance(text, bool) or not isinstance(text, (int, float, str)):
+        return None
+    try:
+        return float(text)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,64 @@
+"""CSV and JSONL as training loops write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.trainlog.written_tables import read_csv, read_jsonl
+
+SB3 = """time/fps,time/total_timesteps,rollout/ep_rew_mean,train/loss
+500,512,20.5,
+490,1024,21.5,4.5
+480,1536,30.0,3.5
+"""
+LIGHTNING = """epoch,step,train_loss,val_loss
+0,9,2.5,
+0,19,,2.0
+1,29,1.5,
+"""
+
+
+def test_columns_over_the_counter_of_environment_steps() -> None:
+    found = read_csv(SB3)
+    assert found.values["rollout/ep_rew_mean"] == [(512, 20.5), (1024, 21.5), (1536, 30.0)]
+    assert found.values["train/loss"] == [(1024, 4.5), (1536, 3.5)]
+
+
+def test_columns_over_steps() -> None:
+    assert read_csv(LIGHTNING).values["train_loss"] == [(9, 2.5), (29, 1.5)]
+
+
+def test_a_table_that_ends_in_the_middle_of_a_line_is_named() -> None:
+    found = read_csv(SB3[:-5])
+    assert found.note == "ends in the middle of a line"
+    assert found.values["rollout/ep_rew_mean"] == [(512, 20.5), (1024, 21.5)]
+
+
+def test_objects_a_line() -> None:
+    lines = ['{"step": 1, "train": {"loss": 2.0}}', '{"step": 2, "train": {"loss": NaN}}', '{"step": 3, "tr']
+    found = read_jsonl("\n".join(lines))
+    assert str(found.values["train.loss"]) == "[(1, 2.0), (2, nan)]"
+    assert found.note == "ends in the middle of a line"
+    assert read_jsonl("no\n" + lines[0]).note == "line 1 is no JSON"
+    assert read_jsonl("").values == {}
+
+
+def test_rows_before_a_quote_that_is_never_closed_are_read() -> None:
+    found = read_csv(f'{SB3}470,2048,31.0,"{"x" * 200_000}\n')
+    assert found.values["rollout/ep_rew_mean"] == [(512, 20.5), (1024, 21.5), (1536, 30.0)]
+    assert found.note is not None
+    assert found.note.startswith("cannot be read from line 5 on")
+
+
+@pytest.mark.parametrize("step", ["Infinity", "1e999", "NaN", "-Infinity"])
+def test_a_step_that_is_no_number_is_no_position(step: str) -> None:
+    table = read_csv(f"step,loss\n1,3.0\n{step},2.0\n3,1.0\n")
+    lines = read_jsonl("".join(f'{{"step": {at}, "loss": 2.0}}\n' for at in ("1", step, "3")))
+    assert [at for at, _ in table.values["loss"]] == [1, 1, 3]
+    assert [at for at, _ in lines.values["loss"]] == [1, 1, 3]
+
+
+def test_whole_numbers_of_any_size_and_objects_of_any_depth() -> None:
+    found = read_jsonl(f'{{"step": 1, "loss": 1{"0" * 400}}}\n{"[" * 100_000}\n{{"step": 2, "loss": 2.0}}\n')
+    assert found.values["loss"] == [(2, 2.0)]
+    assert found.note == "line 2 is no JSON"
