@@ -32,7 +32,7 @@ from gpudebug.core.command import batch
         (
             "python t.py --micro_batch_size=2 --global_batch_size=64",
             {"micro_batch_size": "2", "global_batch_size": "64"},
-            None,
+            64.0,
         ),
         ("python t.py --batch_norm=true --batches_per_epoch=3", {}, None),
         ("python t.py", {}, None),
@@ -64,6 +64,17 @@ def test_what_a_commands_flags_set(command: str, flags: dict[str, str], size: fl
 )
 def test_what_a_program_prints(line: str, size: float | None) -> None:
     assert batch.printed([line]) == size
+
+
+def test_environments_as_a_program_prints_them() -> None:
+    """Isaac Lab's banner of a scene."""
+    lines = [
+        "\tNumber of environments: 4,096",
+        "\tEnvironment spacing   : 4.0",
+        "Number of environments: 4096",
+    ]
+    assert batch.printed_environments(lines) == 4096
+    assert batch.printed_environments([*lines, "Number of environments: 1"]) is None
 
 
 def test_the_whole_step_comes_before_its_part() -> None:

@@ -23,7 +23,10 @@ def test_the_printed_defaults_are_the_defaults() -> None:
 
 def test_the_printed_defaults_are_complete_and_explained() -> None:
     text = defaults.print_defaults()
-    names = {*Config.model_fields, *(f"workload.{name}" for name in Workload.model_fields)}
+    names = {
+        *Config.model_fields,
+        *(f"workload.{n}" for n, f in Workload.model_fields.items() if not f.exclude),
+    }
     for group in ("criteria", "protocol", "budget", "worktree"):
         names |= {f"{group}.{name}" for name in Config.model_fields[group].annotation.model_fields}  # type: ignore[union-attr]
     assert {".".join(setting.path) for setting in defaults.SETTINGS} == names

@@ -99,7 +99,9 @@ def test_what_is_left_out_has_its_default() -> None:
         "success": 20,
         "failure": 10,
         "loss": "converging",
+        "learning": {"metric": "auto", "direction": ""},
         "throughput": "better",
+        "also": None,
     }
     assert found.protocol.model_dump() == {
         "interval": 0.2,
@@ -107,6 +109,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "min_window": 30,
         "baseline_runs": 4,
         "max_runs": 6,
+        "run_for": None,
         "early_stop": False,
     }
     assert found.budget.model_dump() == {"hypotheses": 20, "device_time": 7200}

@@ -149,6 +149,8 @@ def _written(option: Option, value: str | None) -> list[str]:
     """Write the flag with its new value in its present style."""
     if value is None:
         return [option.name]
+    if option.style == "glued" and _separable(value):
+        return [f"{option.name}{value}" if launchers.is_number(value) else f"{option.name}={value}"]
     if option.style in ("equals", "override") or not _separable(value):
         return [f"{option.name}={value}"]
     if option.style == "bare" and option.name.startswith("--"):
@@ -168,7 +170,12 @@ def _append(words: list[str], name: str, value: str | None, start: int) -> None:
         name = f"--{name}"
     if value is None:
         added = [name]
-    elif name.startswith("-") and (style == "separate" or not name.startswith("--")) and _separable(value):
+    elif (
+        name.startswith("-")
+        and (style == "separate" or not name.startswith("--"))
+        and not command_line.holds_value(name)
+        and _separable(value)
+    ):
         added = [name, value]
     else:
         added = [f"{name}={value}"]

@@ -17,12 +17,15 @@ from typing import Literal, NamedTuple
 from gpudebug.core.change import permits
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.command import command_line
+from gpudebug.core.command.synonyms import Synonyms, as_written, names_of
 from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.text import shell_words
 
 Kind = Literal["set", "unset", "env", "patch", "code"]
 PATCHES = "hypotheses/patches"
 COMPOUND = "--compound"
+SERVER = "server:"
+"""In front of a flag or variable: it is of the workload's server."""
 # With these a change would choose the program that workload.command names, or run one before it.
 _COMMANDS = frozenset({"PATH", "BASH_ENV", "ENV", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONEXECUTABLE"})
 SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/FILE or --code"
@@ -44,6 +47,16 @@ class SingleChange(NamedTuple):
     kind: Kind
     name: str = ""
     value: str | None = None
+
+    @property
+    def of_server(self) -> bool:
+        """Whether it is of the workload's server, and not of its command."""
+        return self.kind in ("set", "unset", "env") and self.name.startswith(SERVER)
+
+    @property
+    def bare(self) -> str:
+        """Its name without the prefix of the server."""
+        return self.name.removeprefix(SERVER) if self.of_server else self.name
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -93,6 +106,11 @@ class Intervention:
     def patch(self) -> str | None:
         return next((change.name for change in self.changes if change.kind == "patch"), None)
 
+    @property
+    def without_prefix(self) -> Intervention:
+        """The same with the names of what is of the server as its own program has them."""
+        return Intervention(tuple(c._replace(name=c.bare) for c in self.changes), self.compound)
+
     def touches(self, name: str) -> bool:
         """Whether it changes the flag or variable of this name, however that is spelled."""
         return _knob(name) in {_knob(touched) for touched in self.names}
@@ -114,20 +132,21 @@ class Intervention:
     ) -> Applied:
         """The command line and environment with every flag and variable of the change in place.
 
-        A patch or code changes neither. Raises InterventionError if a part would have no effect, the
-        command's flags cannot be reached, or `allowed` does not let a hypothesis change it; None compares
-        changes of any variable.
+        A patch, code and what is of the server change neither. Raises InterventionError if a part would have
+        no effect, the command's flags cannot be reached, or `allowed` does not let a hypothesis change it;
+        None compares changes of any variable.
         """
         # Which words of a launcher are whose is asked where a change is applied, not where one is read.
         from gpudebug.core.change import flag_edits
 
         words, variables, notes = list(argv), dict(env), list[str]()
-        if any(change.kind in ("set", "unset") for change in self.changes) and command_line.is_shell(words):
+        changes = [change for change in self.changes if not change.of_server]
+        if any(change.kind in ("set", "unset") for change in changes) and command_line.is_shell(words):
             raise InterventionError(
                 f"the flags of a shell command cannot be changed ({self.text})",
                 next="write workload.command without shell: true, or change a variable with --env",
             )
-        for change in self.changes:
+        for change in changes:
             if change.kind == "set":
                 notes += flag_edits.set_flag(words, change.name, change.value, allowed or NOTHING_MORE)
             elif change.kind == "unset":
@@ -144,9 +163,19 @@ class Intervention:
 
         for change in self.changes:
             if change.kind == "env":
-                permits.refuse_variable(change.name, change.value or "", allowed)
-            elif change.kind in ("set", "unset"):
+                permits.refuse_variable(change.bare, change.value or "", allowed)
+            elif change.kind in ("set", "unset") and not change.of_server:
                 flag_edits.refuse_unreachable(argv, change.name, allowed)
+
+    def spelled(self, argv: Sequence[str], synonyms: Synonyms) -> Intervention:
+        """The same change with its flags named as the command names them: `-j` for `--workers`."""
+        changes = tuple(
+            change._replace(name=as_written(argv, change.name, synonyms))
+            if change.kind in ("set", "unset") and not change.of_server
+            else change
+            for change in self.changes
+        )
+        return self if changes == self.changes else Intervention(changes, self.compound)
 
     def same_effect(
         self,
@@ -170,8 +199,11 @@ class Intervention:
         mine = _made(self, *surroundings)
         return mine is not None and mine == _made(other, *surroundings)
 
-    def locked_by(self, locked: Sequence[str], known: Collection[str] | None = None) -> list[str]:
+    def locked_by(
+        self, locked: Sequence[str], known: Collection[str] | None = None, synonyms: Synonyms = ()
+    ) -> list[str]:
         """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference.
+        `synonyms` are the options with several names.
 
         argparse takes `--batch` for `--batch_size`. So does this where the program's flags are `known`: a
         name that is none of them, and short for one of them or of the locked ones alone.
@@ -182,6 +214,7 @@ class Intervention:
             short = [_knob(c.name) for c in self.changes if c.kind != "env" and c.name.startswith("--")]
             meant = [[f for f in flags if f.startswith(name)] for name in short if name not in flags]
             touched |= {long[0] for long in meant if len(long) == 1}
+        touched |= {_knob(other) for name in touched for other in names_of(name, synonyms)}
         return [knob for knob in locked if _knob(knob) in touched]
 
 
@@ -193,7 +226,7 @@ def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str
         made = change.apply(argv, dict(env), None)
     except InterventionError:
         return None
-    return made.env, command_line.flat(made.argv)
+    return made.env, command_line.flat(made.argv), sorted(repr(c) for c in change.changes if c.of_server)
 
 
 def parse(text: str, *, file: str | None = None, line: int | None = None) -> Intervention:
@@ -260,21 +293,22 @@ def _change(kind: str, text: str) -> SingleChange:
         return SingleChange("patch", _patch(text))
     name, equals, value = text.partition("=")
     if kind == "env":
-        if not equals or not _VARIABLE.fullmatch(name):
+        bare = name.removeprefix(SERVER)
+        if not equals or not _VARIABLE.fullmatch(bare):
             raise InterventionError(f"--env {text!r} sets no variable", next="write --env NAME=VALUE")
-        if name in _COMMANDS or name.startswith("GPUDEBUG_"):
+        if bare in _COMMANDS or bare.startswith("GPUDEBUG_"):
             raise InterventionError(
                 f"--env {name} would decide which program runs, or what gpudebug takes it for",
                 next="a person changes it in workload.env or workload.command of gpudebug.yaml",
             )
         return SingleChange("env", name, value)
-    if not _FLAG.fullmatch(name):
+    if not _FLAG.fullmatch(name.removeprefix(SERVER)):
         raise InterventionError(f"--{kind} {text!r} names no flag", next=f"write {SYNTAX}")
     if kind == "unset":
         if equals:
             raise InterventionError(f"--unset {text!r} has a value", next=f"write --unset {name}")
         return SingleChange("unset", name)
-    if not equals and not name.startswith("-"):
+    if not equals and not name.removeprefix(SERVER).startswith("-"):
         raise InterventionError(
             f"--set {text!r} has no value", next=f"write --set {name}=VALUE or --set --{name}"
         )
@@ -316,7 +350,7 @@ def _plain(intervention: Intervention) -> list[SingleChange]:
 
 
 def _knob(name: str) -> str:
-    return command_line.bare_name(name).replace("-", "_")
+    return command_line.bare_name(name.removeprefix(SERVER)).replace("-", "_")
 
 
 def _set_variable(variables: dict[str, str], change: SingleChange) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpudebug.core.command import command_line
+from gpudebug.core.command.synonyms import Synonyms, long_name
 from gpudebug.core.records import Evidence
 
 _SIZE = re.compile(r"(?:\w*_)?batch_?size(?:_\w+)?|batch|bs|\w+_bs")
@@ -24,13 +25,19 @@ _PRINTED = re.compile(
     r"(?P<value>\d{1,9})(?![\d.]*\d)(?:\s*[x*]\s*\d+){0,3}(?:\s*=\s*(?P<product>\d{1,9}))?"
 )
 _WHOLE = re.compile(r"total|effective|global")
+_OF_ALL = re.compile(r"global|effective")
+_TOKENS = re.compile(
+    r"tokens (?:per|/) ?(?:iteration|iter|step|update|global batch)[^:=\d]{0,20}[:=] ?(\d[\d,]*)"
+)
+_ENVIRONMENTS_TOLD = re.compile(r"number of environments\W{0,8}(\d[\d,]*)")
+_ENVIRONMENTS = re.compile(r"(?:num_|n_)?(?:envs|environments)")
 
 
-def flags(argv: Sequence[str]) -> dict[str, str]:
+def flags(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
     """The program's flags that set the size of a training batch or how many make a step: name -> value."""
     found = {}
     for option in command_line.program_options(argv):
-        name = _folded(option.name)
+        name = _folded(long_name(option.name, synonyms))
         if option.value is not None and (_sizes(name) or _ACCUMULATED.fullmatch(name)):
             found[name] = option.value
     return found
@@ -53,8 +60,12 @@ def _sizes(name: str) -> bool:
 def size(given: dict[str, str]) -> float | None:
     """Samples a step (of one device) by these flags; None if they do not say, or say it twice.
 
-    A step takes one batch if no flag says that several are accumulated.
+    A step takes one batch if no flag says that several are accumulated. One that sets the whole of a step
+    counts alone: parts of it may be set beside it.
     """
+    whole = [value for name, value in given.items() if _sizes(name) and _OF_ALL.search(name)]
+    if len(whole) == 1:
+        given = {"batch_size": whole[0]}
     sizes = [value for name, value in given.items() if _sizes(name)]
     factors = [*sizes, *(value for name, value in given.items() if not _sizes(name))]
     if len(sizes) != 1 or not all(
@@ -76,6 +87,33 @@ def printed(lines: Iterable[str]) -> float | None:
                 (whole if match["product"] or _WHOLE.search(name) else parts).add(value)
     rest = (whole or parts) - {0}
     return float(rest.pop()) if len(rest) == 1 else None
+
+
+def printed_tokens(lines: Iterable[str]) -> float | None:
+    """Tokens a step as a program prints them: `tokens per iteration will be: 12,288`; None of several."""
+    found = _only(_TOKENS, lines)
+    return float(found) if found is not None else None
+
+
+def printed_environments(lines: Iterable[str]) -> int | None:
+    """Environments as a program prints them: `Number of environments: 4096`; None of several."""
+    return _only(_ENVIRONMENTS_TOLD, lines)
+
+
+def _only(pattern: re.Pattern[str], lines: Iterable[str]) -> int | None:
+    """The one number above 0 that the pattern finds in all lines."""
+    found = {int(match[1].replace(",", "")) for line in lines for match in pattern.finditer(line.lower())}
+    found -= {0}
+    return found.pop() if len(found) == 1 else None
+
+
+def environments(given: Mapping[str, str]) -> int | None:
+    """How many environments these options or this configuration set; None if that is not one number."""
+    sizes = {value for name, value in given.items() if _ENVIRONMENTS.fullmatch(_folded(name))}
+    if len(sizes) != 1:
+        return None
+    value = sizes.pop()
+    return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else None
 
 
 def differs(runs: Sequence[Evidence]) -> bool:

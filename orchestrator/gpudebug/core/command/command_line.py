@@ -14,8 +14,10 @@ from typing import Literal, NamedTuple
 from gpudebug.core.command.launchers import basename as _basename
 from gpudebug.core.command.launchers import is_number, launch, looks_like_option
 
-Style = Literal["equals", "separate", "bare", "override"]
+Style = Literal["equals", "separate", "bare", "override", "glued"]
 
+# `-j0` is `-j 0`: a short option with its number.
+_GLUED = re.compile(r"(-[A-Za-z])([-+]?\d+(?:\.\d+)?)", re.ASCII)
 _OVERRIDE = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=", re.ASCII)
 _DOTTED_OVERRIDE = re.compile(r"(\+{1,2}[\w./@-]+|[A-Za-z_][\w@-]*(\.[\w@-]+)+)=", re.ASCII)
 
@@ -31,7 +33,7 @@ _SHELL = re.compile(r"(ba|da|z|k)?sh")
 
 class Option(NamedTuple):
     """One occurrence: `argv[start:stop]`. `name` is as written (`--lr`, `-b`, `+a.b`); `value` is None
-    for a bare flag; a row of numbers is joined by blanks."""
+    for a bare flag; a row of numbers is joined by blanks; `-j0` is the `glued` option `-j`."""
 
     name: str
     value: str | None
@@ -81,6 +83,9 @@ def _walk(argv: Sequence[str], position: int = 1) -> Iterator[Option]:
 
 
 def _dashed(argv: Sequence[str], start: int) -> Option:
+    glued = _GLUED.fullmatch(argv[start])
+    if glued is not None:
+        return Option(glued[1], glued[2], start, start + 1, "glued")
     name, equals, value = argv[start].partition("=")
     if equals:
         return Option(name, value, start, start + 1, "equals")
@@ -92,6 +97,11 @@ def _dashed(argv: Sequence[str], start: int) -> Option:
     if stop == start + 1:
         return Option(name, None, start, stop, "bare")
     return Option(name, " ".join(argv[start + 1 : stop]), start, stop, "separate")
+
+
+def holds_value(name: str) -> bool:
+    """Whether a word of its own would be a short option with its number: `-j0`."""
+    return _GLUED.fullmatch(name) is not None
 
 
 def _is_value(word: str) -> bool:

@@ -51,11 +51,24 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
         True,
     ),
     _setting(
+        "server",
+        "{command: 'python serve.py --port={port}', ready: {http: /health}}",
+        "a server that the workload needs; ready: {port: 5555}, {http: /path} or {log: 'a line'}; also port, "
+        "timeout, shell, cwd, env",
+        True,
+    ),
+    _setting(
         "metric",
         "gpu_util",
-        "or steps_per_s, samples_per_s, step_time_p50, step_time_p95, latency_p50, section:NAME, log:NAME",
+        "or steps_per_s, samples_per_s, work_per_s, step_time_p50, step_time_p95, "
+        "latency_p50 (p95, p99), section:NAME, log:NAME",
     ),
     _setting("direction", "higher", "lower for a time"),
+    _setting(
+        "work",
+        "auto",
+        "what throughput counts: environment steps, tokens, samples, optimizer steps, epochs, log:NAME",
+    ),
     _setting("criteria", "", "what a hypothesis must achieve"),
     _setting(
         "criteria.success",
@@ -63,8 +76,19 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
         "percentage points of utilisation; a ratio such as 1.2x for a rate or a time",
     ),
     _setting("criteria.failure", "10", "below it a hypothesis is rejected"),
-    _setting("criteria.loss", "converging", "or any"),
+    _setting("criteria.loss", "converging", "or any: learning is not judged"),
+    _setting(
+        "criteria.learning",
+        "auto",
+        "what learning is judged by, by the baseline; or loss, reward, {metric: log:NAME, direction: higher}",
+    ),
     _setting("criteria.throughput", "better", "or not_worse, any"),
+    _setting(
+        "criteria.also",
+        "{log:success_rate: not_worse}",
+        "further figures that must not get worse; or {direction: lower, not_worse: 1.05x}",
+        True,
+    ),
     _setting(
         "target",
         "80",
@@ -84,7 +108,12 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
     _setting("protocol.warmup", "auto", "or a duration that is cut from the start"),
     _setting("protocol.min_window", "30s", "steady time over all runs of a trial"),
     _setting("protocol.baseline_runs", "4", "runs of the baseline"),
-    _setting("protocol.max_runs", "6", "runs of a trial at most"),
+    _setting("protocol.max_runs", "6", "runs of a trial at most; of short ones, as many as take no longer"),
+    _setting(
+        "protocol.run_for",
+        "auto",
+        "a long run ends after min_window, at least 30s; or 90s of steady training; end: by itself",
+    ),
     _setting("protocol.early_stop", "false", "true: a run ends once its answer is certain"),
     _setting("budget", "", "when the campaign is exhausted"),
     _setting("budget.hypotheses", "20", "hypotheses tested"),
@@ -163,6 +192,8 @@ def config_text(
         "criteria:",
         "  success: 20  # percentage points gained: VALIDATED",
         "  failure: 10  # less than this: REJECTED",
+        "# A run that would go on for long is ended by gpudebug after 30 s of steady training. To let every",
+        "# run end by itself: protocol: {run_for: end}",
         "# Flags that no hypothesis may change.",
         f"locked: [{', '.join(_scalar(knob) for knob in locked)}]",
     ]

@@ -12,8 +12,8 @@ from gpudebug.core.text import shell_words
 from gpudebug.core.yaml.document import Document, Path, read
 from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
 
-from ..errors import ConfigError
-from . import schema, values
+from ..errors import ConfigError, UsageError
+from . import schema, servers, values
 from .schema import Config, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
@@ -39,7 +39,30 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
         refuse(problems, document, ConfigError)
         raise AssertionError("settings that are refused have a problem") from None
     refuse(_contradictions(config, document), document, ConfigError)
-    return config
+    if config.server is None:
+        return config
+    served = {
+        name: workload.model_copy(update={"server": config.server})
+        for name, workload in (("workload", config.workload), ("reference", config.reference))
+        if workload is not None
+    }
+    return config.model_copy(update=served)
+
+
+def counted_in(option: str) -> str:
+    """The unit that `--work` names. Raises UsageError if it names none."""
+    try:
+        return values.work(option)
+    except ValueError as e:
+        raise UsageError(f"--work: {e}", next="leave --work out, or write --work tokens") from None
+
+
+def run_for_in(option: str) -> float | str | None:
+    """What `--run-for` says, as `protocol.run_for` does. Raises UsageError if it says nothing."""
+    try:
+        return values.run_for(option)
+    except ValueError as e:
+        raise UsageError(f"--run-for: {e}", next="write auto, end or --run-for 90s") from None
 
 
 def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
@@ -136,9 +159,14 @@ def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield from _command(part, workload, document)
+    if config.server is not None:
+        yield from _command("server", config.server, document)
+    yield from servers.contradictions(config.server, document.keys)
     yield from _direction(config, document)
     yield from _thresholds(config, document)
     yield from _own_metric(config, document)
+    yield from _own_work(config)
+    yield from _own_learning(config)
     if config.metric == "gpu_util" and config.target is not None and config.target > 100:
         yield YamlProblem(("target",), "target: expected at most 100 percent", "write target: 80")
     for knob in config.locked:
@@ -146,7 +174,9 @@ def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]
             yield YamlProblem(("locked",), f"locked: {knob!r} names no flag", "write [--batch_size]")
 
 
-def _command(part: str, workload: Workload, document: Document) -> Iterator[YamlProblem]:
+def _command(
+    part: str, workload: Workload | schema.ServerSettings, document: Document
+) -> Iterator[YamlProblem]:
     try:
         schema.split_command(workload.command, shell=workload.shell)
     except shell_words.ShellSyntaxError as error:
@@ -180,6 +210,22 @@ def _own_metric(config: Config, document: Document) -> Iterator[YamlProblem]:
         message = f"metric: log has no pattern {name}"
         example = f"add log: {{{name}: '{name}=(?P<value>[0-9.]+)'}}"
         yield YamlProblem(("metric",), message, example)
+
+
+def _own_learning(config: Config) -> Iterator[YamlProblem]:
+    metric = config.criteria.learning["metric"]
+    name = metric.removeprefix("log:")
+    if metric.startswith("log:") and name not in config.patterns:
+        message = f"criteria.learning: log has no pattern {name}"
+        example = f"add log: {{{name}: '{name}=(?P<value>[-0-9.e]+)'}}"
+        yield YamlProblem(("criteria", "learning"), message, example)
+
+
+def _own_work(config: Config) -> Iterator[YamlProblem]:
+    name = config.work.removeprefix("log:")
+    if config.work.startswith("log:") and name not in config.log:
+        message = f"work: log has no pattern {name}"
+        yield YamlProblem(("work",), message, f"add log: {{{name}: '{name}=(?P<value>[0-9]+)'}}")
 
 
 def _thresholds(config: Config, document: Document) -> Iterator[YamlProblem]:

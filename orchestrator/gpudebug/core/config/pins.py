@@ -62,6 +62,16 @@ def _more_of_each(value: Any, pinned: Any) -> bool | None:
     return any(_more(words, pinned.get(name)) for name, words in value.items())
 
 
+def _fewer_figures(value: Any, pinned: Any) -> bool | None:
+    value, pinned = value or {}, pinned or {}
+    return any(
+        name not in value
+        or value[name]["direction"] != term["direction"]
+        or value[name]["not_worse"] > term["not_worse"]
+        for name, term in pinned.items()
+    )
+
+
 def _later_in(*words: Any) -> Weaker:
     def compare(value: Any, pinned: Any) -> bool | None:
         if value not in words or pinned not in words:
@@ -90,19 +100,28 @@ _WORKLOAD = {
     "max_output": _ordered("larger is weaker", _higher),
 }
 
+_SERVER = {
+    **dict.fromkeys(("command", "ready", "port", "shell", "cwd", "env"), _DIFFERENT),
+    "timeout": _LONGER,
+}
+
 TABLE: Mapping[str, Rule] = {
     "campaign": Rule(Class.DIFFERENT, "another name is another campaign"),
     "progress": Rule(Class.DIFFERENT, "another file has other baselines"),
     "goal": _FREE,
     **{f"{role}.{key}": rule for role in ("workload", "reference") for key, rule in _WORKLOAD.items()},
+    **{f"server.{key}": rule for key, rule in _SERVER.items()},
     "metric": _OTHER_FIGURE,
     "direction": _OTHER_FIGURE,
+    "work": _OTHER_FIGURE,
     "criteria.success": _ordered("lower is weaker", _lower),
     "criteria.failure": _ordered("lower is weaker: less is rejected", _lower),
     "criteria.loss": _ordered("any is weaker than converging", _later_in("converging", "any")),
     "criteria.throughput": _ordered(
         "weaker in the order better, not_worse, any", _later_in("better", "not_worse", "any")
     ),
+    "criteria.learning": _OTHER_FIGURE,
+    "criteria.also": _ordered("fewer figures, or more room to get worse, are weaker", _fewer_figures),
     "target": _ordered("easier to reach is weaker", _lower),
     "log": _DIFFERENT,
     "locked": _ordered("fewer locked flags are weaker", _fewer),
@@ -111,6 +130,7 @@ TABLE: Mapping[str, Rule] = {
     "protocol.min_window": _ordered("shorter is weaker", _lower),
     "protocol.baseline_runs": _ordered("fewer are weaker", _lower),
     "protocol.max_runs": _ordered("more are weaker: more looks at the same question", _higher),
+    "protocol.run_for": Rule(Class.DIFFERENT, "runs of another length"),
     "protocol.early_stop": _ordered("true is weaker", _later_in(False, True)),
     "budget.hypotheses": _ordered("more is weaker", _higher),
     "budget.device_time": _ordered("more is weaker", _higher),
@@ -160,6 +180,8 @@ class PinDifference(NamedTuple):
 def fields(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
     """Every key of gpudebug.yaml as the table names it."""
     for name, field in model.model_fields.items():
+        if field.exclude:
+            continue
         group = next((t for t in _types(field.annotation) if issubclass(t, BaseModel)), None)
         if group is None:
             yield prefix + name
@@ -178,8 +200,8 @@ def pinnable(config: Config) -> dict[str, Any]:
 
 
 def _flat(model: BaseModel, prefix: str) -> Iterator[tuple[str, Any]]:
-    for name in type(model).model_fields:
-        value = getattr(model, name)
+    for name, field in type(model).model_fields.items():
+        value = None if field.exclude else getattr(model, name)
         if isinstance(value, BaseModel):
             yield from _flat(value, f"{prefix}{name}.")
         elif value is not None:

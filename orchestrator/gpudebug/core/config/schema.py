@@ -7,14 +7,16 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import CoreSchema, core_schema
 
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.text import shell_words
 
 from ..errors import ConfigError
-from . import values
+from . import also as further
+from . import learning as of_learning
+from . import servers, values
 from .values import DeviceChoice
 
 
@@ -48,6 +50,30 @@ class SettingsGroup(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ServerSettings(SettingsGroup):
+    """A server that the workload needs, started by gpudebug before each run and ended after it.
+
+    `{port}` in its command, its variables and the workload's is replaced by `port`, a free one if that is
+    None. It is `ready` if a line of its output matches (`log`), a path is answered (`http`), or else if it
+    accepts connections, within `timeout` seconds.
+    """
+
+    command: Annotated[str | tuple[str, ...], _FieldReader(values.command)]
+    ready: Annotated[dict[str, str | int], _FieldReader(servers.ready)] = {}
+    port: Annotated[int | None, _FieldReader(servers.port)] = None
+    timeout: Duration = 120.0
+    shell: Boolean = False
+    cwd: Annotated[str, _FieldReader(values.path)] = "."
+    env: Annotated[dict[str, str], _FieldReader(values.variables)] = {}
+
+    def argv(self) -> tuple[str, ...]:
+        """The words to launch, `{port}` still in them. Raises ConfigError as `Workload.argv` does."""
+        try:
+            return split_command(self.command, shell=self.shell)
+        except shell_words.ShellSyntaxError as error:
+            raise ConfigError(f"server.command: {error}", next=SPLIT_NEXT) from None
+
+
 class Workload(SettingsGroup):
     """A training command and how it is launched. `env` is added to the surrounding environment; `timeout`
     bounds the whole run, `stall_timeout` the time without a new step; `max_output` is in bytes."""
@@ -59,6 +85,8 @@ class Workload(SettingsGroup):
     timeout: Duration = 1800.0
     stall_timeout: Duration = 300.0
     max_output: Annotated[int, _FieldReader(values.size)] = 2 * 2**30
+    # Not written here: `server:` is a key beside the workload, and every workload of the campaign needs it.
+    server: ServerSettings | None = Field(default=None, exclude=True)
 
     @property
     def text(self) -> str:
@@ -111,7 +139,11 @@ def expand_text(text: str, *, run: str, run_dir: str) -> str:
 
 
 class CriteriaSettings(SettingsGroup):
-    """Thresholds of a verdict: percentage points for gpu_util, a `Ratio` for every other metric."""
+    """Thresholds of a verdict: percentage points for gpu_util, a `Ratio` for every other metric.
+
+    `learning` is the `metric` that learning is judged by, with its `direction`; `also` holds further figures
+    that must not get worse, each with its `direction` and `not_worse`.
+    """
 
     success: Threshold = 20.0
     failure: Threshold = 10.0
@@ -121,16 +153,26 @@ class CriteriaSettings(SettingsGroup):
     throughput: Annotated[
         Literal["better", "not_worse", "any"], _FieldReader(values.one_of("better", "not_worse", "any"))
     ] = "better"
+    learning: Annotated[dict[str, str], _FieldReader(of_learning.learning)] = {
+        "metric": "auto",
+        "direction": "",
+    }
+    also: Annotated[dict[str, dict[str, Any]] | None, _FieldReader(further.also)] = None
 
 
 class Protocol(SettingsGroup):
-    """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds."""
+    """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds.
+
+    `run_for` is the steady window in seconds after which gpudebug ends a run; `end`: every run ends by
+    itself, None: only what would go on for long is ended.
+    """
 
     interval: Annotated[float, _FieldReader(values.interval)] = 0.2
     warmup: Annotated[float | None, _FieldReader(values.warmup)] = None
     min_window: Duration = 30.0
     baseline_runs: Count = 4
     max_runs: Count = 6
+    run_for: Annotated[float | Literal["end"] | None, _FieldReader(values.run_for)] = None
     early_stop: Boolean = False
 
 
@@ -155,10 +197,12 @@ class Config(SettingsGroup):
     goal: Text = ""
     workload: Workload
     reference: Workload | None = None
+    server: ServerSettings | None = None
     metric: Annotated[str, _FieldReader(values.metric)] = "gpu_util"
     direction: Annotated[Literal["higher", "lower"], _FieldReader(values.one_of("higher", "lower"))] = (
         "higher"
     )
+    work: Annotated[str, _FieldReader(values.work)] = "auto"
     criteria: CriteriaSettings = CriteriaSettings()
     target: Annotated[float | None, _FieldReader(values.positive)] = None
     log: Annotated[dict[str, str], _FieldReader(values.patterns)] = {}
@@ -178,7 +222,13 @@ class Config(SettingsGroup):
     @property
     def allowed(self) -> Allowed:
         """What a hypothesis may change beside the program's flags and the variables that steer libraries."""
-        return Allowed(frozenset((*self.workload.env, *self.allow_env)), self.allow_flags)
+        theirs = self.workload.server.env if self.workload.server is not None else ()
+        return Allowed(frozenset((*self.workload.env, *theirs, *self.allow_env)), self.allow_flags)
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """How the log is read: `log:`, and what `criteria.also` names without a pattern."""
+        return further.patterns(self.log, self.criteria.also)
 
     @property
     def device_choice(self) -> DeviceChoice:

@@ -10,9 +10,17 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.change import permits
 from gpudebug.core.text import units
+from gpudebug.core.words import WorkName
 
-METRICS = ("gpu_util", "steps_per_s", "samples_per_s", "step_time_p50", "step_time_p95", "latency_p50")
-TIMES = ("step_time_p50", "step_time_p95", "latency_p50", "section:")
+_LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
+METRICS = (
+    *("gpu_util", "steps_per_s", "samples_per_s", "work_per_s", "step_time_p50", "step_time_p95"),
+    *_LATENCIES,
+)
+TIMES = ("step_time_p50", "step_time_p95", *_LATENCIES, "section:")
+
+LEAST_RUN_S = 5.0
+"""A shorter window of a run has no figure (`core.samples.window`)."""
 
 _SLUG = r"[a-z0-9][a-z0-9._-]{0,63}"
 _NAMED_METRIC = r"(section|log):[^\x00-\x1f\x7f]{1,100}"
@@ -128,6 +136,19 @@ def warmup(value: Any) -> float | None:
         raise _expected("auto or a duration such as 30s", value) from None
 
 
+def run_for(value: Any) -> float | str | None:
+    """Seconds of steady window after which gpudebug ends a run; `end`: never; None for `auto`."""
+    if value in ("auto", "end"):
+        return None if value == "auto" else "end"
+    try:
+        seconds = duration(value)
+    except ValueError:
+        raise _expected("auto, end or a duration such as 90s", value) from None
+    if seconds < LEAST_RUN_S:
+        raise _expected(f"at least {LEAST_RUN_S:g}s: shorter windows say too little", value)
+    return seconds
+
+
 def size(value: Any) -> int:
     """Bytes above 0."""
     what = "a size such as 2GB or 500MB"
@@ -174,6 +195,33 @@ def metric(value: Any) -> str:
     if value in METRICS or (isinstance(value, str) and re.fullmatch(_NAMED_METRIC, value)):
         return str(value)
     raise _expected(f"one of {', '.join(METRICS)}, section:NAME, log:NAME", value)
+
+
+WORK = {
+    "environment_steps": WorkName.ENVIRONMENT_STEPS,
+    "env_steps": WorkName.ENVIRONMENT_STEPS,
+    "timesteps": WorkName.ENVIRONMENT_STEPS,
+    "frames": WorkName.ENVIRONMENT_STEPS,
+    "tokens": WorkName.TOKENS,
+    "samples": WorkName.SAMPLES,
+    "optimizer_steps": WorkName.OPTIMIZER_STEPS,
+    "steps": WorkName.OPTIMIZER_STEPS,
+    "epochs": WorkName.EPOCHS,
+}
+"""What may be written for a unit of work, with `_` or spaces."""
+
+
+def work(value: Any) -> str:
+    """A unit of work by its full name, `log:NAME`, or `auto`."""
+    if isinstance(value, str):
+        unit = WORK.get(value.strip().lower().replace(" ", "_").replace("-", "_"))
+        if unit is not None:
+            return str(unit)
+        if value == "auto" or (value.startswith("log:") and re.fullmatch(_NAMED_METRIC, value)):
+            return value
+    raise _expected(
+        "auto, environment steps, tokens, samples, optimizer steps, epochs or log:NAME of a counter", value
+    )
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
