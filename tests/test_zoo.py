@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support import zoo
 from tests.support.campaigns import git
+from tests.support.judged import judged
 
 from gpudebug.core import config, progress
 from gpudebug.core.change import intervention
@@ -107,6 +108,7 @@ def test_nothing_that_a_campaign_sees_names_a_cause(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_campaign_of_the_zoo_is_solved(tmp_path: Path) -> None:
     """The simulators that are stepped one after the other, beside a candidate that changes nothing."""
     pytest.importorskip("torch")
@@ -114,6 +116,5 @@ def test_a_campaign_of_the_zoo_is_solved(tmp_path: Path) -> None:
     (fix,) = zoo.truth("gripper_ppo").fix
     campaign.keep_candidates(fix)
     assert campaign.json("next")["action"] == "recorded_baseline"
-    tested = campaign.json("next")
-    assert tested["hypothesis"] == fix
+    tested = judged(campaign, fix)
     assert tested["verdict"] == "VALIDATED", tested["why"]

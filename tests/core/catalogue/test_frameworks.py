@@ -139,3 +139,31 @@ def test_any_command_can_be_looked_at(argv: list[str]) -> None:
 def test_any_text_can_be_offered(text: str) -> None:
     offered = frameworks.offer_run(text, KNOWN)
     assert offered is None or "{run}" in offered
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("train.py --steps=200", "--steps"),
+        ("train.py --num_steps=200", "--num_steps"),
+        ("train.py --trainer.max_steps 200", "--trainer.max_steps"),
+        ("ppo.py --num-envs 1 --num-steps 512 --total-timesteps 24576", "--total-timesteps"),
+        ("ppo.py --num-envs 1 --num-steps 512", None),
+        ("train.py --epochs=3", "--epochs"),
+        ("train.py --epochs=3 --max-steps=500", "--max-steps"),
+        ("train.py --num_train_epochs=3 --max_steps=-1 --eval_steps=10", "--num_train_epochs"),
+        ("a2c.py --num-updates 300 --nsteps 5 --epochs 4", "--num-updates"),
+        ("ppo.py --num-envs 4 --num-steps 512 --update-epochs 4", None),
+        ("ppo.py --env CartPole-v1 --n-epochs 10", None),
+        ("fit.py --n_iter=300", "--n_iter"),
+    ],
+)
+def test_a_rollout_is_not_how_long_a_training_is(command: str, name: str | None) -> None:
+    option = frameworks.length_option(("python", *command.split()), {})
+    assert (option.name if option else None) == name
+
+
+def test_a_short_name_says_how_long_a_training_is() -> None:
+    option = frameworks.length_option(["python", "-m", "rl_zoo3.train", "--algo", "ppo", "-n", "5000"], KNOWN)
+    assert option is not None
+    assert (option.name, option.value) == ("-n", "5000")

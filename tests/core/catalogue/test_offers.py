@@ -18,6 +18,7 @@ from gpudebug.engine.run import adapters
 KNOWN = adapters.known()
 LEROBOT = "lerobot-train --policy.type=act --steps=200"
 OWN = "import argparse\np.add_argument('--workers', type=int, default=0)"
+SHORT = "import argparse\np.add_argument('-j', '--workers', default=4, type=int)"
 TRAINER = """
 from transformers import Trainer, TrainingArguments
 args = TrainingArguments(output_dir="o", max_steps=200)
@@ -49,6 +50,9 @@ def changes(found: Offers) -> list[tuple[str | None, str]]:
         (LEROBOT + " --num_workers=8", None, [(None, "any")]),
         ("python train.py", OWN, [("--set --workers=4", "knob"), (None, "any")]),
         ("python train.py --workers=4", OWN, [(None, "any")]),
+        ("python train.py -j 0", SHORT, [("--set -j=4", "knob"), (None, "any")]),
+        ("python train.py -j0 data", SHORT, [("--set -j=4", "knob"), (None, "any")]),
+        ("python train.py -j 4", SHORT, [(None, "any")]),
         ("python train.py", None, [(None, "any")]),
         ("bash -c 'python train.py --workers=0'", None, [(None, "any")]),
     ],
@@ -134,6 +138,12 @@ def test_a_bare_flag_stands_without_a_value() -> None:
     command = "python train.py --data-dir d --model resnet50 --opt sgd"
     found = offered(tried_by(timm={"set": {"pin-mem": True}}), command)
     assert [o.change for o in found.offers] == ["--set --pin-mem"]
+
+
+def test_a_lock_covers_every_name_of_an_option() -> None:
+    found = offered(cause(), "python train.py -j 0", SHORT, locked=["--workers"])
+    assert changes(found) == [(None, "any")]
+    assert found.refused == ("--set -j=4 touches --workers, which is locked",)
 
 
 def test_locked_knobs_are_left_alone() -> None:

@@ -84,7 +84,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
         (
             ARGPARSE,
             [
-                OwnFlag("--num-workers", 0, "int"),
+                OwnFlag("--num-workers", 0, "int", others=("-j",)),
                 OwnFlag("--lr", 1e-3, "float"),
                 OwnFlag("--shift", -2, "int"),
                 OwnFlag("--device", None, "str"),

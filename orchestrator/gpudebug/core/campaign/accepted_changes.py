@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gpudebug.core.change import server_side
 from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
-from gpudebug.core.config import Workload
+from gpudebug.core.config import ServerSettings, Workload
 from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
@@ -64,10 +65,13 @@ def effective(
     """
     argv, env = workload.argv(), dict(workload.env)
     before = argv
+    server = workload.server
     for step in stack:
         for change in step.intervention.changes:
             try:
                 made = Intervention((change,)).apply(argv, env, allowed)
+                one = workload.model_copy(update={"server": server})
+                server = changed_server(one, Intervention((change,)), allowed)
             except NoEffect:
                 continue
             except InterventionError as e:
@@ -80,7 +84,34 @@ def effective(
                 ) from None
             argv, env = made.argv, made.env
     command = workload.command if argv == before else argv
-    return workload.model_copy(update={"command": command, "env": env})
+    return workload.model_copy(update={"command": command, "env": env, "server": server})
+
+
+def located(change: Intervention, workload: Workload) -> Intervention:
+    """The change with the server's prefix in front of what only the workload's server has."""
+    server = workload.server
+    if server is None:
+        return change
+    return server_side.located(change, workload.argv(), workload.env, server.argv(), server.env)
+
+
+def changed_server(workload: Workload, change: Intervention, allowed: Allowed) -> ServerSettings | None:
+    """The workload's server with what a change does to it. InterventionError if there is none to change."""
+    theirs, server = server_side.of_server(change), workload.server
+    if theirs is None:
+        return server
+    if server is None:
+        raise no_server(theirs)
+    argv = server.argv()
+    made = theirs.apply(argv, dict(server.env), allowed)
+    command = server.command if made.argv == argv else made.argv
+    return server.model_copy(update={"command": command, "env": dict(made.env)})
+
+
+def no_server(change: Intervention) -> InterventionError:
+    return InterventionError(
+        f"there is no server to change ({change.text})", next="set server.command in gpudebug.yaml"
+    )
 
 
 def patches(stack: Sequence[AcceptedChange]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from gpudebug.core.catalogue.model import CatalogueIntervention, Strict
+from gpudebug.core.command.synonyms import Synonyms, merged
 
 GENERAL = ("env", "any")
 """Keys of a cause's `interventions` that name no framework."""
@@ -51,7 +52,9 @@ class Framework(Strict):
     for each run; `steps` sets the length of the run; `locked` change what is learnt, so that no hypothesis
     should touch them. `quiet` turns logging, evaluation and saving off, `batch` sets the size of a batch: the
     layer tests use them. `flags` are options that not every version has, `bare` those that stand without a
-    value, `arguments` those that are set in code or a file, never in the command.
+    value, `arguments` those that are set in code or a file, never in the command; `short` is another name of
+    an option: `n` of `n-timesteps`; `every` are the defaults of those that say how often the training
+    evaluates, saves and logs.
     """
 
     name: str
@@ -73,4 +76,11 @@ class Framework(Strict):
     flags: dict[str, Flag] = Field(default_factory=dict)
     bare: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    short: dict[str, str] = Field(default_factory=dict)
+    every: dict[str, float] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
+
+    @property
+    def synonyms(self) -> Synonyms:
+        """Its options with several names, with their dashes."""
+        return merged((f"--{name}", f"-{short}") for name, short in self.short.items())

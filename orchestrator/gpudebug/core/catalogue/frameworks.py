@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.command import command_line
 from gpudebug.core.command.command_line import Option
+from gpudebug.core.command.synonyms import Synonyms, merged
+from gpudebug.core.inside.probe import counts
 from gpudebug.core.text import shell_words
 
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ class FoundFramework:
     path: str | None = None
     settings: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     options_of: Mapping[str, str] = field(default_factory=dict)
+
+
+def synonyms_of(found: FoundFramework | None, program: Program | None) -> Synonyms:
+    """The options with several names that a command's program defines, or its framework."""
+    of_program = program.synonyms if program is not None else ()
+    return merged((*of_program, *(found.framework.synonyms if found is not None else ())))
 
 
 class LogAdvice(NamedTuple):
@@ -169,11 +177,45 @@ def _splits_into(text: str, words: Sequence[str]) -> bool:
 def steps_option(argv: Sequence[str], known: Known) -> Option | None:
     """The option that says how many optimiser steps to train, with its value in decimal digits."""
     framework = recognise(argv, known)
+    rollouts = counts.step_flags(argv)
+    short = framework.short if framework else {}
     for name in framework.steps if framework else ("steps", "max_steps", "num_steps", "max_iters"):
-        found = command_line.find(argv, name)
-        if found and _whole(found[-1].value):
+        found = command_line.find(argv, name) or command_line.find(argv, short.get(name, name))
+        if found and _whole(found[-1].value) and _last(found[-1]) not in rollouts:
             return found[-1]
     return None
+
+
+_LENGTH = re.compile(
+    r"(?:(?:max|num|n|total|train|training)_?)*(?:steps|iters?|iterations|updates?|timesteps|frames)"
+)
+_PASSES = re.compile(r"(?:(?:max|num|n|total|train|training)_)*epochs")
+# In RL these are how long a rollout is.
+_ROLLOUT = frozenset({"n_steps", "num_steps", "nsteps"})
+
+
+def length_option(argv: Sequence[str], known: Known) -> Option | None:
+    """The option that says how long to train, as `steps_option`, also one of a group: `--training.steps`.
+
+    Where several might, the one that counts timesteps or frames; else None, for none is known to. Epochs if
+    no steps are set: those of a program with environments are passes over one rollout.
+    """
+    whole = [o for o in command_line.program_options(argv) if _whole(o.value)]
+    found = [o for o in whole if _LENGTH.fullmatch(_last(o))]
+    spent = [o for o in found if _last(o).endswith(("timesteps", "frames"))]
+    if len(spent) == 1:
+        return spent[0]
+    option = steps_option(argv, known)
+    if option is not None:
+        return option
+    plain = [o for o in found if _last(o) not in _ROLLOUT]
+    if not found and not counts.of_environments(argv):
+        plain = [o for o in whole if _PASSES.fullmatch(_last(o))]
+    return plain[0] if len(plain) == 1 else None
+
+
+def _last(option: Option) -> str:
+    return _folded(option.name).rpartition(".")[2]
 
 
 def steps_of(argv: Sequence[str], known: Known) -> int | None:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from gpudebug.core.catalogue.model import Knob
 from gpudebug.core.catalogue.own_flags import Default, Kind, OwnFlag, folded
 from gpudebug.core.catalogue.settings import written
-from gpudebug.core.command import command_line, launchers
+from gpudebug.core.command import cadence, command_line, launchers
+from gpudebug.core.command.cadence import UNKNOWN_LENGTH, PlannedLength
+from gpudebug.core.command.synonyms import Synonyms, long_name
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
@@ -33,9 +35,9 @@ class CurrentOption(NamedTuple):
 
 
 def standing(
-    argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag]
+    argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag], synonyms: Synonyms = ()
 ) -> dict[str, CurrentOption]:
-    """Every option of the command and of its program by folded name."""
+    """Every option of the command and of its program by the folded long name."""
     found = {}
     for key, flag in own.items():
         if flag.variable:
@@ -44,7 +46,7 @@ def standing(
         else:
             found[key] = CurrentOption(flag.name, flag.default, flag.kind, given=False, choices=flag.choices)
     for option in command_line.program_options(argv):
-        key = folded(option.name)
+        key = folded(long_name(option.name, synonyms))
         defined = own.get(key)
         kind = defined.kind if defined else _kind_of(option.value)
         bare: Default = kind != "unset_switch" if option.value is None else option.value
@@ -62,15 +64,46 @@ def _kind_of(value: str | None) -> Kind:
     return "bool" if value.lower() in ("true", "false") else "str"
 
 
-def turned(knobs: Sequence[Knob], options: Mapping[str, CurrentOption], limit: float | None) -> Iterator[str]:
+def turned(
+    knobs: Sequence[Knob],
+    options: Mapping[str, CurrentOption],
+    limit: float | None,
+    plan: PlannedLength = UNKNOWN_LENGTH,
+    refused: list[str] | None = None,
+) -> Iterator[str]:
     """The changes that the knobs ask for in `propose`'s words, of each option the first that changes it.
 
-    `limit` is the most that options which mean workers or threads rise to.
+    `limit` is the most that options which mean workers or threads rise to. `plan` is how long the run is: as
+    rare as that leaves some in it, evaluations, checkpoints and log lines are made; `refused` takes why not.
     """
     for knob in knobs:
         for key, option in options.items():
-            if meant(knob, key):
+            if not meant(knob, key):
+                continue
+            if knob.side_work:
+                change, why = _rarer(knob, key, option, plan)
+                if why is not None and refused is not None:
+                    refused.append(why)
+                yield from [change] if change is not None else []
+            else:
                 yield from _change(knob, key, option, limit)
+
+
+def _rarer(knob: Knob, key: str, option: CurrentOption, plan: PlannedLength) -> tuple[str | None, str | None]:
+    """The change of an option that says how often, and else why there is none."""
+    if knob.direction in ("on", "off"):
+        switched = next(_change(knob, key, option, None), None)
+        off = f"{option.name} would switch it off, which is a layer test: gpudebug diagnose --layer quiet"
+        return None, off if switched is not None else None
+    every, kind = _number(option.value), cadence.kind_of(key) or cadence.EVALUATION
+    if every is None or every <= 0 or knob.factor is None:
+        return None, None
+    wanted = cadence.rarer(key, every, kind, knob.factor, plan)
+    if wanted is None:
+        left = f"{cadence.LEFT[kind]} {cadence.PLURAL[kind]} have to remain in the run"
+        return None, f"{option.name}={written(every)} stays: {left}"
+    text = f"{option.name}={written(float(int(wanted)) if wanted >= 1 else wanted)}"
+    return (f"--env {text}" if option.variable else f"--set {text}"), None
 
 
 def meant(knob: Knob, key: str) -> bool:

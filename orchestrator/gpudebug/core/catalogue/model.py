@@ -81,13 +81,16 @@ class Knob(Strict):
 
     `names` are regular expressions for its whole name, without dashes and with `_` for `-`. `value` is what
     it is set to; `factor` multiplies the current number instead. `direction` is where a change of
-    it has to go to test this cause: `up`, `down`, `on`, `off`, `to` (to `value`) or `any`.
+    it has to go to test this cause: `up`, `down`, `on`, `off`, `to` (to `value`) or `any`. One of `side_work`
+    sets how often the training evaluates, saves or logs: a proposal makes that rarer, so that some remain in
+    the run, and never switches it off.
     """
 
     names: tuple[str, ...]
     direction: Literal["up", "down", "on", "off", "to", "any"]
     value: str | float | bool | None = None
     factor: float | None = None
+    side_work: bool = False
 
 
 class CatalogueIntervention(Strict):

@@ -8,15 +8,18 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
-from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.frameworks import FoundFramework, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
-from gpudebug.core.catalogue.own_flags import folded
+from gpudebug.core.catalogue.own_flags import Kind, folded
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.catalogue.settings import written
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
+from gpudebug.core.command import cadence
+from gpudebug.core.command.cadence import PlannedLength
+from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import InterventionError, NoEffect
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
@@ -51,6 +54,8 @@ def interventions_for(
     cores: float | None = None,
     locked: Sequence[str] = (),
     allowed: Allowed = NOTHING_MORE,
+    printed: Mapping[str, str] | None = None,
+    total_steps: float | None = None,
 ) -> Offers:
     """What would test the cause in the command `argv` with the variables `env` of its own.
 
@@ -58,10 +63,18 @@ def interventions_for(
     says. Mechanical ones come first: the framework's, that of any program, knobs that the command or its
     source has, then variables. A change that the command has already, whose flags this version of the
     framework lacks or that touches a locked knob is not offered. Options that mean workers or threads rise
-    to `cores` at most, unless the cause waits.
+    to `cores` at most, unless the cause waits. `printed` is the configuration that the program printed and
+    `total_steps` its length: evaluations, checkpoints and log lines are made so rare that some remain.
     """
-    options = standing(argv, env or {}, program.options if program else {})
-    case = _CauseOnCommand(cause, argv, env or {}, found, version, options, locked, [], allowed)
+    synonyms = synonyms_of(found, program)
+    options = standing(argv, env or {}, program.options if program else {}, synonyms)
+    shown = cadence.short(printed or {})
+    options = {key: _as_shown(key, option, shown) for key, option in options.items()}
+    given = {key: str(option.value) for key, option in options.items() if option.value is not None}
+    plan = cadence.length({**shown, **given}, total_steps)
+    case = _CauseOnCommand(
+        cause, argv, env or {}, found, version, options, locked, [], allowed, synonyms, plan, shown
+    )
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
     kept: list[CauseOffer] = []
     for offer in changes:
@@ -82,6 +95,9 @@ class _CauseOnCommand:
     locked: Sequence[str]
     refused: list[str]
     allowed: Allowed
+    synonyms: Synonyms
+    plan: PlannedLength
+    shown: Mapping[str, str]
 
     def own(self) -> CatalogueIntervention | None:
         """The catalogue on this framework, where it holds for this version."""
@@ -163,8 +179,28 @@ class _CauseOnCommand:
         return bool(version and self.version and versions.compare(self.version, version) < 0)
 
     def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
-        for change in turned(self.cause.knobs, self.options, cores):
+        rarer = {**self._defaults(), **self.options}
+        of_all = (
+            turned([knob], rarer if knob.side_work else self.options, cores, self.plan, self.refused)
+            for knob in self.cause.knobs
+        )
+        for change in (change for changes in of_all for change in changes):
             yield from self._tried(change, "knob")
+
+    def _defaults(self) -> dict[str, CurrentOption]:
+        """The framework's options that say how often, where neither command nor program has them."""
+        found = self.found
+        if found is None or not found.takes_flags:
+            return {}
+        options = {}
+        for name, every in found.framework.every.items():
+            now = self._name(name, found.framework)
+            if now is None or folded(now) in map(folded, found.framework.arguments):
+                continue
+            kind: Kind = "int" if every == int(every) else "float"
+            option = CurrentOption(now, written(every), kind, given=False)
+            options[folded(now)] = _as_shown(folded(now), option, self.shown)
+        return options
 
     def of_variables(self) -> Iterator[CauseOffer]:
         variables = self.cause.interventions.get("env")
@@ -174,7 +210,7 @@ class _CauseOnCommand:
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[CauseOffer]:
         """The offer, of as much of the change as does something to this command."""
         try:
-            asked = interventions.parse(change)
+            asked = interventions.parse(change).spelled(self.argv, self.synonyms)
             reasons = {part: self._idle(part) for part in asked.changes}
             kept = tuple(part for part, idle in reasons.items() if idle is None)
             made = Intervention(kept, compound=len(kept) > 1)
@@ -183,7 +219,7 @@ class _CauseOnCommand:
         except InterventionError as e:
             self.refused.append(f"{e.message}; {e.next}" if e.next and "allow_" in e.next else e.message)
             return
-        locked = made.locked_by(self.locked)
+        locked = made.locked_by(self.locked, synonyms=self.synonyms)
         if locked:
             self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
         elif kept:
@@ -204,8 +240,8 @@ class _CauseOnCommand:
 
     def written(self) -> Iterator[CauseOffer]:
         """Return the instructions for code: this framework's, then any program's."""
-        own = self.own()
-        if own is not None and self.found is not None:
+        own = self.own() or CatalogueIntervention(set=self._rarer_in_code())
+        if self.found is not None:
             text = own.code or self._in_code(own, self.found)
             if text:
                 yield CauseOffer(None, text.strip(), self.found.framework.name, own.note)
@@ -213,6 +249,26 @@ class _CauseOnCommand:
             general = self.cause.interventions.get(name)
             if general is not None and general.code:
                 yield CauseOffer(None, general.code.strip(), name, general.note)
+
+    def _rarer_in_code(self) -> dict[str, str | float | bool]:
+        """The framework's options that say how often, made rarer, where they are arguments in code."""
+        found = self.found
+        if found is None or found.takes_flags:
+            return {}
+        settings = {name: str(value) for name, value in found.settings.items() if value is not None}
+        plan = cadence.length(settings)
+        asked: dict[str, str | float | bool] = {}
+        for name, default in found.framework.every.items():
+            key = folded(name)
+            knob = next((k for k in self.cause.knobs if k.side_work and k.factor and meant(k, key)), None)
+            kind = cadence.kind_of(key)
+            if knob is None or knob.factor is None or kind is None:
+                continue
+            every = cadence.number(settings.get(key.rpartition(".")[2], "")) or default
+            wanted = cadence.rarer(key, every, kind, knob.factor, plan)
+            if wanted is not None:
+                asked[name] = int(wanted) if wanted >= 1 else wanted
+        return asked
 
     def _in_code(self, own: CatalogueIntervention, found: FoundFramework) -> str | None:
         """The framework's options as arguments in the program that hands them over itself."""
@@ -225,6 +281,13 @@ class _CauseOnCommand:
         called = {name.rpartition(".")[2] for name in found.framework.configured_by}
         where = f" where {' or '.join(sorted(called))} is made" if called else ""
         return f"In {found.path or 'the program'}, set {settings}{where}."
+
+
+def _as_shown(key: str, option: CurrentOption, shown: Mapping[str, str]) -> CurrentOption:
+    """An option that the command does not set, as the program shows it: a file may set it."""
+    value = shown.get(cadence.folded(key))
+    known = value is not None and not option.given and cadence.kind_of(key) is not None
+    return option._replace(value=value) if known else option
 
 
 def _changes(intervention: CatalogueIntervention, bare: set[str] | frozenset[str] = frozenset()) -> str:

@@ -25,13 +25,14 @@ class OwnFlag(NamedTuple):
     """One option of a program. `name` is as it is written, with its dashes; of an environment variable, which
     `variable` sets, as it is. A `switch` has no value and turns something on, an `unset_switch`
     off; a `pair` is `--x` and `--no-x`. `default` is None if unknown, `choices` are all values
-    that it takes, if it says so."""
+    that it takes, if it says so. `others` are its other names: `-j` of `--workers`."""
 
     name: str
     default: Default
     kind: Kind
     variable: bool = False
     choices: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def folded(name: str) -> str:
@@ -122,7 +123,8 @@ def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
             return
         kind = switches.get(word, kind)
         default = {"switch": False, "unset_switch": True}.get(kind, default)
-    yield OwnFlag(name, default, kind, choices=_choices(given.get("choices")))
+    others = _others(call, name)
+    yield OwnFlag(name, default, kind, choices=_choices(given.get("choices")), others=others)
 
 
 def _choices(node: ast.expr | None) -> tuple[str, ...]:
@@ -140,9 +142,10 @@ def _of_click(call: ast.Call) -> Iterator[OwnFlag]:
     if "/" in name:
         yield OwnFlag(name.partition("/")[0], default, "pair")
     elif constant(given.get("is_flag")) is True:
-        yield OwnFlag(name, default or False, "switch")
+        yield OwnFlag(name, default or False, "switch", others=_others(call, name))
     else:
-        yield OwnFlag(name, default, _kind(given.get("type"), default))
+        kind = _kind(given.get("type"), default)
+        yield OwnFlag(name, default, kind, others=_others(call, name))
 
 
 def _of_parameters(function: ast.FunctionDef) -> Iterator[OwnFlag]:
@@ -165,7 +168,8 @@ def _of_parameters(function: ast.FunctionDef) -> Iterator[OwnFlag]:
             continue
         name = _longest(option) or "--" + parameter.arg.replace("_", "-")
         kind = _kind(annotation, default)
-        yield OwnFlag(name.partition("/")[0], default, "pair" if kind == "bool" else kind)
+        kind = "pair" if kind == "bool" else kind
+        yield OwnFlag(name.partition("/")[0], default, kind, others=_others(option, name))
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:
@@ -192,9 +196,17 @@ def _of_constants(tree: ast.Module) -> Iterator[OwnFlag]:
                 yield OwnFlag(f"--{node.targets[0].id}", default, _kind(None, default))
 
 
+def _names(call: ast.Call) -> list[str]:
+    return [word for word in map(constant, call.args) if isinstance(word, str) and word.startswith("-")]
+
+
+def _others(call: ast.Call, name: str) -> tuple[str, ...]:
+    return tuple(word for word in _names(call) if word != name and "/" not in word)
+
+
 def _longest(call: ast.Call) -> str | None:
     """Return the long name of an option, else its short one; None if it is not an option."""
-    words = [word for word in map(constant, call.args) if isinstance(word, str) and word.startswith("-")]
+    words = _names(call)
     return next((word for word in words if word.startswith("--")), words[0] if words else None)
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
 from gpudebug.core.catalogue.touches import touches
 from gpudebug.core.command import command_line
+from gpudebug.core.command.synonyms import Synonyms, merged
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Program:
     calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
     options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def synonyms(self) -> Synonyms:
+        """Its options with several names."""
+        return merged((flag.name, *flag.others) for flag in self.options.values())
 
 
 def scripts(argv: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
+from gpudebug.core.command.synonyms import Synonyms, long_name
 from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
@@ -45,7 +46,7 @@ def facts_of(
     What is unknown is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
-    flags = flags_of(argv)
+    flags = flags_of(argv, _last(records, "synonyms", ()))
     printed = {_folded(k): v for k, v in _last(evidence, "printed", {}).items()}
     name = framework or _last(evidence, "framework", None)
     signals: Signals = {}
@@ -79,10 +80,11 @@ def facts_of(
     )
 
 
-def flags_of(argv: Sequence[str]) -> dict[str, str | bool]:
-    """The options of a command by folded name; of a shell's, those in its text. True for a bare one."""
+def flags_of(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str | bool]:
+    """The options of a command by folded long name; of a shell's, those in its text. True for a bare one."""
     options = command_line.program_options(_words(argv))
-    return {_folded(o.bare): True if o.value is None else o.value for o in options}
+    names = {o: _folded(command_line.bare_name(long_name(o.name, synonyms))) for o in options}
+    return {name: True if o.value is None else o.value for o, name in names.items()}
 
 
 def words_of(argv: Sequence[str]) -> list[str]:

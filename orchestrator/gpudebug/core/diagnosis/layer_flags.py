@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.frameworks import FoundFramework, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, standing
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
 from gpudebug.core.catalogue.offers import interventions_for
@@ -56,7 +56,8 @@ class KnownCommand:
 
     @property
     def options(self) -> dict[str, CurrentOption]:
-        return standing(self.argv, self.env, self.program.options if self.program else {})
+        own = self.program.options if self.program else {}
+        return standing(self.argv, self.env, own, synonyms_of(self.found, self.program))
 
 
 def quiet(command: KnownCommand, *, told: bool) -> Intervention:

@@ -1,0 +1,43 @@
+"""Whether utilisation can show a success above the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpudebug.core.campaign.decide import Campaign
+from gpudebug.core.campaign.headroom import no_room
+from gpudebug.core.statistics.metrics import Metric
+
+CAMPAIGN = Campaign(baselines=(), hypotheses=())
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "target", "said"),
+    [
+        (
+            93.4,
+            None,
+            "utilisation cannot show a success: the baseline is at 93.4%, and",
+        ),
+        (
+            65.0,
+            None,
+            "utilisation can hardly show a success: the baseline is at 65.0%, above",
+        ),
+        (60.0, None, None),
+        (65.0, 95.0, None),
+        (None, None, None),
+    ],
+)
+def test_what_is_said_of_a_baseline(
+    utilisation: float | None, target: float | None, said: str | None
+) -> None:
+    found = no_room(replace(CAMPAIGN, target=target), 20.0, utilisation)
+    assert found is None if said is None else found is not None and found.startswith(said)
+    assert found is None or found.endswith("set metric: steps_per_s in gpudebug.yaml")
+
+
+def test_another_metric_has_no_ceiling() -> None:
+    assert no_room(replace(CAMPAIGN, metric=Metric("steps_per_s")), 0.1, 99.0) is None
