@@ -69,6 +69,10 @@ def test_a_log_that_counts_samples_tells_them_itself() -> None:
         ("0 samples/s", None),
         ("samples/s", None),
         ("12 samples/step", None),
+        ("iter time (s): 0.100 samples/sec: 160.0", 160.0),
+        ("step 10 loss 3.1 img/s 320", None),
+        ("throughput 320 img/s 0.05 s/step", 320.0),
+        ("lr: 0.02  img/s: 320.0  loss: 6.9 (6.8)", 320.0),
     ],
 )
 def test_how_samples_are_printed(line: str, expected: float | None) -> None:
@@ -107,21 +111,6 @@ def test_step_times_need_enough_values() -> None:
     assert speed.step_times(times(7), None) == (0.2, None)
     p50, p95 = speed.step_times(times(60), None)
     assert (p50, p95) == (pytest.approx(0.2), pytest.approx(0.3))
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([f"latency: {v} ms" for v in (10, 11, 12, 13, 40)], 0.012),
-        (["mean latency: 12 ms, median latency: 11 ms"], 0.011),
-        (["mean latency: 12 ms"], None),
-        ([f"Loop {i}: 0.2{i}s" for i in range(5)], 0.22),
-        (["step 1 loss 2"], None),
-    ],
-)
-def test_the_median_of_the_latencies(lines: list[str], expected: float | None) -> None:
-    found = speed.latency_p50(summary(*lines, times=False), None)
-    assert found == (expected if expected is None else pytest.approx(expected))
 
 
 def test_own_figures_are_means_over_the_window() -> None:

@@ -59,6 +59,18 @@ losses = []
 train(Net(forward=0.01, backward=0.01), step, make=Sleepy)
 assert all(isinstance(loss, torch.Tensor) for loss in losses)
 """,
+    "fed twice": """
+class Fed(Net):
+    def forward(self, batch, mask=None):
+        return super().forward(batch["x"][:, :2])
+def step(net, optimizer):
+    batch = {"y": torch.ones(3), "x": torch.ones(3, 20), "of": ["no", "tensor"]}
+    net(batch=batch, mask=None)
+    loss = net(batch)
+    torch.nn.L1Loss()(loss, torch.zeros(())).backward()
+    optimizer.step()
+train(Fed(), step)
+""",
     "lbfgs": """
 def step(net, optimizer):
     def closure():
@@ -210,6 +222,16 @@ def test_backwards_of_an_iteration_are_counted(told: Mapping[str, Told]) -> None
     # `torch.autograd.grad` takes the backward's time but accumulates nothing.
     assert told["penalty"].facts["backwards_per_step"] == 1
     assert told["penalty"].counters["backward_s"] >= 0.02 * (STEPS - 1)
+
+
+def test_what_a_backward_takes_in_is_counted(told: Mapping[str, Told]) -> None:
+    for name in ("forward", "accumulated", "evaluation", "closure"):
+        counters = told[name].counters
+        # As many of them as backward passes: neither evaluation nor what is inside a module counts.
+        assert counters["inputs_n"] == 6 * counters["backward_n"], name
+    counters = told["fed twice"].counters
+    # The first forward of each backward, its largest tensor, wherever it is in the arguments.
+    assert counters["inputs_n"] == 60 * counters["backward_n"]
 
 
 def test_errors_end_a_phase(told: Mapping[str, Told]) -> None:

@@ -24,7 +24,7 @@ def main():
     watch()
     before = threading.active_count(), sys.getswitchinterval()
     sampler.start()
-    burn(0.3); doze(0.3)
+    burn(0.3); doze(0.6)
     sampler.finish()
     print(before == (threading.active_count(), sys.getswitchinterval()), lost, gc.isenabled())
 main()

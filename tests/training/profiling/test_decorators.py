@@ -132,12 +132,13 @@ def test_what_the_consumer_of_a_generator_does_is_not_timed(tmp_path: Path) -> N
             yield i
     for _ in batches():
         with profile_section("train"):
-            time.sleep(0.01)
+            time.sleep(0.1)
     """
     report = report_of(code, tmp_path)
     found = by_name(report)
     assert set(places(report)) == {"batches", "batches/read", "train"}
-    assert 0.01 <= found["batches"]["total_s"] < 0.03
+    # Of half a second; a busy machine makes the sleeps of reading longer.
+    assert 0.01 <= found["batches"]["total_s"] < 0.1
     assert found["batches"]["calls"] == 6
 
 

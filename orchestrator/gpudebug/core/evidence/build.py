@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpudebug.core.evidence import speed
+from gpudebug.core.command import batch
+from gpudebug.core.evidence import latency, learning, speed, work
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
 from gpudebug.core.records import (
@@ -15,17 +17,29 @@ from gpudebug.core.records import (
     DeviceInfo,
     Evidence,
     Failure,
+    LearningSeries,
     LoadedFiles,
     LossEvidence,
     Outcome,
     ProbeEvidence,
     Trend,
     Window,
+    WorkRate,
 )
 from gpudebug.core.samples import conditions
 from gpudebug.core.samples.table import Sample, SampleTable
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, Device, Stretch, arrivals, find_window, stretches
+from gpudebug.core.samples.window import (
+    MIN_RUN_WINDOW_S,
+    RISE_S,
+    Device,
+    Stretch,
+    arrivals,
+    find_window,
+    is_short,
+    stretches,
+)
 from gpudebug.core.statistics import intervals, loss_curve
+from gpudebug.core.trainlog.last_word import Settings
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
@@ -35,6 +49,7 @@ MIN_COVERAGE = 0.9
 # Fewer readings than this have no spread.
 MIN_READINGS = 4
 SPARK = 40
+LONGEST_RISE_S = 60.0
 _TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
 
 
@@ -42,8 +57,10 @@ _TOO_EARLY = "the window is too short: the run ended before the device gave a re
 class EndedRun:
     """What a run was and how it ended. None is not known.
 
-    `devices` are those that it was sampled on, `missing` says by a figure's name why it could not be read,
-    `batch_flags` are the command's flags that set its batch, `cpu_quota` is how many cores it was given.
+    `planned_s` is when gpudebug ended it by its plan, `devices` are those that it was sampled on, `missing`
+    says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
+    `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
+    what a step takes, `cpu_quota` is how many cores it was given. `trimmed` is as `find_window` has it.
     """
 
     name: str
@@ -54,28 +71,34 @@ class EndedRun:
     failure: Failure | None = None
     reason: str | None = None
     duration_s: float | None = None
+    planned_s: float | None = None
+    least_window_s: float | None = None
     devices: Sequence[DeviceInfo] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     batch_flags: Mapping[str, str] = field(default_factory=dict)
+    step_flags: Mapping[str, str] = field(default_factory=dict)
     cpu_quota: float | None = None
+    trimmed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunReadings:
-    """What was read of a run: samples, log (of `log_bytes` now) and the configuration that it `printed`.
+    """What was read of a run: samples, log (of `log_bytes` now) and the `settings` that it printed.
 
     `loaded` is what its processes imported, `told` what they reported of training, `probe_reason` why none
-    did, `watched` where their threads were.
+    did, `watched` where their threads were, `written` the figures of learning in files that it wrote.
     """
 
     samples: SampleTable
     log: LogSummary
     log_bytes: int | None = None
-    printed: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
     loaded: LoadedFiles | None = None
     told: probe.ProbeRecord | None = None
     probe_reason: str | None = None
     watched: stacks.StacksRecord | None = None
+    written: Sequence[LearningSeries] = ()
+    written_notes: Sequence[str] = ()
 
 
 def build(
@@ -94,11 +117,14 @@ def build(
     samples, log = read.samples, read.log
     names = {d.uuid: d.name for d in run.devices}
     series = {device: stretches(samples.rows, device) for device in samples.devices}
-    ended = run.duration_s if run.outcome is Outcome.COMPLETED else None
+    ended = run.duration_s if run.outcome is Outcome.COMPLETED else run.planned_s
     doubt = conditions.doubt(samples, ended, read.log_bytes)
     main = read.told.main if read.told else None
     steady = probe.steady(main) if main else None
-    window, window_reason = (None, doubt) if doubt else find_window(series, log, warmup, steady)
+    least = run.least_window_s if run.least_window_s is not None else MIN_RUN_WINDOW_S
+    window, window_reason = (
+        (None, doubt) if doubt else find_window(series, log, warmup, steady, trimmed=run.trimmed, least=least)
+    )
     inside = probe.evidence_of(read.told, window)
     per_device = (
         *(
@@ -115,6 +141,8 @@ def build(
     complete = bool(known) and len(known) == len(spreads)
     cores = conditions.usable(run.cpu_quota, inside.facts.get("cpus") if inside else None)
     errors = [d.standard_error for d in per_device if d.standard_error is not None]
+    figures = speed.figures(log, window, rate[:2], run.batch_flags, inside) if not doubt else {}
+    known_work, work_notes = _work(run, read, window, rate, figures) if not doubt else ((), ())
     return Evidence(
         run=run.name,
         role=run.role,
@@ -135,7 +163,8 @@ def build(
         steps_by=rate.steps_by,
         step_unit=log.step_unit,
         progress_per_s=rate.progress_per_s,
-        **(speed.figures(log, window, rate[:2], run.batch_flags, inside) if not doubt else {}),
+        **figures,
+        **(latency.figures(log.latencies, warmup) if not doubt else {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,
@@ -146,18 +175,54 @@ def build(
             first=finite(log.first),
             last=finite(log.last),
             advice=advice(log) if advice and log.trend is Trend.UNKNOWN else None,
-            curve=loss_curve.curve((p.step, p.value) for p in log.loss),
+            curve=loss_curve.curve(
+                ((p.step, p.value) for p in (() if log.of_learner else log.loss)),
+                loss_curve.POINTS if run.planned_s is None else loss_curve.POINTS_PLANNED,
+            ),
         ),
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
         missing=dict(run.missing),
         conditions=conditions.observed(samples.rows, window, cores),
-        printed=dict(read.printed),
+        printed=dict(read.settings.known),
+        restated=dict(read.settings.restated),
+        occasions=dict(log.occasions),
+        resumed=scrub(log.resumed) if log.resumed is not None else None,
+        first_count=log.span[0] if log.span else None,
+        last_count=log.span[1] if log.span else None,
         loaded=read.loaded,
         probe=_checked(inside, rate, run.devices),
         probe_reason=read.probe_reason if inside is None else None,
         stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else None, scrub),
         spark=_spark(series),
+        rise=_rise(series, window) if window else (),
+        work=known_work,
+        work_notes=work_notes,
+        step_flags=dict(run.step_flags),
+        learning=learning.series(log, read.written),
+        learning_notes=tuple(read.written_notes),
+    )
+
+
+def _work(
+    run: EndedRun,
+    read: RunReadings,
+    window: Window | None,
+    rate: StepRates,
+    figures: Mapping[str, Any],
+) -> tuple[tuple[WorkRate, ...], tuple[str, ...]]:
+    """What the run processed a second, by every source, and what was wrong with others."""
+    return work.candidates(
+        read.log,
+        window,
+        steps_per_s=rate.steps_per_s,
+        steps_by=rate.steps_by,
+        progress_per_s=rate.progress_per_s,
+        samples_per_s=figures["samples_per_s"],
+        samples_by=figures["samples_by"],
+        environments=batch.environments(run.step_flags)
+        or batch.environments(read.settings.known)
+        or batch.printed_environments(text for text, _ in read.log.speech.get("environments", ())),
     )
 
 
@@ -205,8 +270,9 @@ def _measured_rate(log: LogSummary, window: Window | None) -> float | None:
     inside = [(t, n) for t, n in arrivals(log) if window.start_s <= t <= window.end_s]
     if len(inside) < 2:
         return None
+    least = (window.duration_s if is_short(window) else MIN_RUN_WINDOW_S) / 2
     (start, before), (end, after) = inside[0], inside[-1]
-    return (after - before) / (end - start) if end - start >= MIN_RUN_WINDOW_S / 2 else None
+    return (after - before) / (end - start) if end - start >= least else None
 
 
 def _device(
@@ -249,6 +315,19 @@ def _silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[Devic
         for d in devices
         if d.uuid not in uuids
     ]
+
+
+def _rise(series: Mapping[Device, Sequence[Stretch]], window: Window) -> tuple[float, ...]:
+    """Means of the utilisation of all devices from the window's start to each multiple of `RISE_S`."""
+    bins = int(min(window.duration_s, LONGEST_RISE_S) / RISE_S)
+    busy, seen = [0.0] * bins, [0.0] * bins
+    for stretch in (s for readings in series.values() for s in readings):
+        into = max(0.0, stretch.end - stretch.width / 2 - window.start_s)
+        if (at := int(into / RISE_S)) < bins and (width := stretch.overlap(window)):
+            busy[at] += stretch.value * width
+            seen[at] += width
+    sums = zip(accumulate(busy), accumulate(seen), strict=True)
+    return tuple(round(total / width, 1) for total, width in sums if width)
 
 
 def _spark(series: Mapping[Device, Sequence[Stretch]]) -> tuple[float, ...]:

@@ -24,20 +24,31 @@ NUMBERS = frozenset(
     {
         *("format", "exit_status", "signal", "duration_s", "utilisation", "standard_error", "steps"),
         *("total_steps", "steps_per_s", "progress_per_s", "samples_per_s", "step_time_p50_s"),
-        *("step_time_p95_s", "latency_p50_s", "batch_size", "data_s", "update_s", "peak_rss_mb"),
+        *(
+            "step_time_p95_s",
+            "latency_p50_s",
+            "latency_p95_s",
+            "latency_p99_s",
+            "batch_size",
+            "data_s",
+            "update_s",
+            "peak_rss_mb",
+            "first_count",
+            "last_count",
+        ),
         "peak_device_mb",
     }
 )
 TEXTS = frozenset(
     {
         *("run", "role", "outcome", "reason", "window_reason", "steps_by", "step_unit", "samples_by"),
-        *("step_time_by", "framework", "probe_reason"),
+        *("step_time_by", "framework", "probe_reason", "resumed"),
     }
 )
 OBJECTS = frozenset(
     {
         *("failure", "window", "batch_flags", "logged", "loss", "missing", "conditions", "printed"),
-        *("loaded", "probe", "sections", "stacks", "trace"),
+        *("restated", "occasions", "loaded", "probe", "sections", "stacks", "trace", "latency", "step_flags"),
     }
 )
 _TEXTS = ("why", "training", "loss")
@@ -119,6 +130,12 @@ def evidence(data: Any) -> bool:
         and all(isinstance(data.get(key), (dict, type(None))) for key in OBJECTS)
         and _rows(data.get("devices", []), "uuid")
         and isinstance(data.get("spark", []), list)
+        and isinstance(data.get("rise", []), list)
+        and _rows(data.get("work", []), "unit", "source")
+        and all(_number(each.get("per_s")) for each in data.get("work", []))
+        and _texts(data.get("work_notes", []))
+        and _rows(data.get("learning", []), "metric", "name", "source")
+        and _texts(data.get("learning_notes", []))
     )
 
 

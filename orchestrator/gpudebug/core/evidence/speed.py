@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from gpudebug.core.command import batch
 from gpudebug.core.records import ProbeEvidence, Window
 from gpudebug.core.statistics import intervals
-from gpudebug.core.trainlog.latency import LatencyReader
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
@@ -30,9 +29,12 @@ _THING = r"(?:samples?|images?|imgs?|examples?|sequences?|seqs?)"
 _PER = r"[ _]?(?:/|per)[ _]?s(?:ec(?:ond)?s?)?"
 _VALUE = r"(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)(k)?"
 _SAMPLES = re.compile(
-    rf"(?P<name>[\w/.-]*){_THING}{_PER}['\"]?\s*[:=]\s*['\"]?{_VALUE}|{_VALUE}\s*{_THING}{_PER}(?![\w/])",
+    rf"(?P<name>[\w/.-]*){_THING}{_PER}['\"]?\s*[:=]\s*['\"]?{_VALUE}|{_VALUE}\s*{_THING}{_PER}(?![\w/]|[\'\"]?\s*[:=])",
     re.IGNORECASE,
 )
+# `loss 3.1 img/s 320`: what comes next has the name.
+_NAMED_ALREADY = re.compile(r"(?<!throughput)(?<!speed)(?<!rate)(?<=[a-z]) $", re.IGNORECASE)
+_NEXT_VALUE = re.compile(r" +\d")
 _NOT_TRAINED = re.compile(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECASE)
 
 
@@ -69,6 +71,9 @@ def _read_samples(line: str) -> Iterable[float]:
     if _NOT_TRAINED.search(line):
         return
     for match in _SAMPLES.finditer(line):
+        named = match[4] and _NAMED_ALREADY.search(line, 0, match.start())
+        if named and _NEXT_VALUE.match(line, match.end()):
+            continue
         number, kilo = match[2] or match[4], match[3] or match[5]
         yield float(number.replace(",", "")) * (1000 if kilo else 1)
 
@@ -80,14 +85,6 @@ def step_times(log: LogSummary, window: Window | None) -> tuple[float | None, fl
         return None, None
     found = intervals.spread(values, [1.0] * len(values))
     return found.p50, found.p95 if len(values) >= FEW_FOR_P95 else None
-
-
-def latency_p50(log: LogSummary, window: Window | None) -> float | None:
-    """Median of the printed latencies, in seconds; a printed median where the single ones are not shown."""
-    reader = LatencyReader()
-    reader.feed("\n".join(_texts(log, "latency", window)).encode())
-    found = reader.latency()
-    return found.median if found else None
 
 
 def logged(log: LogSummary, window: Window | None) -> dict[str, float]:
@@ -124,7 +121,6 @@ def figures(
         "step_time_p50_s": p50,
         "step_time_p95_s": p95,
         "step_time_by": times_by if p50 is not None else None,
-        "latency_p50_s": latency_p50(log, window),
         "batch_size": shown if shown is not None else inside and _batch(inside),
         "batch_flags": dict(said),
         "logged": logged(log, window),

@@ -18,9 +18,12 @@ from gpudebug.core.words import Outcome
 APART = 1.25
 """Ratios further apart than this differ: a line of a log is seen up to a reading late at both ends of a
 window of five seconds, and a scaler skips some of the first steps."""
+FEWER = 0.8
+"""A step that takes less than this share of the input does less: padding and last batches vary."""
 APART_COUNTED = 1.1
 """The same of counts of whole runs, which nothing but a first or a last step blurs."""
 STEPS = "steps of the log"
+INPUTS = "inputs"
 # The probe reports so many optimizers and kinds of loaders; of more, some are missing.
 _MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
 
@@ -31,7 +34,19 @@ _LIKE_BATCH = re.compile(
     r"|devices|nodes|replicas|views|crops)|n_?proc\w*|world_size|\w*(?:seq|sequence|context|block|chunk|clip"
     r"|window)_?(?:len(?:gth)?|size)|max_len(?:gth)?|horizon|rollout\w*|unroll\w*|n_?steps|num_steps"
     r"|train_freq\w*|gradient_steps|utd\w*|update\w*|\w+_(?:every|freq|interval|per_step)|packing|bucket\w*"
-    r"|drop_last|devices?"
+    r"|drop_last|devices?|pad(?:ding)?|pad_to_\w+|dynamic_padding|group_by_length"
+)
+
+_LENGTH = re.compile(
+    r"\w*(?:seq|sequence|context|block|chunk|clip|window)_?(?:len(?:gth)?|size)|max_len(?:gth)?|n_?ctx|chunks"
+)
+
+_SIZES_STEP = re.compile(
+    rf"(?:num_|n_)?(?:envs?|environments|actors|gpus|devices|nodes|replicas)|world_size|{_LENGTH.pattern}"
+)
+_ROLLOUT = re.compile(r"n_?steps|num_steps|horizon\w*|rollout\w*|unroll\w*|bptt_horizon|num_minibatches")
+_OF_ENVIRONMENTS = re.compile(
+    r"(?:num_|n_)?(?:envs|environments)|(?:total_|num_|n_)?(?:timesteps|env_steps|frames)|env(?:_id|_name)?"
 )
 
 
@@ -48,6 +63,12 @@ def counted(e: Evidence) -> ProbeEvidence | None:
     return e.probe if e.probe and e.probe.steps_per_s and not e.probe.off else None
 
 
+def optimizer_rate(e: Evidence) -> float | None:
+    """Steps of the optimizer a second, as the probe counted them to the end."""
+    inside = counted(e)
+    return inside.steps_per_s if inside else None
+
+
 def ratios(e: Evidence) -> dict[str, StepRatio]:
     """The ratios of a run that has the probe's figures, by name; an unknown one is absent."""
     inside = counted(e)
@@ -57,6 +78,7 @@ def ratios(e: Evidence) -> dict[str, StepRatio]:
         "log": _by_log(e, inside),
         "samples": _ratio("samples", inside.samples_per_s and inside.samples_per_s / inside.steps_per_s),
         "backwards": _ratio("backward passes", inside.backwards_per_step),
+        INPUTS: _ratio("elements of input", inside.inputs_per_step),
     }
     if e.outcome is Outcome.COMPLETED and inside.steps:
         found["optimizers"] = _ratio("steps of all optimizers", _of_optimizers(inside), APART_COUNTED)
@@ -137,6 +159,9 @@ def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: boo
         if any(ratio.what != first.what for ratio in (*(one[name] for one in old), *theirs)):
             continue
         value = _mean([ratio.value for ratio in theirs])
+        if name == INPUTS and value >= FEWER * min(values):
+            # More is no sign: a module of the data's own may come first.
+            continue
         if not min(values) / first.apart <= value <= max(values) * first.apart:
             found.append(Moved(name, first.what, _mean(values), value))
     return found
@@ -157,9 +182,42 @@ def is_accumulated(before: Sequence[Evidence], after: Sequence[Evidence], factor
     return 1 / APART <= passes / factor <= APART
 
 
+def evaluated_batches(inside: ProbeEvidence | None) -> int:
+    """Batches of the loaders that do not feed the training; 0 if none was reported."""
+    loaders = inside.facts.get("loaders") if inside is not None else None
+    known = [one for one in loaders if isinstance(one, dict)] if isinstance(loaders, list) else []
+    return sum(_whole(one.get("fetched")) or 0 for one in known if one.get("training") is False)
+
+
 def like_batch(name: str) -> bool:
     """Whether a flag or variable of this name may set how much a step of the optimizer takes."""
     return batch.names_batch(name) or bool(_LIKE_BATCH.fullmatch(_folded(name)))
+
+
+def sets_length(name: str) -> bool:
+    """Whether a flag of this name sets how long a sample is."""
+    return bool(_LENGTH.fullmatch(_folded(name)))
+
+
+def of_environments(argv: Sequence[str]) -> bool:
+    """Whether a command sets environments or their steps."""
+    return any(_OF_ENVIRONMENTS.fullmatch(_folded(o.name)) for o in command_line.program_options(argv))
+
+
+def step_flags(argv: Sequence[str]) -> dict[str, str]:
+    """The program's flags beside the batch's that set what a step takes: name -> value.
+
+    `--num_steps` is the length of a rollout in a command that sets environments or their steps, else a plan.
+    """
+    found = {_folded(o.name): o.value or "" for o in command_line.program_options(argv)}
+    rollouts = of_environments(argv)
+    return {
+        name: value
+        for name, value in found.items()
+        if value.isascii()
+        and value.isdigit()
+        and (_SIZES_STEP.fullmatch(name) or (rollouts and _ROLLOUT.fullmatch(name)))
+    }
 
 
 def _folded(name: str) -> str:

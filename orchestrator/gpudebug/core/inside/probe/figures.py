@@ -83,6 +83,7 @@ def _figures(span: ProcessSpan) -> dict[str, Any]:
         "backward_share": _per(span, "backward_s"),
         "optimizer_share": _per(span, "optimizer_s"),
         "backwards_per_step": _per(span, "backward_n", span.steps),
+        "inputs_per_step": _per(span, "inputs_n", span.steps),
         "blocking_reads_per_step": _per(span, "reads_n", span.steps),
         "blocking_read_share": _per(span, "reads_s"),
         "syncs_per_step": _per(span, "sync_n", span.steps),

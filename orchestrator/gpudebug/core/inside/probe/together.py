@@ -24,6 +24,7 @@ _MEANS = (
     "backward_share",
     "optimizer_share",
     "backwards_per_step",
+    "inputs_per_step",
     "blocking_reads_per_step",
     "blocking_read_share",
     "syncs_per_step",

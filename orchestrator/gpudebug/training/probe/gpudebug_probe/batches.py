@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import UserDict
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 # A batch is looked into at most so deep, and at so many entries of each part.
@@ -65,7 +67,7 @@ def batch_size(torch: Any, batch: Any, loader: Loader) -> int | None:
     the last one of an epoch is smaller, and shows where the first dimension is known to be the samples'.
     """
     try:
-        seen = _first_dimension(torch, batch, DEEPEST)
+        seen = next((int(one.shape[0]) for one in _tensors(torch, batch, DEEPEST) if one.dim()), None)
     except Exception:  # noqa: BLE001 - a tensor without such a dimension: nested, a subclass, …
         seen = None
     expected = loader.batch_size
@@ -76,12 +78,19 @@ def batch_size(torch: Any, batch: Any, loader: Loader) -> int | None:
     return seen if loader.plain and seen is not None and seen < expected else expected
 
 
-def _first_dimension(torch: Any, value: Any, depth: int) -> int | None:
-    """That of the first tensor in there. Runs no code of the user's: subclasses are read as what they are."""
+def largest(torch: Any, values: Any) -> int:
+    """Elements of the largest tensor in there; 0 of none, or if one does not say."""
+    try:
+        return max((int(one.numel()) for one in _tensors(torch, values, DEEPEST)), default=0)
+    except Exception:  # noqa: BLE001 - a subclass of the user's
+        return 0
+
+
+def _tensors(torch: Any, value: Any, depth: int) -> Iterator[Any]:
+    """The tensors in there. Runs no code of the user's: subclasses are read as what they are."""
     if isinstance(value, torch.Tensor):
-        return int(value.shape[0]) if value.dim() else None
-    if depth == 0:
-        return None
+        yield value
+        return
     if isinstance(value, UserDict):
         value = value.data
     parts: Any
@@ -90,11 +99,7 @@ def _first_dimension(torch: Any, value: Any, depth: int) -> int | None:
     elif isinstance(value, (list, tuple)):
         parts = value[:WIDEST] if type(value) in (list, tuple) else ()
     else:
-        return None
-    for number, part in enumerate(parts):
-        if number == WIDEST:
-            break
-        found = _first_dimension(torch, part, depth - 1)
-        if found is not None:
-            return found
-    return None
+        return
+    if depth:
+        for part in islice(parts, WIDEST):
+            yield from _tensors(torch, part, depth - 1)

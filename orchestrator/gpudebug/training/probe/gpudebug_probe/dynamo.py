@@ -16,7 +16,7 @@ OURS_ALONE = frozenset(
     (
         *("begin", "iteration", "fetched", "failed", "count", "took", "started"),
         *("add", "place", "trained_on", "read", "hand", "taken", "looks_at", "copied"),
-        *("stepping", "look", "_begins", "_ended"),
+        *("stepping", "look", "feed", "fed", "_begins", "_ended"),
         *("called", "seen", "stepped", "pause", "resume", "anew", "end"),
     )
 )

@@ -3,6 +3,9 @@
 forward: the outermost calls of modules while gradients are recorded, the loss's module included. backward:
 `backward()` and `torch.autograd.grad` outside of a forward. optimizer: `step()` without what its closure
 computes. On a GPU this is the time it takes to queue the work, and to wait where the work is read.
+
+Of each backward, the elements that its first forward was given are counted, too: what a step takes in,
+whatever the program prints of it, and whether or not a loader feeds it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
+from .batches import largest
 from .calls import Calls, replace, shared
 from .recorder import Recorder
 
@@ -44,12 +48,16 @@ class _Phases:
         self.within: set[int] = set()
         # Set when the next forward is to be looked at, the modules inside it included.
         self.look = False
+        # Elements of the largest tensor that the first forward since the last backward was given.
+        self.given = 0
+        self._torch = torch
         self.recorder.on_begin(self._anew)
         self.recorder.before_beat(self._known)
 
     def _anew(self) -> None:
         self.within.clear()
         self.look = True
+        self.given = 0
 
     def _known(self) -> None:
         self.look = True
@@ -59,9 +67,18 @@ class _Phases:
         get = self.recorder.counters.get
         return get("forward_s", 0.0) + get("backward_s", 0.0) + get("optimizer_s", 0.0)
 
-    def add(self, name: str, seconds: float) -> None:
+    def add(self, name: str, more: float) -> None:
         counters = self.recorder.counters
-        counters[name] = counters.get(name, 0.0) + seconds
+        counters[name] = counters.get(name, 0.0) + more
+
+    def feed(self, args: Any, kwargs: Any) -> None:
+        self.given = largest(self._torch, (args, kwargs))
+
+    def fed(self) -> None:
+        """Count what the backward that has ended took in."""
+        if self.given:
+            self.add("inputs_n", self.given)
+            self.given = 0
 
 
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
@@ -117,6 +134,8 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
             passing = looking = False
             if counts:
                 phases.add("forward_s", took)
+                if not phases.given:
+                    phases.feed(args, kwargs)
 
     if _plain(original):
         # In the original's place rather than around it: one frame less, for each module of each step.
@@ -160,6 +179,7 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
             # `torch.autograd.grad` accumulates nothing.
             if not engine or kwargs.get("accumulate_grad"):
                 phases.add("backward_n", 1)
+                phases.fed()
 
     return backward
 

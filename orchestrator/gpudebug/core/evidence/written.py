@@ -1,0 +1,49 @@
+"""Which series of a file that a training wrote show how it learns."""
+
+from __future__ import annotations
+
+import re
+
+from gpudebug.core.evidence.learning import of_points
+from gpudebug.core.records import LearningSeries
+from gpudebug.core.statistics.learning_units import LOSS, MIN_POINTS, REWARD
+from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.names import classify
+from gpudebug.core.trainlog.quantities import quantity
+from gpudebug.core.trainlog.series import Point
+
+_DIGIT = re.compile(r"[0-9]")
+_OF_A_CRITIC = re.compile(r"value|critic|policy|actor|entropy", re.I)
+"""The losses of a reinforcement learner: none of them need fall where it learns."""
+MAX_SERIES = 4
+"""Of each metric so many series of one file are kept, those with the plainest names."""
+
+
+def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
+    """The rewards and the training losses of a file, the plainest names first."""
+    ranked = []
+    for order, (name, values) in enumerate(found.values.items()):
+        role = _metric(name)
+        if role is not None and len(values) >= MIN_POINTS:
+            ranked.append((role[0], role[1], -len(values), order, name))
+    kept: dict[str, list[LearningSeries]] = {}
+    for metric, _, _, _, name in sorted(ranked):
+        points = [Point(step, value, None) for step, value in found.values[name]]
+        one = of_points(metric, name, source, points, f"the steps of {source}", len(points))
+        if len(kept.setdefault(metric, [])) < MAX_SERIES:
+            kept[metric].append(one)
+    return [one for metric in (REWARD, LOSS) for one in kept.get(metric, ())]
+
+
+def _metric(name: str) -> tuple[str, int] | None:
+    """(reward or loss, how plain the name is); None of any other, and of validation."""
+    zeroed = _DIGIT.sub("0", name)
+    found = quantity(zeroed)
+    if found is not None and found.kind == "reward" and found.phase != "val":
+        return REWARD, found.tier
+    if _OF_A_CRITIC.search(name):
+        return None
+    # Not all that lies in a folder of losses is one: `losses/clipfrac`.
+    group, _, own = zeroed.rpartition("/")
+    role = classify(own if "losses" in group else zeroed)
+    return (LOSS, role.tier) if role.kind == "loss" and role.phase != "val" else None

@@ -1,0 +1,188 @@
+"""The candidates for a unit of work that one run's log and probe give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.evidence.work import candidates, counter_rate
+from gpudebug.core.records import Window
+from gpudebug.core.trainlog import LogReader, LogSummary
+
+WINDOW = Window(start_s=5.0, end_s=25.0, samples=100, rule="steps")
+
+
+def log(lines: Iterable[tuple[float, str]], **patterns: str) -> LogSummary:
+    reader = LogReader(patterns)
+    for time, line in lines:
+        reader.feed(f"{line}\n".encode(), time)
+    return reader.summary(0)
+
+
+def found(summary: LogSummary, **figures: Any) -> list[tuple[str, str, float]]:
+    return [(one.unit, one.source, round(one.per_s, 3)) for one in both(summary, **figures)[0]]
+
+
+def both(summary: LogSummary, **figures: Any) -> Any:
+    none = dict.fromkeys(("steps_per_s", "steps_by", "progress_per_s", "samples_per_s", "samples_by"))
+    return candidates(summary, WINDOW, **{**none, **figures})
+
+
+def every(form: str, per_s: float, until: float = 30.0, start: float = 1.0) -> list[tuple[float, str]]:
+    """A line a second of a counter."""
+    times = [start + n for n in range(int(until - start) + 1)]
+    return [(t, form.format(n=int(per_s * t))) for t in times]
+
+
+FORMS = {
+    "stable-baselines3": ("|    total_timesteps | {n} |", "environment steps", "total_timesteps"),
+    "rsl_rl": ("                   Total timesteps: {n}", "environment steps", "Total timesteps"),
+    "rsl_rl, later": ("                       Total steps: {n}", "environment steps", "Total steps"),
+    "CleanRL": ("global_step={n}, episodic_return=[1.0]", "environment steps", "global_step"),
+    "rl_games": ("fps step: 9 fps total: 7 epoch: 1/9 frames: {n}/99", "environment steps", "frames"),
+    "RLlib": (
+        "num_env_steps_sampled_lifetime: {n}",
+        "environment steps",
+        "num_env_steps_sampled_lifetime",
+    ),
+    "metta": ("agent_steps: {n}", "environment steps", "agent_steps"),
+    "Spinning Up": ("| TotalEnvInteracts |      {n} |", "environment steps", "TotalEnvInteracts"),
+    "Sample Factory": (
+        "Fps is (10 sec: 9.0). Total num frames: {n}. T: 0",
+        "environment steps",
+        "Total num frames",
+    ),
+    "steps beside a return": ("Ep: 3 | Steps: {n} | Return: 1.5", "environment steps", "steps"),
+    "TRL": ("{{'loss': 1.0, 'num_tokens': {n}.0}}", "tokens", "num_tokens"),
+    "Megatron": (" consumed samples:   {n} | lm loss: 1.0", "samples", "consumed samples"),
+}
+
+
+@pytest.mark.parametrize(("form", "unit", "source"), FORMS.values(), ids=FORMS)
+def test_a_counter_in_the_window(form: str, unit: str, source: str) -> None:
+    assert found(log(every(form, 400.0)))[0] == (unit, source, 400.0)
+
+
+def test_printed_rates_are_taken_without_a_counter() -> None:
+    lines = [(float(n), f"SPS: {rate}") for n, rate in enumerate([100] * 6 + [200, 300] * 10)]
+    (one,) = found(log(lines))
+    assert one[:2] == ("environment steps", "printed SPS")
+    assert 200 < one[2] < 250
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step: {n}/9000, speed: 2048.0 sps, reward avg: 0.3, returns: 0.5",
+        "fps step: 9000 fps step and policy inference: 4000 fps total: 2048 epoch: {n}/500",
+    ],
+    ids=["an iteration beside its speed", "rl_games without frames"],
+)
+def test_what_an_update_is_called_is_no_count_of_the_environment(line: str) -> None:
+    first, *_ = found(
+        log([(float(n), line.format(n=n)) for n in range(1, 30)]), steps_per_s=1.0, steps_by="arrival"
+    )
+    assert (first[0], first[2]) == ("environment steps", 2048.0)
+
+
+def test_a_count_of_each_line_is_no_counter() -> None:
+    """RLlib prints the steps of an iteration above those of the run."""
+    each = (4000, 4010, 3990, 4005, 3980)
+    lines = [
+        (float(n), f"num_env_steps_sampled: {each[n % 5]}\nnum_env_steps_sampled_lifetime: {4000 * n}")
+        for n in range(1, 31)
+    ]
+    summary = log([(t, f"episode_return_mean: {t}\n{line}") for t, line in lines])
+    assert found(summary) == [("environment steps", "num_env_steps_sampled_lifetime", 4000.0)]
+    assert summary.work.rewards[0].over == "num_env_steps_sampled_lifetime"
+
+
+def test_frames_per_second_of_a_video_model_are_no_environment() -> None:
+    lines = [(float(n), f"step {n} loss {1 / (n + 1):.3f} fps: 30") for n in range(30)]
+    assert found(log(lines), steps_per_s=1.0, steps_by="arrival") == [
+        ("optimizer steps", "the log's steps", 1.0)
+    ]
+
+
+def test_tokens_of_an_iteration_that_are_printed_once() -> None:
+    """nanoGPT."""
+    lines = [(0.0, "tokens per iteration will be: 12,288")]
+    lines += [(float(n), f"iter {n}: loss 3.2, time 90ms, mfu 1%") for n in range(1, 30)]
+    got = found(log(lines), steps_per_s=1.0, steps_by="arrival", samples_per_s=12.0, samples_by="flags")
+    assert got == [
+        ("tokens", "steps x tokens per step", 12288.0),
+        ("samples", "steps x batch flags", 12.0),
+        ("optimizer steps", "the log's steps", 1.0),
+    ]
+
+
+def test_samples_stand_before_steps_unless_they_are_only_printed() -> None:
+    steps = {"steps_per_s": 2.0, "steps_by": "arrival", "samples_per_s": 64.0}
+    assert [one[0] for one in found(log([]), **steps, samples_by="probe")] == ["samples", "optimizer steps"]
+    assert [one[0] for one in found(log([]), **steps, samples_by="printed")] == ["optimizer steps", "samples"]
+
+
+def test_a_timestep_of_all_environments_at_once() -> None:
+    """skrl's bar counts a step of all of them as one."""
+    lines = [(0.0, "[skrl:INFO] Environment wrapper: gymnasium")]
+    lines += [(float(n), f" {n}%|## | {n}0/3000 [00:{n:02d}<01:00, 10.0it/s]") for n in range(1, 30)]
+    got = found(log(lines), steps_per_s=10.0, steps_by="arrival", progress_per_s=10.0, environments=64)
+    assert got[0] == ("environment steps", "timesteps x environments", 640.0)
+
+
+def test_a_pattern_of_the_user_that_counts_up() -> None:
+    lines = every("turn {n} of the day", 10.0)
+    got = found(log(lines, turns=r"turn (?P<value>\d+) of"))
+    assert got == [("log:turns", "turns", 10.0)]
+
+
+def test_a_counter_that_begins_again_is_named_and_not_used() -> None:
+    again = [(t + 31.0, line) for t, line in every("total_timesteps: {n}", 400.0)]
+    rates, notes = both(log([*every("total_timesteps: {n}", 400.0), *again]))
+    assert rates == ()
+    assert notes == ("total_timesteps began again at 400 after 12000: it is not used",)
+
+
+def test_a_unit_that_changes_in_the_middle_is_named_and_not_used() -> None:
+    lines = [*every("total_timesteps: {n}", 400.0, until=12.0), *every("num_tokens: {n}", 9.0, start=13.0)]
+    rates, notes = both(log(lines))
+    assert [one.source for one in rates] == ["num_tokens"]
+    assert notes == ("total_timesteps is printed until 12.0 s only: it is not used",)
+
+
+def test_two_counters_that_disagree_are_named() -> None:
+    lines = [
+        (t, f"{a}\n{b}")
+        for (t, a), (_, b) in zip(
+            every("total_timesteps: {n}", 400.0), every("agent_steps: {n}", 1600.0), strict=True
+        )
+    ]
+    rates, notes = both(log(lines))
+    assert [(one.source, one.per_s) for one in rates] == [("total_timesteps", 400.0), ("agent_steps", 1600.0)]
+    assert notes == (
+        "two counts of environment steps disagree: total_timesteps 400/s and agent_steps 1600/s; "
+        "the first is used",
+    )
+
+
+@given(
+    per_s=st.floats(1.0, 1e6),
+    gaps=st.lists(st.floats(0.1, 2.0), min_size=30, max_size=80),
+)
+def test_a_steady_counter_has_its_rate_whatever_the_times_of_its_lines(
+    per_s: float, gaps: list[float]
+) -> None:
+    times = [sum(gaps[: n + 1]) for n in range(len(gaps))]
+    window = Window(start_s=times[1], end_s=times[-1], samples=9, rule="steps")
+    rate = counter_rate([(int(1000 * per_s * t), t) for t in times], window)
+    if window.duration_s >= 5:
+        assert rate == pytest.approx(1000 * per_s, rel=1e-2)
+
+
+def test_nothing_is_guessed_from_a_counter_that_is_silent_in_the_window() -> None:
+    assert counter_rate([(100, 1.0), (200, 2.0), (300, 3.0), (400, 4.0)], WINDOW) is None
+    assert counter_rate([], WINDOW) is None
